@@ -1,0 +1,69 @@
+# Every target prepares what it needs; `make setup` alone needs python3 (3.11 or newer) and nothing else.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+UV := $(or $(shell command -v uv),$(VENV)/bin/uv)
+# uv does not read pip's settings: a machine that reaches PyPI through a mirror has named it there.
+PIP_INDEX := $(or $(PIP_INDEX_URL),$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null))
+export UV_DEFAULT_INDEX ?= $(or $(PIP_INDEX),https://pypi.org/simple)
+export SAM_CLI_TELEMETRY := 0
+export AWS_DEFAULT_REGION ?= us-east-1
+
+ENVIRONMENTS := $(VENV)/.installed .a2a/venvs/sam/.installed .a2a/venvs/emulator/.installed
+RUN := $(VENV)/bin/
+
+.PHONY: help
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+
+.PHONY: setup
+setup: $(ENVIRONMENTS) ## install everything; a second run has nothing to do
+
+$(VENV)/bin/python:
+	@if command -v uv >/dev/null; then uv venv --quiet --seed --python $(PYTHON) $(VENV); else $(PYTHON) -m venv $(VENV); fi
+
+$(VENV)/bin/uv: requirements/uv.txt | $(VENV)/bin/python
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.installed: requirements/dev.txt | $(VENV)/bin/python $(UV)
+	@echo "Installing $< into $(VENV)"
+	@$(UV) pip install --quiet --python $(VENV) --require-hashes -r $<
+	@$(UV) pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.a2a/venvs/%/.installed: requirements/%.txt | $(VENV)/.installed
+	@echo "Installing $< into $(@D)"
+	@$(UV) venv --quiet --clear --python $(VENV)/bin/python $(@D)
+	@$(UV) pip install --quiet --python $(@D) --require-hashes -r $<
+	@touch $@
+
+.PHONY: lint
+lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+	$(RUN)mypy
+	$(RUN)lint-imports
+	.a2a/venvs/sam/bin/sam validate --lint
+
+.PHONY: test
+test: $(ENVIRONMENTS) ## every test, with branch coverage
+	$(RUN)pytest --cov --cov-report=term
+
+.PHONY: lock
+lock: | $(UV) ## newest allowed versions into requirements/*.txt
+	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --extra http --extra jwt -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
+	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
+	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
+
+LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+	--custom-compile-command "make lock"
+
+.PHONY: clean
+clean: ## remove the environments, the build and the state of the stack
+	rm -rf .a2a .aws-sam $(VENV)
