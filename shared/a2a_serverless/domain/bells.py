@@ -1,0 +1,58 @@
+"""Bells: messages that carry ids only. The truth is in the log, so a bell may be lost, doubled, late or out of order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from a2a_serverless.domain.model import Json, TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class WorkBell:
+    """Task ``key`` has work."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryBell:
+    """Configuration ``config_id`` of task ``key`` has something to deliver."""
+
+    key: TaskKey
+    config_id: str
+
+
+Bell: TypeAlias = WorkBell | DeliveryBell
+
+
+class BadBell(ValueError):
+    """A message that is not a bell of ours. It is counted and thrown away: ringing it again would not mend it."""
+
+
+def to_json(bell: Bell) -> dict[str, Json]:
+    """The bell as a message body."""
+    key = bell.key
+    body: dict[str, Json] = {"v": 1, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
+    if isinstance(bell, DeliveryBell):
+        body |= {"kind": "deliver", "config": bell.config_id}
+    return body
+
+
+def from_json(body: Json) -> Bell:
+    """The bell of a message body; raises BadBell for anything else."""
+    if not isinstance(body, dict) or body.get("v") != 1:
+        raise BadBell("not a bell")
+    key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
+    if body.get("kind") == "work":
+        return WorkBell(key)
+    if body.get("kind") == "deliver":
+        return DeliveryBell(key, _text(body, "config"))
+    raise BadBell("an unknown kind of bell")
+
+
+def _text(body: dict[str, Json], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value or len(value) > 1024:
+        raise BadBell(f"{name} is missing or wrong")
+    return value

@@ -1,0 +1,121 @@
+"""Everything that can be refused, as classes. One table per binding (in ``wire``) turns them into codes.
+
+``A2AError`` is the caller's business and may be shown to it; its text names what to do, never an inner name or a
+secret. Anything else that escapes is our own fault and is answered as an internal error without a word of why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One bad field: its path as the client wrote it (``message.parts``), and what would be valid."""
+
+    field: str
+    description: str
+
+
+class A2AError(Exception):
+    """An error that the protocol names (specification 3.3.2)."""
+
+    default = "The request could not be served."
+
+    def __init__(self, text: str | None = None, *, violations: tuple[FieldViolation, ...] = ()) -> None:
+        super().__init__(text or self.default)
+        self.violations = violations
+
+
+class ParseError(A2AError):
+    """The body is not JSON (-32700)."""
+
+    default = "The body is not valid JSON."
+
+
+class InvalidRequest(A2AError):
+    """The envelope is not a JSON-RPC 2.0 request (-32600)."""
+
+    default = "The body is not a JSON-RPC 2.0 request."
+
+
+class MethodNotFound(A2AError):
+    """There is no such method or route (-32601)."""
+
+    default = "There is no such method."
+
+
+class InvalidParams(A2AError):
+    """A parameter is missing or wrong (-32602)."""
+
+    default = "A parameter is missing or wrong."
+
+
+class InternalError(A2AError):
+    """Our fault; says nothing of why (-32603)."""
+
+    default = "An internal error happened. It has been logged."
+
+
+class TaskNotFound(A2AError):
+    """The task does not exist, or not for this caller: the two look the same (-32001)."""
+
+    default = "The task was not found."
+
+
+class TaskNotCancelable(A2AError):
+    """The task has already ended (-32002)."""
+
+    default = "The task has ended and cannot be canceled."
+
+
+class PushNotSupported(A2AError):
+    """The agent's card does not offer push notifications (-32003)."""
+
+    default = "This agent does not support push notifications."
+
+
+class UnsupportedOperation(A2AError):
+    """The operation does not fit the task or the agent (-32004)."""
+
+    default = "This operation is not supported here."
+
+
+class ContentTypeNotSupported(A2AError):
+    """A media type that the agent does not take (-32005)."""
+
+    default = "This content type is not supported."
+
+
+class InvalidAgentResponse(A2AError):
+    """The agent broke the protocol (-32006)."""
+
+    default = "The agent gave an invalid answer."
+
+
+class ExtendedCardNotConfigured(A2AError):
+    """An extended card is declared but there is none (-32007)."""
+
+    default = "This agent has no extended card."
+
+
+class ExtensionRequired(A2AError):
+    """The client did not name an extension that the agent requires (-32008)."""
+
+    default = "This agent requires an extension that the request does not name."
+
+
+class VersionNotSupported(A2AError):
+    """The A2A version is not one of ours (-32009)."""
+
+    default = "This A2A version is not supported."
+
+
+class Overloaded(A2AError):
+    """Too much at once for one task; nothing was changed and a retry is right."""
+
+    default = "Too many writers at once. Try again."
+
+
+class IllegalTransition(Exception):
+    """An event may not follow the task's state. Our code decides on a fresh state, so this is a refusal, not a crash."""

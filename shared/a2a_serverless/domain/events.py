@@ -1,0 +1,126 @@
+"""The log of a task: two kinds of event, and the fold that turns them into the task that a client sees.
+
+Events are numbered from 1 without gaps. ``by`` is the append id that its author gave it: a retried write that finds
+its own id has succeeded the first time. ``fence`` is the runner's fencing number, 0 when a client is the author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TypeAlias
+
+from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task, TaskState, TaskStatus
+from a2a_serverless.domain.states import check, check_chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What a client's message brought along: it rides in the status event that it caused."""
+
+    message: Message
+    accepted_output_modes: tuple[str, ...] = ()
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusEvent:
+    """The task came to ``state`` at ``at`` (ms), perhaps with an agent's message, perhaps because of a client's."""
+
+    n: int
+    at: int
+    by: str
+    state: TaskState
+    message: Message | None = None
+    incoming: Incoming | None = None
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEvent:
+    """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1."""
+
+    n: int
+    at: int
+    by: str
+    artifact: Artifact
+    append: bool = False
+    last_chunk: bool = False
+    emits: tuple[int, int] = (0, 0)
+    fence: int = 0
+
+
+Event: TypeAlias = StatusEvent | ArtifactEvent
+
+
+def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
+    """The run of events after ``after`` without a gap. What lies behind a gap is not there yet."""
+    numbered = enumerate(events, after + 1)
+    return [event for _, event in takewhile(lambda pair: pair[0] == pair[1].n, numbered)]
+
+
+class Fold:
+    """Applies events one by one and gives the task at any moment. An event that may not follow changes nothing."""
+
+    def __init__(self, task_id: str, context_id: str) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self.n = 0
+        self.status: TaskStatus | None = None
+        self.metadata: JsonObject | None = None
+        self._history: list[Message] = []
+        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
+
+    @property
+    def state(self) -> TaskState | None:
+        """The state so far; None before the first event."""
+        return self.status.state if self.status else None
+
+    def apply(self, event: Event) -> None:
+        """Takes the next event; raises ``IllegalTransition`` and stays as it was when the event may not follow."""
+        if event.n != self.n + 1:
+            raise IllegalTransition(f"event {event.n} may not follow event {self.n}")
+        if isinstance(event, StatusEvent):
+            self._apply_status(event)
+        else:
+            self._apply_chunk(event)
+        self.n = event.n
+
+    def task(self) -> Task:
+        """The task as of the last event. At least one event has been applied."""
+        if self.status is None:
+            raise IllegalTransition("a task begins with its first event")
+        artifacts = tuple(replace(head, parts=tuple(parts)) for head, parts in self._artifacts.values())
+        return Task(
+            self.task_id, self.context_id, self.status, self.n, artifacts, tuple(self._history), self.metadata
+        )
+
+    def _apply_status(self, event: StatusEvent) -> None:
+        check(self.state, event.state)
+        if self.status and self.status.message:
+            self._history.append(self.status.message)
+        if event.incoming:
+            self._history.append(event.incoming.message)
+            self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
+        self.status = TaskStatus(event.state, event.at, event.message)
+
+    def _apply_chunk(self, event: ArtifactEvent) -> None:
+        check_chunk(self.state)
+        artifact = event.artifact
+        known = self._artifacts.get(artifact.artifact_id)
+        if event.append and known is None:
+            raise IllegalTransition(f"artifact {artifact.artifact_id} has no chunk to append to")
+        if event.append and known:
+            known[1].extend(artifact.parts)
+        else:
+            self._artifacts[artifact.artifact_id] = (artifact, list(artifact.parts))
+
+
+def fold(task_id: str, context_id: str, events: Sequence[Event]) -> Task:
+    """The task that a log adds up to. Raises ``IllegalTransition`` for a log that nobody could have written."""
+    folded = Fold(task_id, context_id)
+    for event in events:
+        folded.apply(event)
+    return folded.task()

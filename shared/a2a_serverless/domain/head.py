@@ -1,0 +1,206 @@
+"""The head of a task, and every decision that may change it.
+
+Each decision takes the head that a consistent read gave and returns the ``Change`` to append, or raises. The store
+carries a change out only while the head's ``rev`` is still the one that the decision saw, so a decision on stale facts
+is refused and made again. Fences, wakes, leases and due times therefore need no guards of their own.
+
+A head is *due* while somebody has to look at it again: while the task can run, while a webhook may be behind, and at
+the end of its life. The sweeper rings for what is due; a due time moves only when it would otherwise pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
+from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.model import Message, TaskKey, TaskState
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
+
+LEASE_MS: Final = 30_000
+RENEW_MS: Final = 10_000
+GRACE_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How long tasks live. ``max_life_ms`` until a task that has not ended fails; ``retention_ms`` after that."""
+
+    max_life_ms: int
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL."""
+
+    key: TaskKey
+    agent: str
+    context_id: str
+    state: TaskState
+    n: int
+    created_at: int
+    status_at: int
+    deadline: int
+    expires: int
+    rev: int = 1
+    fence: int = 0
+    lease_until: int = 0
+    wake: int = 0
+    push: bool = False
+    due_at: int | None = None
+    rings: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task is in a terminal state."""
+        return self.state in TERMINAL
+
+    def leased(self, now: int) -> bool:
+        """Whether a runner holds the task at ``now``."""
+        return self.lease_until > now
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A head and the number of the last event of any kind, read together."""
+
+    head: Head
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One status event and the head that it leads to. Holds only while the head is still ``before``."""
+
+    before: Head
+    after: Head
+    event: StatusEvent
+
+
+class NotRunnable(Exception):
+    """There is nothing to run: the task has ended or waits for its client."""
+
+
+class Leased(Exception):
+    """Another runner holds the task until ``until`` (ms)."""
+
+    def __init__(self, until: int) -> None:
+        super().__init__(f"leased until {until}")
+        self.until = until
+
+
+class Fenced(Exception):
+    """Another runner has taken the task since: whoever sees this stops at once and writes nothing more."""
+
+
+def submit(  # noqa: PLR0913 - the facts of a new task
+    key: TaskKey, agent: str, context_id: str, incoming: Incoming, *, now: int, by: str, life: Life, push: bool
+) -> tuple[Head, StatusEvent]:
+    """The head and the first event of a new task."""
+    deadline = now + life.max_life_ms
+    head = Head(
+        key=key,
+        agent=agent,
+        context_id=context_id,
+        state=TaskState.SUBMITTED,
+        n=1,
+        created_at=now,
+        status_at=now,
+        deadline=deadline,
+        expires=(deadline + life.retention_ms) // 1000,
+        push=push,
+        due_at=now + GRACE_MS,
+    )
+    return head, StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
+
+
+def follow_up(look: Look, incoming: Incoming, *, now: int, by: str) -> Change:
+    """A client's further message. A task that waited for it can run again; one that has ended refuses it."""
+    head = look.head
+    if head.ended:
+        raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
+    state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
+    event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
+    return _change(head, event, wake=head.wake + 1, due_at=now + GRACE_MS, rings=0)
+
+
+def cancel(look: Look, *, now: int, by: str) -> Change:
+    """Ends a task for its client. Whoever runs it reads the event and stops."""
+    if look.head.ended:
+        raise TaskNotCancelable
+    event = StatusEvent(look.last + 1, now, by, TaskState.CANCELED)
+    return _change(look.head, event, lease_until=0, due_at=_after_end(look.head, now))
+
+
+def take(look: Look, *, now: int, by: str) -> Change:
+    """Takes a task to run it: ``working`` under a new fencing number and a lease. Raises NotRunnable or Leased."""
+    head = look.head
+    if head.state not in RUNNABLE:
+        raise NotRunnable
+    if head.leased(now):
+        raise Leased(head.lease_until)
+    fence = head.fence + 1
+    event = StatusEvent(look.last + 1, now, by, TaskState.WORKING, fence=fence)
+    due_at = head.due_at if head.due_at and head.due_at > now else now + LEASE_MS + GRACE_MS
+    return _change(head, event, fence=fence, lease_until=now + LEASE_MS, due_at=due_at, rings=0)
+
+
+def report(look: Look, fence: int, state: TaskState, message: Message | None, *, now: int, by: str) -> Change:
+    """What a runner has to say: progress (``working``), a question, or the end. Raises Fenced for a stale runner."""
+    head = held(look.head, fence)
+    event = StatusEvent(look.last + 1, now, by, state, message=message, fence=fence)
+    if state in TERMINAL:
+        return _change(head, event, lease_until=0, due_at=_after_end(head, now))
+    if state in INTERRUPTED:
+        return _change(head, event, lease_until=0, due_at=(head.due_at or now + GRACE_MS) if head.push else head.deadline)
+    return _change(head, event)
+
+
+def expire(look: Look, message: Message, *, now: int, by: str) -> Change:
+    """Fails a task that has reached its maximum life, whoever holds it."""
+    event = StatusEvent(look.last + 1, now, by, TaskState.FAILED, message=message)
+    return _change(look.head, event, lease_until=0, due_at=_after_end(look.head, now))
+
+
+def held(head: Head, fence: int) -> Head:
+    """The head, when the runner with ``fence`` still holds the task; raises Fenced otherwise."""
+    if head.fence != fence or head.ended:
+        raise Fenced
+    return head
+
+
+def renewed(head: Head, fence: int, *, now: int) -> Head:
+    """The head with the runner's lease made longer."""
+    return replace(held(head, fence), lease_until=now + LEASE_MS, rev=head.rev + 1)
+
+
+def handed_on(head: Head, fence: int, *, now: int) -> Head:
+    """The head with the lease released and the task due at once, for the next runner."""
+    return replace(held(head, fence), lease_until=0, due_at=now, rev=head.rev + 1)
+
+
+def due_again(head: Head, *, at: int | None, rang: bool) -> Head:
+    """The head after the sweeper has looked at it; ``at`` None means that nobody needs to look again."""
+    return replace(head, due_at=at, rings=head.rings + 1 if rang else head.rings, rev=head.rev + 1)
+
+
+def with_push(head: Head) -> Head:
+    """The head of a task that has got its first webhook."""
+    return replace(head, push=True, rev=head.rev + 1)
+
+
+def _after_end(head: Head, now: int) -> int | None:
+    """An ended task stays due only while a webhook may be behind."""
+    if not head.push:
+        return None
+    return head.due_at if head.due_at and head.due_at > now else now + GRACE_MS
+
+
+def _change(before: Head, event: StatusEvent, **changed: int | None) -> Change:
+    check(before.state, event.state)
+    after = replace(
+        before, state=event.state, n=event.n, status_at=event.at, rev=before.rev + 1, **changed  # type: ignore[arg-type]
+    )
+    return Change(before, after, event)

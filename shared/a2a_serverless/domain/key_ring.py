@@ -1,0 +1,84 @@
+"""The ring of signing keys: next (published, not yet used), current (signs), previous (published, signs no more).
+
+A key must be published for at least the JWKS max-age plus skew before it signs, so that no verifier's cache lacks it;
+after its last signature it stays published until no token signed by it can live. All of that is arithmetic on times
+that come in, so a test can walk through years of rotation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from a2a_serverless.domain.model import Json
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """An ES256 key: ``kid`` is its RFC 7638 thumbprint, ``private`` a PEM text that never leaves the secret."""
+
+    kid: str
+    public: dict[str, Json]
+    private: str = field(repr=False)
+    made_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A public key that no longer signs, and when (ms) it may be taken off the list."""
+
+    kid: str
+    public: dict[str, Json]
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """``publish_ms``: how long a key is published before it signs. ``retire_ms``: how long after it has signed last."""
+
+    publish_ms: int
+    retire_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The keys, and when the last promotion was. Times are ms."""
+
+    current: SigningKey
+    next: SigningKey
+    previous: tuple[Retired, ...] = ()
+    promoted_at: int = 0
+
+    def jwks(self, now: int) -> dict[str, Json]:
+        """The public key set (RFC 7517): next, current and those that may still have live tokens."""
+        keys: list[Json] = [dict(self.current.public), dict(self.next.public)]
+        keys += [dict(old.public) for old in self.previous if old.until > now]
+        return {"keys": keys}
+
+
+def first_ring(current: SigningKey, following: SigningKey, *, now: int) -> KeyRing:
+    """The ring of a new deployment. Nobody has cached anything yet, so the first key may sign at once."""
+    return KeyRing(current, following, promoted_at=now)
+
+
+def promotable_at(ring: KeyRing, waits: Waits) -> int:
+    """When (ms) the next key may become current at the earliest."""
+    return ring.next.made_at + waits.publish_ms
+
+
+def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: Waits) -> KeyRing:
+    """Promotes the next key and puts ``fresh`` in its place. Too early, the ring stays as it is but for the expired."""
+    kept = tuple(old for old in ring.previous if old.until > now)
+    if now < promotable_at(ring, waits):
+        return replace(ring, previous=kept)
+    retired = Retired(ring.current.kid, ring.current.public, now + waits.retire_ms)
+    return KeyRing(ring.next, fresh, (retired, *kept), promoted_at=now)
+
+
+def revoke(ring: KeyRing, kid: str, fresh: SigningKey, *, now: int) -> KeyRing:
+    """Takes a key off the list at once (an emergency). A revoked current key is followed by the next one at once."""
+    previous = tuple(old for old in ring.previous if old.kid != kid)
+    if kid == ring.current.kid:
+        return KeyRing(ring.next, fresh, previous, promoted_at=now)
+    if kid == ring.next.kid:
+        return replace(ring, next=fresh, previous=previous)
+    return replace(ring, previous=previous)

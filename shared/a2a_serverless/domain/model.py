@@ -1,0 +1,141 @@
+"""The version-free model of A2A: what a task is, whatever wire version or binding it came in by.
+
+Names follow A2A 1.0 (``a2a.proto`` at v1.0.1), in snake case. Times are whole milliseconds since the epoch, UTC.
+Values are immutable; the codecs in ``wire`` are the only place that knows how they look on the wire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+JsonObject: TypeAlias = "dict[str, Json]"
+PartKind: TypeAlias = Literal["text", "raw", "url", "data"]
+
+
+class TaskState(StrEnum):
+    """The states of a task (specification 4.1.3). The values are the names that we store."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input-required"
+    AUTH_REQUIRED = "auth-required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+
+
+class Role(StrEnum):
+    """Who speaks in a message (specification 4.1.5)."""
+
+    USER = "user"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """Whose task it is, and which. What is not in the key does not exist for the caller."""
+
+    tenant: str
+    owner: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is calling: every key that a call can reach begins with these two."""
+
+    tenant: str
+    owner: str
+
+    def key(self, task: str) -> TaskKey:
+        """The key of one of this principal's tasks."""
+        return TaskKey(self.tenant, self.owner, task)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of content (specification 4.1.6).
+
+    ``value`` is a str for text, url and raw (raw stays base64, standard alphabet, as it came); any JSON value for data.
+    """
+
+    kind: PartKind
+    value: Json
+    media_type: str | None = None
+    filename: str | None = None
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation (specification 4.1.4)."""
+
+    message_id: str
+    role: Role
+    parts: tuple[Part, ...]
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: JsonObject | None = None
+    extensions: tuple[str, ...] = ()
+    reference_task_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A result, or one chunk of it (specification 4.1.7)."""
+
+    artifact_id: str
+    parts: tuple[Part, ...]
+    name: str | None = None
+    description: str | None = None
+    metadata: JsonObject | None = None
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """Where a task stands (specification 4.1.2)."""
+
+    state: TaskState
+    timestamp: int
+    message: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as a client sees it (specification 4.1.1): the fold of its log up to event ``n``."""
+
+    task_id: str
+    context_id: str
+    status: TaskStatus
+    n: int
+    artifacts: tuple[Artifact, ...] = ()
+    history: tuple[Message, ...] = ()
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PushRequest:
+    """A push notification configuration as the client gave it, secrets in clear. It is never stored like this."""
+
+    url: str
+    config_id: str | None = None
+    token: str | None = field(default=None, repr=False)
+    scheme: str | None = None
+    credentials: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """What a client asks with SendMessage (specification 3.1.1 and 3.2.2)."""
+
+    message: Message
+    return_immediately: bool = False
+    history_length: int | None = None
+    accepted_output_modes: tuple[str, ...] = ()
+    push: PushRequest | None = None
+    metadata: JsonObject | None = None

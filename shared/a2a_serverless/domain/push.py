@@ -1,0 +1,82 @@
+"""Webhooks of a task: the configuration, the cursor that walks the log for it, and what became of each attempt.
+
+The cursor is apart from the configuration because it changes with every delivery. ``incarnation`` ties the two: a
+configuration that was deleted or replaced has another one, so a late writer cannot bring it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+WireVersion: TypeAlias = Literal["1.0", "0.3"]
+
+
+class Verification(StrEnum):
+    """What we know of who owns the URL."""
+
+    UNVERIFIED = "unverified"
+    VERIFIED = "verified"
+    TRUSTED = "trusted"
+    REFUSED = "refused"
+
+
+class CursorState(StrEnum):
+    """Whether a configuration is still delivered to."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    EXHAUSTED = "exhausted"
+    GONE = "gone"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class PushConfig:
+    """A webhook as it is stored. ``token`` and ``credentials`` are sealed text, bound to the task and this config."""
+
+    config_id: str
+    url: str
+    wire: WireVersion
+    incarnation: str
+    created_at: int
+    scheme: str | None = None
+    token: str | None = field(default=None, repr=False)
+    credentials: str | None = field(default=None, repr=False)
+    verification: Verification = Verification.UNVERIFIED
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a webhook stands: everything up to ``position`` is delivered; 0 is "nothing yet, begin with a snapshot".
+
+    ``attempt`` counts failures in a row; ``next_at`` is when the next try is due (ms, 0 is at once); ``lease_no``
+    numbers the claims, so that only the latest claimant can move the cursor.
+    """
+
+    config_id: str
+    incarnation: str
+    position: int = 0
+    attempt: int = 0
+    next_at: int = 0
+    lease_until: int = 0
+    lease_no: int = 0
+    state: CursorState = CursorState.ACTIVE
+    due_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to deliver event ``n``: the ``k``-th in a row. ``address`` is the one that was dialled."""
+
+    config_id: str
+    n: int
+    k: int
+    at: int
+    ms: int
+    status: int | None = None
+    address: str | None = None
+    error: str | None = None
+    kid: str | None = None
+    next_at: int | None = None

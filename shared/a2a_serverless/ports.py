@@ -1,0 +1,231 @@
+"""What the use cases need from the world, as small protocols. ``adapters`` holds the real ones and their twins.
+
+Every write may be retried and every call may fail after it took effect; the contracts below say what then holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from a2a_serverless.domain.bells import Bell
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.head import Change, Head, Look
+from a2a_serverless.domain.key_ring import KeyRing
+from a2a_serverless.domain.model import Json, TaskKey
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+
+
+SHARDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What makes a send idempotent: the same (tenant, owner, agent, message id) made ``task`` with ``digest``.
+
+    ``digest`` is the SHA-256 of the message's canonical form, so that the same id with another body is noticed.
+    """
+
+    agent: str
+    message_id: str
+    digest: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """All that a new task is written with, in one transaction."""
+
+    head: Head
+    event: StatusEvent
+    receipt: Receipt | None
+    pushes: tuple[tuple[PushConfig, Cursor], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a named step gave: first write wins. ``arguments`` is a digest of what it was called with."""
+
+    arguments: str
+    value: Json
+
+
+class Clock(Protocol):
+    """Time. Nothing else in the package knows it."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after ``seconds``."""
+        ...
+
+
+class Ids(Protocol):
+    """Identifiers that nobody can guess or collide with."""
+
+    def new(self) -> str:
+        """A fresh one, URL-safe, at most 40 characters."""
+        ...
+
+
+class TaskLog(Protocol):
+    """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
+
+    def create(self, opening: Opening) -> Receipt | None:
+        """Writes a new task. Returns None when it is written (also by an earlier try of the same opening), or the
+        receipt that stands in the way: then nothing was written."""
+        ...
+
+    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+        """The receipt of an earlier send, if there is one. Only tenant and owner of ``key`` count."""
+        ...
+
+    def look(self, key: TaskKey) -> Look | None:
+        """The head and the last number, in one query."""
+        ...
+
+    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        """The head and the whole log (its contiguous run from 1)."""
+        ...
+
+    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
+        """The contiguous run of events after ``after``, at most ``limit``."""
+        ...
+
+    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
+        """Appends a status event and moves the head. False: the world has moved on; look again and decide anew."""
+        ...
+
+    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        """Appends an artifact chunk by one conditional put. False as in ``append``. ``expires`` is the head's."""
+        ...
+
+    def touch(self, before: Head, after: Head) -> bool:
+        """Moves the head without an event (lease, due time). False as in ``append``."""
+        ...
+
+    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        """The results of all steps that have finished."""
+        ...
+
+    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        """Stores a step's result unless there is one, and returns the one that is stored now."""
+        ...
+
+    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
+        """What is due in one of ``SHARDS`` shards, oldest first: (task, None) for a head, (task, config) for a cursor."""
+        ...
+
+
+class PushStore(Protocol):
+    """Webhook configurations, their cursors and the attempts."""
+
+    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
+        """Writes a configuration and its cursor and moves the head. False as in ``TaskLog.append``."""
+        ...
+
+    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+        """A configuration, or None."""
+        ...
+
+    def configs(self, key: TaskKey) -> list[PushConfig]:
+        """All configurations of a task, by id."""
+        ...
+
+    def cursors(self, key: TaskKey) -> list[Cursor]:
+        """All cursors of a task, by config id."""
+        ...
+
+    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+        """One cursor, or None."""
+        ...
+
+    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+        """Replaces the cursor while its incarnation, lease number and state are still those of ``before``.
+
+        A claim is a move that raises ``lease_no``; a move never brings a deleted cursor back."""
+        ...
+
+    def verify(self, key: TaskKey, config: PushConfig) -> bool:
+        """Stores the configuration's ``verification`` while its incarnation is still the same."""
+        ...
+
+    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+        """Deletes the configuration and the cursor of that incarnation. Absent is fine."""
+        ...
+
+    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+        """Stores what became of an attempt. Doing it twice is doing it once."""
+        ...
+
+    def attempts(self, key: TaskKey) -> list[Attempt]:
+        """All attempts of a task, oldest first within each config."""
+        ...
+
+
+class Bells(Protocol):
+    """Queues of bells."""
+
+    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+        """Sends a bell, to arrive after ``delay_s`` (0 to 900 seconds)."""
+        ...
+
+
+class Blobs(Protocol):
+    """Big content, written once under a name that ends with its SHA-256."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Stores ``content``. Doing it twice is doing it once."""
+        ...
+
+    def get(self, name: str) -> bytes:
+        """The content; raises KeyError when there is none."""
+        ...
+
+
+class Sealer(Protocol):
+    """Seals small secrets. What was sealed for one ``context`` opens for no other."""
+
+    def seal(self, secret: str, context: str) -> str:
+        """Sealed text that may be stored."""
+        ...
+
+    def open(self, sealed: str, context: str) -> str:
+        """The secret; raises ValueError when it was not sealed for ``context``."""
+        ...
+
+
+class KeyVault(Protocol):
+    """The one secret value that holds the key ring."""
+
+    def load(self) -> KeyRing | None:
+        """The ring, or None before the first."""
+        ...
+
+    def save(self, ring: KeyRing) -> None:
+        """Stores the ring."""
+        ...
+
+
+class Publications(Protocol):
+    """Public documents that the rotator writes and the api serves: the key set, cards, the base URL."""
+
+    def publish(self, name: str, document: Json) -> None:
+        """Stores a document."""
+        ...
+
+    def published(self, name: str) -> Json:
+        """The document, or None."""
+        ...
+
+
+class Sender(Protocol):
+    """The only way out to a URL that a client gave."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        """POSTs once. Never raises for what networks and strangers do: that is in the outcome."""
+        ...
