@@ -1,0 +1,339 @@
+"""Twins of the storage and queue adapters that live in the process: for tests, and for what shall run without AWS.
+
+They keep every promise of ``ports`` (the contract tests run over them and over DynamoDB alike), so a use case that
+works over a twin works over the real thing. ``MemoryTable`` is one object for three ports because one table is.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count, islice
+from threading import RLock
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from zlib import crc32
+
+from a2a_serverless.domain.head import Change, Head, Look
+from a2a_serverless.ports import SHARDS, Opening, Receipt, StepResult
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.events import ArtifactEvent, Event
+    from a2a_serverless.domain.key_ring import KeyRing
+    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+
+P = TypeVar("P")
+K = TypeVar("K")
+V = TypeVar("V")
+
+LONGEST_DELAY_S: Final = 900
+
+
+class _Shelf(Generic[P, K, V]):
+    """Items of one kind by partition and name. An expired one is not there; ``expires`` is in seconds."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._items: dict[P, dict[K, tuple[V, int]]] = {}
+
+    def get(self, partition: P, name: K) -> V | None:
+        return self.all(partition, (name,)).get(name)
+
+    def all(self, partition: P, names: Sequence[K] | None = None) -> dict[K, V]:
+        items = self._items.get(partition, {})
+        found = items if names is None else {name: items[name] for name in names if name in items}
+        return {name: value for name, (value, expires) in found.items() if expires * 1000 > self._now()}
+
+    def put(self, partition: P, name: K, value: V, expires: int) -> None:
+        self._items.setdefault(partition, {})[name] = (value, expires)
+
+    def change(self, partition: P, name: K, value: V) -> None:
+        self.put(partition, name, value, self._items[partition][name][1])
+
+    def drop(self, partition: P, name: K) -> None:
+        self._items.get(partition, {}).pop(name, None)
+
+    def everything(self) -> Iterator[tuple[P, K, V]]:
+        for partition in self._items:
+            yield from ((partition, name, value) for name, value in self.all(partition).items())
+
+
+class MemoryTable:
+    """``TaskLog``, ``PushStore`` and ``Publications`` in one; ``feed`` is what a table's stream would carry."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.feed: list[tuple[TaskKey, Event]] = []
+        self._lock = RLock()
+        self._heads: _Shelf[TaskKey, None, Head] = _Shelf(now)
+        self._events: _Shelf[TaskKey, int, Event] = _Shelf(now)
+        self._steps: _Shelf[TaskKey, str, StepResult] = _Shelf(now)
+        self._configs: _Shelf[TaskKey, str, PushConfig] = _Shelf(now)
+        self._cursors: _Shelf[TaskKey, str, Cursor] = _Shelf(now)
+        self._attempts: _Shelf[TaskKey, tuple[str, int, int], Attempt] = _Shelf(now)
+        self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
+        self._documents: dict[str, Json] = {}
+
+    def create(self, opening: Opening) -> Receipt | None:
+        head, event, receipt = opening.head, opening.event, opening.receipt
+        with self._lock:
+            written = self._events.get(head.key, event.n)
+            if written:
+                _refuse_foreign(written, opening)
+                return None
+            if receipt and (earlier := self.receipt(head.key, receipt.agent, receipt.message_id)):
+                return earlier
+            self._heads.put(head.key, None, head, head.expires)
+            self._keep_event(head.key, event, head.expires)
+            self._keep_receipt(head, receipt)
+            for config, cursor in opening.pushes:
+                self._keep_config(head, config, cursor)
+        return None
+
+    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+        with self._lock:
+            return self._receipts.get((key.tenant, key.owner, agent), message_id)
+
+    def look(self, key: TaskKey) -> Look | None:
+        with self._lock:
+            head = self._heads.get(key, None)
+            return Look(head, max(self._events.all(key))) if head else None
+
+    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        with self._lock:
+            head = self._heads.get(key, None)
+            return (head, list(self._run(key, 0))) if head else None
+
+    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
+        with self._lock:
+            return list(islice(self._run(key, after), limit))
+
+    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
+        key, event = change.before.key, change.event
+        with self._lock:
+            written = self._events.get(key, event.n)
+            if written:
+                return written.by == event.by
+            if receipt and self.receipt(key, receipt.agent, receipt.message_id):
+                return False
+            if not self.touch(change.before, change.after):
+                return False
+            self._keep_event(key, event, change.after.expires)
+            self._keep_receipt(change.after, receipt)
+        return True
+
+    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        with self._lock:
+            written = self._events.get(key, event.n)
+            if written:
+                return written.by == event.by
+            self._keep_event(key, event, expires)
+        return True
+
+    def touch(self, before: Head, after: Head) -> bool:
+        with self._lock:
+            head = self._heads.get(before.key, None)
+            if head is None or head.rev != before.rev:
+                return False
+            self._heads.change(before.key, None, after)
+        return True
+
+    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        with self._lock:
+            return self._steps.all(key)
+
+    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        with self._lock:
+            kept = self._steps.get(key, name)
+            if kept is None:
+                self._steps.put(key, name, result, expires)
+        return kept or result
+
+    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
+        with self._lock:
+            heads = [(head.due_at, (key, None)) for key, _, head in self._heads.everything()]
+            cursors = [(cursor.due_at, (key, name)) for key, name, cursor in self._cursors.everything()]
+        rows = [(at, row) for at, row in chain(heads, cursors) if at is not None and at <= until]
+        mine = [(at, row) for at, row in rows if _shard(row[0]) == shard]
+        return [row for _, row in sorted(mine, key=lambda pair: pair[0])[:limit]]
+
+    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
+        with self._lock:
+            kept = self._configs.get(before.key, config.config_id)
+            if kept and kept.incarnation == config.incarnation:
+                return True
+            if not self.touch(before, after):
+                return False
+            self._keep_config(after, config, cursor)
+        return True
+
+    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+        with self._lock:
+            return self._configs.get(key, config_id)
+
+    def configs(self, key: TaskKey) -> list[PushConfig]:
+        with self._lock:
+            return sorted(self._configs.all(key).values(), key=lambda config: config.config_id)
+
+    def cursors(self, key: TaskKey) -> list[Cursor]:
+        with self._lock:
+            return sorted(self._cursors.all(key).values(), key=lambda cursor: cursor.config_id)
+
+    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+        with self._lock:
+            return self._cursors.get(key, config_id)
+
+    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+        with self._lock:
+            kept = self._cursors.get(key, before.config_id)
+            if kept is None or _holder(kept) != _holder(before):
+                return False
+            self._cursors.change(key, before.config_id, after)
+        return True
+
+    def verify(self, key: TaskKey, config: PushConfig) -> bool:
+        with self._lock:
+            kept = self._configs.get(key, config.config_id)
+            if kept is None or kept.incarnation != config.incarnation:
+                return False
+            self._configs.change(key, config.config_id, replace(kept, verification=config.verification))
+        return True
+
+    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+        with self._lock:
+            kept = self._configs.get(key, config_id)
+            if kept and kept.incarnation == incarnation:
+                self._configs.drop(key, config_id)
+                self._cursors.drop(key, config_id)
+
+    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+        with self._lock:
+            self._attempts.put(key, (attempt.config_id, attempt.n, attempt.k), attempt, expires)
+
+    def attempts(self, key: TaskKey) -> list[Attempt]:
+        with self._lock:
+            kept = self._attempts.all(key).values()
+        return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+    def publish(self, name: str, document: Json) -> None:
+        with self._lock:
+            self._documents[name] = document
+
+    def published(self, name: str) -> Json:
+        with self._lock:
+            return self._documents.get(name)
+
+    def _run(self, key: TaskKey, after: int) -> Iterator[Event]:
+        for n in count(after + 1):
+            event = self._events.get(key, n)
+            if event is None:
+                return
+            yield event
+
+    def _keep_event(self, key: TaskKey, event: Event, expires: int) -> None:
+        self._events.put(key, event.n, event, expires)
+        self.feed.append((key, event))
+
+    def _keep_receipt(self, head: Head, receipt: Receipt | None) -> None:
+        if receipt:
+            partition = (head.key.tenant, head.key.owner, receipt.agent)
+            self._receipts.put(partition, receipt.message_id, receipt, head.expires)
+
+    def _keep_config(self, head: Head, config: PushConfig, cursor: Cursor) -> None:
+        self._configs.put(head.key, config.config_id, config, head.expires)
+        self._cursors.put(head.key, cursor.config_id, cursor, head.expires)
+
+
+class MemoryBells:
+    """Bells that wait in a heap until they are due. Nothing rings by itself: a test takes what is ready."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._lock = RLock()
+        self._order = count()
+        self._waiting: list[tuple[int, int, Bell]] = []
+
+    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+        if not 0 <= delay_s <= LONGEST_DELAY_S:
+            raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
+        with self._lock:
+            heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), bell))
+
+    @property
+    def waiting(self) -> list[tuple[int, Bell]]:
+        """All bells that were rung and not taken: (due in ms, bell), soonest first."""
+        with self._lock:
+            return [(due, bell) for due, _, bell in sorted(self._waiting, key=lambda row: row[:2])]
+
+    def ready(self, now: int | None = None) -> list[Bell]:
+        """The bells that are due at ``now`` (default: the clock's); they stay."""
+        until = self._now() if now is None else now
+        return [bell for due, bell in self.waiting if due <= until]
+
+    def pop(self, now: int | None = None) -> Bell | None:
+        """Takes the soonest bell that is due, or returns None. ``ring`` it again for a redelivery."""
+        until = self._now() if now is None else now
+        with self._lock:
+            if not self._waiting or self._waiting[0][0] > until:
+                return None
+            return heapq.heappop(self._waiting)[2]
+
+    def lose(self) -> None:
+        """Forgets every bell, as a queue may."""
+        with self._lock:
+            self._waiting.clear()
+
+
+class MemoryBlobs:
+    """Content by name."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+
+    def put(self, name: str, content: bytes) -> None:
+        self.content[name] = content
+
+    def get(self, name: str) -> bytes:
+        return self.content[name]
+
+
+class MemoryVault:
+    """A key ring in a variable."""
+
+    def __init__(self, ring: KeyRing | None = None) -> None:
+        self.ring = ring
+
+    def load(self) -> KeyRing | None:
+        return self.ring
+
+    def save(self, ring: KeyRing) -> None:
+        self.ring = ring
+
+
+class MemorySealer:
+    """Binds a secret to its context without hiding it: base64 is no cipher. Never outside a test or a laptop."""
+
+    def seal(self, secret: str, context: str) -> str:
+        return base64.b64encode(json.dumps([context, secret]).encode()).decode()
+
+    def open(self, sealed: str, context: str) -> str:
+        bound, secret = json.loads(base64.b64decode(sealed))
+        if bound != context:
+            raise ValueError("sealed for another context")
+        return str(secret)
+
+
+def _refuse_foreign(written: Event, opening: Opening) -> None:
+    if written.by != opening.event.by:
+        raise RuntimeError("there is a task with this id already")
+
+
+def _holder(cursor: Cursor) -> tuple[object, ...]:
+    return (cursor.incarnation, cursor.lease_no, cursor.state)
+
+
+def _shard(key: TaskKey) -> int:
+    return crc32(key.task.encode()) % SHARDS
