@@ -1,0 +1,220 @@
+"""Which URLs of strangers we send to, and which addresses their names may have. Pure: no lookup happens here.
+
+One strict grammar decides, and nothing is repaired: a URL that two parsers could read in two ways (RFC 3986 and the
+WHATWG's) does not match it. Only names are taken, so no notation of an IP literal gets through. The address lists are
+written out because ``ipaddress.is_global`` differs between Python 3.11, 3.12 and 3.13 and calls multicast, SRv6 and
+some cloud metadata global.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_URL: Final = 2048
+MAX_NAME: Final = 253
+PORTS: Final = frozenset({443, 8443})
+MAX_PORT: Final = 65535
+_DEFAULT_PORT: Final = {"https": 443, "http": 80}
+
+# RFC 3986 with an authority of name and port only; a port has no sign and no leading zero; no fragment.
+_DATA: Final = r"[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2}"
+_URL: Final = re.compile(
+    r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4})?)?"
+    rf"(?P<path>/(?:{_DATA})*)?(?P<query>\?(?:{_DATA}|\?)*)?",
+    re.ASCII | re.IGNORECASE,
+)
+_LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_TOP_LABEL: Final = re.compile(r"[a-z]{2,63}|xn--[a-z0-9-]{1,59}")
+# Top labels that no public name has: RFC 6761, 6762, 7686, 8375, 9476, ICANN's .internal, and what leaks from inside.
+# fmt: off
+_PRIVATE_TOP_LABELS: Final = frozenset((
+    "alt", "arpa", "cluster", "consul", "corp", "dhcp", "docker", "domain", "example", "gateway", "home", "host", "i2p",
+    "internal", "intranet", "invalid", "kube", "lan", "local", "localdomain", "localhost", "mail", "modem", "onion",
+    "private", "router", "svc", "test", "workgroup", "wpad",
+))
+
+# IANA's special-purpose registry, whatever it says about reachability, and everything from multicast up.
+_REFUSED_V4: Final = tuple(map(IPv4Network, (
+    "0.0.0.0/8",         # this network
+    "10.0.0.0/8",        # private
+    "100.64.0.0/10",     # carrier-grade NAT, Alibaba's metadata
+    "127.0.0.0/8",       # loopback, the Lambda runtime API
+    "168.63.129.16/32",  # Azure's WireServer, in a public range
+    "169.254.0.0/16",    # link-local, cloud metadata
+    "172.16.0.0/12",     # private
+    "192.0.0.0/24",      # IETF protocol assignments, Oracle's metadata
+    "192.0.2.0/24",      # documentation
+    "192.31.196.0/24",   # AS112
+    "192.52.193.0/24",   # multicast tunnels (AMT)
+    "192.88.99.0/24",    # 6to4 relays
+    "192.168.0.0/16",    # private
+    "192.175.48.0/24",   # AS112
+    "198.18.0.0/15",     # benchmarking
+    "198.51.100.0/24",   # documentation
+    "203.0.113.0/24",    # documentation
+    "224.0.0.0/3",       # multicast, class E, broadcast
+)))
+# Only 2000::/3 is global unicast, which leaves out ::/8 (mapped, compatible, NAT64), ULA, link-local, SRv6, multicast.
+_GLOBAL_V6: Final = IPv6Network("2000::/3")
+_REFUSED_V6: Final = tuple(map(IPv6Network, (
+    "2001::/23",          # IETF assignments: Teredo, ORCHID, benchmarking
+    "2001:db8::/32",      # documentation
+    "2002::/16",          # 6to4
+    "2620:4f:8000::/48",  # AS112
+    "3ffe::/16",          # the former 6bone
+    "3fff::/20",          # documentation
+)))
+# fmt: on
+_LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+
+
+class UrlRefused(Exception):
+    """The URL, or an address of its name, is against the policy. The text may be shown to whoever gave the URL."""
+
+
+class NameUnresolved(Exception):
+    """The name has no address now. It may have one later: not a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """What a deployment adds to the fixed rules; all entries in lower case.
+
+    ``allowed_domains`` limits hosts to these names and what is under them (empty: any). ``trusted_domains`` need no
+    ownership challenge, but pass every other rule. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
+    entries, IP literals included, that may be http, on any port, and live on loopback.
+    """
+
+    allowed_domains: tuple[str, ...] = ()
+    trusted_domains: tuple[str, ...] = ()
+    local_allow: tuple[str, ...] = ()
+
+    def allows(self, host: str) -> bool:
+        return not self.allowed_domains or _is_under(host, self.allowed_domains)
+
+    def trusts(self, host: str) -> bool:
+        return _is_under(host, self.trusted_domains)
+
+    def is_local(self, host: str, port: int) -> bool:
+        return f"{host}:{port}" in self.local_allow or f"{host}:*" in self.local_allow
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookTarget:
+    """A URL that passed. ``host`` is in lower case, without trailing dot; ``local`` came by the local allow list."""
+
+    scheme: str
+    host: str
+    port: int
+    path_and_query: str
+    local: bool = False
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header."""
+        return self.host if self.port == _DEFAULT_PORT[self.scheme] else f"{self.host}:{self.port}"
+
+
+def check_url(url: str, policy: EgressPolicy) -> WebhookTarget:
+    """The target that ``url`` names; raises UrlRefused."""
+    found = _URL.fullmatch(url) if len(url) <= MAX_URL else None
+    if found is None:
+        raise UrlRefused(
+            f"not a plain URL of at most {MAX_URL} characters: https, a name, a path and a query in ASCII; "
+            "no user-info, no fragment, nothing that needs repair"
+        )
+    scheme, host = found["scheme"].lower(), found["host"].lower().removesuffix(".")
+    port = int(found["port"] or _DEFAULT_PORT.get(scheme, 0))
+    local = scheme in _DEFAULT_PORT and port <= MAX_PORT and policy.is_local(host, port)
+    if not local:
+        _check_public(scheme, host, port, policy)
+    return WebhookTarget(scheme, host, port, (found["path"] or "/") + (found["query"] or ""), local)
+
+
+def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[str, ...]:
+    """The addresses to dial, in order. Raises UrlRefused if any is not public, NameUnresolved if there is none.
+
+    One bad answer refuses the name: it is the mark of rebinding. A local target must be on loopback instead.
+    """
+    found = tuple(dict.fromkeys(addresses))
+    if not found:
+        raise NameUnresolved("the name has no address")
+    if not all(map(is_loopback if target.local else is_public, found)):
+        raise UrlRefused("the name has an address that is not public")
+    return found
+
+
+def is_public(address: str) -> bool:
+    """Global unicast that no registry reserves and that embeds no other address. What does not parse is not."""
+    parsed = _parse(address)
+    if isinstance(parsed, IPv4Address):
+        return not any(parsed in network for network in _REFUSED_V4)
+    if parsed is None or parsed not in _GLOBAL_V6 or _is_isatap(parsed):
+        return False
+    return not any(parsed in network for network in _REFUSED_V6)
+
+
+def is_loopback(address: str) -> bool:
+    """On this machine: 127.0.0.0/8 or ::1, in their own form."""
+    parsed = _parse(address)
+    return parsed is not None and any(parsed in network for network in _LOOPBACK)
+
+
+def _check_public(scheme: str, host: str, port: int, policy: EgressPolicy) -> None:
+    if scheme != "https":
+        raise UrlRefused("only https is allowed")
+    if port not in PORTS:
+        raise UrlRefused(f"only the ports {sorted(PORTS)} are allowed")
+    if not _is_public_name(host):
+        raise UrlRefused("the host is not a public domain name; IP addresses and private names are not allowed")
+    if not policy.allows(host):
+        raise UrlRefused("the host is not under a domain that this deployment allows")
+
+
+def _is_public_name(host: str) -> bool:
+    labels = host.split(".")
+    return (
+        len(host) <= MAX_NAME
+        and len(labels) > 1
+        and all(map(_is_label, labels))
+        and _TOP_LABEL.fullmatch(labels[-1]) is not None
+        and labels[-1] not in _PRIVATE_TOP_LABELS
+    )
+
+
+def _is_label(label: str) -> bool:
+    return _LABEL.fullmatch(label) is not None and (not label.startswith("xn--") or _is_a_label(label))
+
+
+def _is_a_label(label: str) -> bool:
+    """A real A-label: Punycode of stable letters, marks and digits (RFC 5890, 5892), not ASCII in disguise."""
+    try:
+        text = label[4:].encode().decode("punycode")
+        same = text.encode("punycode").decode() == label[4:]
+    except UnicodeError:
+        return False
+    stable = unicodedata.normalize("NFKC", text).lower() == text and not text.isascii()
+    return same and stable and all(unicodedata.category(char)[0] in "LMN" or char in "-·" for char in text)
+
+
+def _is_under(host: str, domains: tuple[str, ...]) -> bool:
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def _parse(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return None if "%" in address else ip_address(address)  # a scope id makes sense on a link only
+    except ValueError:
+        return None
+
+
+def _is_isatap(address: IPv6Address) -> bool:
+    """An interface id ``[02]00:5efe:a.b.c.d``, which a router may unwrap to the IPv4 address (RFC 5214)."""
+    return (int(address) >> 32) & 0xFDFFFFFF == 0x00005EFE  # noqa: PLR2004
