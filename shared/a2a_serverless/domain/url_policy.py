@@ -117,6 +117,11 @@ class WebhookTarget:
     local: bool = False
 
     @property
+    def origin(self) -> tuple[str, str, int]:
+        """What requests on one connection must share."""
+        return self.scheme, self.host, self.port
+
+    @property
     def authority(self) -> str:
         """The value of the Host header."""
         return self.host if self.port == _DEFAULT_PORT[self.scheme] else f"{self.host}:{self.port}"

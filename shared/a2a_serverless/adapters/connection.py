@@ -1,0 +1,148 @@
+"""One HTTP/1.1 connection whose every read and write is held to a deadline and a byte budget, and those kept open.
+
+A kept connection is used again only while it is young, was idle for a moment only and is silent, so that a request
+hardly ever meets the peer's idle timeout. Its age runs on the wall clock: a monotonic clock may stand still while
+Lambda freezes the instance, and the connection dies meanwhile.
+"""
+
+from __future__ import annotations
+
+import socket
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import h11
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from a2a_serverless.adapters.egress import Deadline
+
+CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves nothing decrypted behind
+MAX_HEAD: Final = 16 * 1024
+MAX_KEPT: Final = 64
+MAX_IDLE_SECONDS: Final = 2.0  # servers close after 5 s and more
+MAX_AGE_SECONDS: Final = 30.0  # after it the name is looked up again
+_HEADER_FIELDS_TOO_LARGE: Final = 431
+
+Origin: TypeAlias = tuple[str, str, int]  # scheme, host, port
+
+
+class TooLarge(Exception):
+    """The peer sent more than its byte budget."""
+
+
+class Connection:
+    """An open connection to ``address``; ``opened_at`` in seconds of the wall clock."""
+
+    def __init__(self, sock: socket.socket, address: str, opened_at: float) -> None:
+        self.address = address
+        self.opened_at = opened_at
+        self._sock = sock
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+
+    def send(self, events: Iterable[h11.Event], deadline: Deadline) -> None:
+        view = memoryview(b"".join(self._http.send(event) or b"" for event in events))
+        while view:
+            self._sock.settimeout(deadline.left())
+            view = view[self._sock.send(view) :]
+
+    def receive(self, deadline: Deadline, budget: int) -> Iterator[h11.Event]:
+        """The events of one answer, to its end. Raises TooLarge, h11.RemoteProtocolError, OSError."""
+        silent = True
+        while not isinstance(event := self._next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Event):
+                yield event
+                continue
+            data = self._read(deadline)
+            if silent and not data:
+                raise ConnectionResetError("closed without an answer")
+            silent, budget = False, budget - len(data)
+            if budget < 0:
+                raise TooLarge
+            self._http.receive_data(data)
+
+    def finish(self) -> bool:
+        """Makes ready for the next request; False if the connection cannot serve one."""
+        done = self._http.our_state is self._http.their_state is h11.DONE and self._http.trailing_data == (b"", False)
+        if done:
+            self._http.start_next_cycle()
+        return done
+
+    def is_silent(self) -> bool:
+        """The peer has neither closed nor said anything unasked. Looks below TLS, and takes nothing away."""
+        self._sock.settimeout(0)
+        try:
+            socket.socket.recv(self._sock, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _next_event(self) -> object:
+        try:
+            return self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == _HEADER_FIELDS_TOO_LARGE:
+                raise TooLarge from error
+            raise
+
+    def _read(self, deadline: Deadline) -> bytes:
+        self._sock.settimeout(deadline.left())
+        return self._sock.recv(CHUNK)
+
+
+class _Idle(NamedTuple):
+    origin: Origin
+    since: float
+    connection: Connection
+
+    def is_fresh(self, now: float) -> bool:
+        return 0 <= now - self.since <= MAX_IDLE_SECONDS and 0 <= now - self.connection.opened_at <= MAX_AGE_SECONDS
+
+
+class KeptConnections:
+    """At most MAX_KEPT idle connections; the newest is used again first. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: list[_Idle] = []
+
+    def take(self, origin: Origin, now: float) -> Connection | None:
+        """An open and silent connection to ``origin``, or None."""
+        while (found := self._pop(origin, now)) is not None:
+            if found.is_silent():
+                return found
+            found.close()
+        return None
+
+    def keep(self, origin: Origin, connection: Connection, now: float) -> None:
+        with self._lock:
+            self._idle.append(_Idle(origin, now, connection))
+            surplus = self._idle[:-MAX_KEPT]
+            self._idle = self._idle[-MAX_KEPT:]
+        _close(surplus)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        _close(idle)
+
+    def _pop(self, origin: Origin, now: float) -> Connection | None:
+        with self._lock:
+            old = [entry for entry in self._idle if not entry.is_fresh(now)]
+            self._idle = [entry for entry in self._idle if entry.is_fresh(now)]
+            found = next((entry for entry in reversed(self._idle) if entry.origin == origin), None)
+            if found is not None:
+                self._idle.remove(found)
+        _close(old)
+        return found and found.connection
+
+
+def _close(entries: list[_Idle]) -> None:
+    for entry in entries:
+        entry.connection.close()

@@ -1,0 +1,139 @@
+"""The way out to a stranger's URL: one bounded lookup, every answer vetted, a connection to that very address.
+
+This is ours because a library that takes a URL looks the name up again when it connects, after our check. Nothing
+here reads the environment: no proxy, no netrc, no ``SSL_CERT_FILE``, no ``SSLKEYLOGFILE``. Trust is certifi's list,
+the same on a laptop and in every Lambda image, updated with the dependency.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from concurrent.futures import Future
+from threading import BoundedSemaphore, Thread
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import certifi
+
+from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, check_url, is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
+
+# (host, port) -> addresses; raises OSError when the name does not resolve.
+Resolver: TypeAlias = "Callable[[str, int], Iterable[str]]"
+# (address, port, seconds) -> a connected TCP socket; raises OSError.
+Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
+
+LOOKUP_SECONDS: Final = 2.0
+MAX_DIALS: Final = 3
+# getaddrinfo cannot be interrupted: a lookup that hangs keeps its thread, so the number of such threads is bounded.
+_LOOKUPS: Final = BoundedSemaphore(64)
+
+
+class Deadline:
+    """One budget of time for all that an exchange does; every wait asks for what is left of it."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start = clock()
+        self._end = self._start + seconds
+
+    def left(self) -> float:
+        """Seconds, more than 0; raises TimeoutError when they are spent."""
+        left = self._end - self._clock()
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        return left
+
+    def elapsed_ms(self) -> int:
+        return round((self._clock() - self._start) * 1000)
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """All addresses of a name, as the system's resolver orders them."""
+    return [str(answer[4][0]) for answer in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def connect(address: str, port: int, seconds: float) -> socket.socket:
+    """A TCP connection to a literal address. Not ``create_connection``, which would look the address up."""
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(seconds)
+        sock.connect((address, port))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def strict_ssl_context() -> ssl.SSLContext:
+    """Certificate and name are checked, TLS 1.2 at least. ``create_default_context`` would heed the environment."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.hostname_checks_common_name = False
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def vet(url: str, policy: EgressPolicy, resolver: Resolver = resolve) -> WebhookTarget:
+    """The check at registration. Raises UrlRefused for good, NameUnresolved when the name has no address now."""
+    target = check_url(url, policy)
+    addresses_of(target, resolver, LOOKUP_SECONDS)
+    return target
+
+
+def addresses_of(target: WebhookTarget, resolver: Resolver, seconds: float) -> tuple[str, ...]:
+    """The vetted addresses of a target, by one lookup of at most ``seconds``. Raises UrlRefused, NameUnresolved."""
+    literal = target.host.strip("[]")
+    if is_loopback(literal):  # only the local allow list lets a literal come this far
+        return (literal,)
+    try:
+        return check_addresses(_look_up(target, resolver, seconds), target)
+    except (OSError, UnicodeError) as error:
+        raise NameUnresolved("the name does not resolve") from error
+
+
+def dial(target: WebhookTarget, addresses: tuple[str, ...], deadline: Deadline, connector: Connector) -> socket.socket:
+    """A connection to the first vetted address that answers; each try gets its share of the time that is left."""
+    tries = addresses[:MAX_DIALS]
+    for number, address in enumerate(tries, start=1):
+        try:
+            return connector(address, target.port, deadline.left() / (len(tries) - number + 1))
+        except OSError:
+            if number == len(tries):
+                raise
+    raise NameUnresolved("the name has no address")
+
+
+def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
+    """TLS over ``sock`` with SNI and certificate check on the name, not the address. Closes ``sock`` if it fails."""
+    try:
+        sock.settimeout(deadline.left())  # CPython holds the whole handshake to this
+        return context.wrap_socket(sock, server_hostname=target.host.strip("[]"))
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _look_up(target: WebhookTarget, resolver: Resolver, seconds: float) -> list[str]:
+    if not _LOOKUPS.acquire(blocking=False):
+        raise OSError("too many lookups hang")
+    answer: Future[list[str]] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(list(resolver(target.host, target.port)))
+        except Exception as error:  # noqa: BLE001
+            answer.set_exception(error)
+        finally:
+            _LOOKUPS.release()
+
+    Thread(target=run, name="lookup", daemon=True).start()
+    return answer.result(seconds)

@@ -1,0 +1,213 @@
+"""Sends webhooks, and fetches what a client's URL points to: one request, one answer, everything bounded.
+
+The parser is h11: strict, maintained, without I/O, and as fast here as ``http.client`` (``bench/sender.py``), so one
+deadline and one byte budget can stand around every read. Redirects, cookies, ambient credentials and compression do
+not exist here. A request is written at most once per call, on a kept connection too: whether to send again is the
+delivery schedule's decision, which signs afresh and records the attempt.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import h11
+
+from a2a_serverless.adapters.connection import Connection, KeptConnections, TooLarge
+from a2a_serverless.adapters.egress import (
+    LOOKUP_SECONDS,
+    Deadline,
+    addresses_of,
+    connect,
+    dial,
+    resolve,
+    secure,
+    strict_ssl_context,
+)
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.url_policy import NameUnresolved, UrlRefused, check_addresses, check_url
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping
+
+    from a2a_serverless.adapters.egress import Connector, Resolver
+    from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
+
+MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer: an ownership challenge's echo is far below
+MAX_OVERHEAD: Final = 48 * 1024  # bytes of heads, interim answers, chunk framing and trailers together
+MAX_HEADER_VALUE: Final = 256
+_OUR_HEADERS: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
+)
+
+
+class HeaderRefused(Exception):
+    """A header that cannot be sent: line breaks, control or non-ASCII characters, or one that is ours to set."""
+
+
+# The first class that fits names the error.
+_ERRORS: Final[tuple[tuple[type[Exception], OutboundError], ...]] = (
+    (UrlRefused, OutboundError.REFUSED),
+    (HeaderRefused, OutboundError.REFUSED),
+    (NameUnresolved, OutboundError.DNS),
+    (TooLarge, OutboundError.TOO_LARGE),
+    (h11.RemoteProtocolError, OutboundError.PROTOCOL),
+    (TimeoutError, OutboundError.TIMEOUT),
+    (ssl.SSLEOFError, OutboundError.RESET),
+    (ssl.SSLZeroReturnError, OutboundError.RESET),
+    (ssl.SSLError, OutboundError.TLS),
+    (ConnectionRefusedError, OutboundError.CONNECT),
+    (ConnectionError, OutboundError.RESET),
+    (OSError, OutboundError.CONNECT),
+)
+_EXPECTED: Final = tuple(kind for kind, _ in _ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    limit: int
+
+    def events(self, target: WebhookTarget) -> list[h11.Event]:
+        """What goes on the wire. Raises HeaderRefused without a word of the value, which may be a secret."""
+        if not _OUR_HEADERS.isdisjoint(name.lower() for name in self.headers):
+            raise HeaderRefused("a header is not the caller's to set")
+        ours = {"Host": target.authority, "User-Agent": "a2a-serverless", "Accept-Encoding": "identity"}
+        length = {"Content-Length": str(len(self.body))} if self.method == "POST" else {}
+        headers = [*ours.items(), *length.items(), *self.headers.items()]
+        try:
+            head = h11.Request(method=self.method, target=target.path_and_query, headers=headers)
+        except (h11.LocalProtocolError, UnicodeError):
+            raise HeaderRefused("a header has a name or a value that HTTP does not allow") from None
+        return [head, h11.Data(self.body), h11.EndOfMessage()]
+
+
+@dataclass(slots=True)
+class _Report:
+    """What is known so far; it stays when something fails on the way."""
+
+    address: str | None = None
+    error: OutboundError | None = None
+    reason: str = ""
+    connected: bool = False
+    request_sent: bool = False
+    reused: bool = False
+    status: int | None = None
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+
+    def note(self, event: h11.Event, limit: int) -> None:
+        if isinstance(event, h11.Response):
+            self.status, self.headers = event.status_code, dict(event.headers)
+        elif isinstance(event, h11.Data):
+            self.body += event.data[: limit - len(self.body) + 1]
+            if len(self.body) > limit:
+                self.body.pop()
+                raise TooLarge("the body is larger than the limit")
+
+    def fail(self, error: Exception) -> None:
+        self.error = next(name for kind, name in _ERRORS if isinstance(error, kind))
+        ours = isinstance(error, (UrlRefused, HeaderRefused, NameUnresolved, TooLarge))
+        self.reason = str(error) if ours else getattr(error, "verify_message", "")
+
+    def outcome(self, elapsed_ms: int) -> Outcome:
+        return Outcome(
+            status=self.status,
+            address=self.address,
+            elapsed_ms=elapsed_ms,
+            error=self.error,
+            reason=self.reason,
+            retry_after=self._header(b"retry-after"),
+            content_type=self._header(b"content-type"),
+            body=bytes(self.body),
+            connected=self.connected,
+            request_sent=self.request_sent,
+            reused=self.reused,
+        )
+
+    def _header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value[:MAX_HEADER_VALUE].decode("latin-1")
+
+
+class WebhookSender:
+    """The one way out to URLs of strangers. Safe between threads; ``close`` drops the kept connections."""
+
+    def __init__(
+        self,
+        policy: EgressPolicy,
+        *,
+        resolver: Resolver = resolve,
+        connector: Connector = connect,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._policy = policy
+        self._resolver = resolver
+        self._connector = connector
+        self._ssl_context = ssl_context or strict_ssl_context()
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._kept = KeptConnections()
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        """POSTs once, in at most ``deadline_ms`` from now, and reads at most MAX_ANSWER bytes of the answer's body."""
+        return self._run(_Request("POST", url, headers, body, MAX_ANSWER), deadline_ms)
+
+    def get(self, url: str, headers: Mapping[str, str], deadline_ms: int, limit: int) -> Outcome:
+        """GETs once; a body over ``limit`` bytes is cut there and the error is ``too_large``."""
+        return self._run(_Request("GET", url, headers, b"", limit), deadline_ms)
+
+    def close(self) -> None:
+        self._kept.close()
+
+    def _run(self, request: _Request, deadline_ms: int) -> Outcome:
+        deadline, report = Deadline(deadline_ms / 1000, self._clock), _Report()
+        try:
+            target = check_url(request.url, self._policy)
+            self._exchange(request, target, deadline, report)
+        except _EXPECTED as error:
+            report.fail(error)
+        return report.outcome(deadline.elapsed_ms())
+
+    def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, report: _Report) -> None:
+        events, reusable = request.events(target), False
+        connection = self._connection(target, deadline, report)
+        try:
+            check_addresses((connection.address,), target)
+            report.request_sent = True
+            connection.send(events, deadline)
+            for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
+                report.note(event, request.limit)
+            reusable = connection.finish()
+        finally:
+            if reusable:
+                self._kept.keep(target.origin, connection, self._wall_clock())
+            else:
+                connection.close()
+
+    def _connection(self, target: WebhookTarget, deadline: Deadline, report: _Report) -> Connection:
+        kept = self._kept.take(target.origin, self._wall_clock())
+        if kept is None:
+            return self._open(target, deadline, report)
+        report.address, report.connected, report.reused = kept.address, True, True
+        return kept
+
+    def _open(self, target: WebhookTarget, deadline: Deadline, report: _Report) -> Connection:
+        def connector(address: str, port: int, seconds: float) -> socket.socket:
+            report.address = address
+            return self._connector(address, port, seconds)
+
+        addresses = addresses_of(target, self._resolver, min(LOOKUP_SECONDS, deadline.left()))
+        sock = dial(target, addresses, deadline, connector)
+        report.connected = True
+        if target.scheme == "https":
+            sock = secure(sock, target, self._ssl_context, deadline)
+        return Connection(sock, report.address or "", self._wall_clock())
