@@ -1,0 +1,144 @@
+"""What a client can ask besides sending a message, and what it is answered with, whatever the wire version.
+
+One class for each operation of specification 3.1; ``SendRequest`` stands with the model: the log keeps parts of it.
+History lengths are normal here: None is "all that there is", 0 is "none", whatever a version means by its own zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from a2a_serverless.domain.model import JsonObject, Message, PushRequest, SendRequest, Task, TaskState
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.push import PushConfig
+
+PAGE_SIZE: Final = 50
+MAX_PAGE_SIZE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class GetTask:
+    """GetTask (3.1.3)."""
+
+    task_id: str
+    history_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks:
+    """ListTasks (3.1.4). ``since`` (ms) keeps tasks whose status is not older; ``page_size`` is 1 to 100."""
+
+    context_id: str | None = None
+    state: TaskState | None = None
+    page_size: int = PAGE_SIZE
+    page_token: str | None = None
+    history_length: int | None = None
+    since: int | None = None
+    include_artifacts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask:
+    """CancelTask (3.1.5)."""
+
+    task_id: str
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeToTask:
+    """SubscribeToTask (3.1.6)."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePush:
+    """CreateTaskPushNotificationConfig (3.1.7)."""
+
+    task_id: str
+    push: PushRequest
+
+
+@dataclass(frozen=True, slots=True)
+class GetPush:
+    """GetTaskPushNotificationConfig (3.1.8). ``config_id`` None is "the first that there is" (0.3 only)."""
+
+    task_id: str
+    config_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListPushes:
+    """ListTaskPushNotificationConfigs (3.1.9). ``page_size`` None is "all"."""
+
+    task_id: str
+    page_size: int | None = None
+    page_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePush:
+    """DeleteTaskPushNotificationConfig (3.1.10)."""
+
+    task_id: str
+    config_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetCard:
+    """GetExtendedAgentCard (3.1.11)."""
+
+
+Request: TypeAlias = (
+    SendRequest
+    | GetTask
+    | ListTasks
+    | CancelTask
+    | SubscribeToTask
+    | CreatePush
+    | GetPush
+    | ListPushes
+    | DeletePush
+    | GetCard
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """A page of ListTasks. ``artifacts``: whether the client asked for them; ``next_page_token`` is "" at the end."""
+
+    tasks: tuple[Task, ...]
+    page_size: int
+    total_size: int
+    next_page_token: str = ""
+    artifacts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPush:
+    """A webhook together with the task that it belongs to."""
+
+    task_id: str
+    config: PushConfig
+
+
+@dataclass(frozen=True, slots=True)
+class PushPage:
+    """A page of the webhooks of a task."""
+
+    pushes: tuple[TaskPush, ...]
+    next_page_token: str = ""
+
+
+Answer: TypeAlias = "Task | Message | TaskPage | TaskPush | PushPage | JsonObject | None"
+
+
+def shown(task: Task, history_length: int | None, *, artifacts: bool = True) -> Task:
+    """The task with at most ``history_length`` most recent messages (3.2.4), without its artifacts if so asked."""
+    history = task.history
+    if history_length is not None and len(history) > history_length:
+        history = history[len(history) - history_length :]
+    return replace(task, history=history, artifacts=task.artifacts if artifacts else ())

@@ -1,0 +1,100 @@
+"""What each refusal is called in each binding and version: one table, and the detail objects that go with it.
+
+1.0: specification 5.4 at v1.0.1 (its HTTP statuses, not those of 1.0.0) and 9.5, 11.6. 0.3: specification 8; its REST
+binding names no statuses, so they are those of the official 0.3 SDK. An error that 0.3 has no code for degrades to
+-32603 (the text still says what happened). What is not an ``A2AError`` is our fault and shows nothing of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import errors
+from a2a_serverless.domain.errors import A2AError, FieldViolation
+from a2a_serverless.wire.document import BodyTooLarge
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.push import WireVersion
+
+DOMAIN: Final = "a2a-protocol.org"
+TYPE: Final = "type.googleapis.com/google.rpc."
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets."""
+
+    name: str
+    rpc: int
+    http: int
+    grpc: str
+    old_http: int
+    old: int | None = None
+
+    @property
+    def reason(self) -> str:
+        """The name as ErrorInfo wants it: without ``Error``, in UPPER_SNAKE."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name.removesuffix("Error")).upper()
+
+    def rpc_for(self, version: WireVersion) -> int:
+        """The JSON-RPC code for a caller of ``version``."""
+        return self.rpc if version == "1.0" or self.old is None else self.old
+
+    def http_for(self, version: WireVersion) -> int:
+        """The HTTP status for a REST caller of ``version``."""
+        return self.http if version == "1.0" else self.old_http
+
+
+INTERNAL: Final = Code("InternalError", -32603, 500, "INTERNAL", 500)
+
+CODES: Final[dict[type[A2AError], Code]] = {
+    errors.ParseError: Code("JSONParseError", -32700, 400, "INVALID_ARGUMENT", 400),
+    errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
+    BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
+    errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
+    errors.InvalidParams: Code("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT", 400),
+    errors.InternalError: INTERNAL,
+    errors.TaskNotFound: Code("TaskNotFoundError", -32001, 404, "NOT_FOUND", 404),
+    errors.TaskNotCancelable: Code("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", 409),
+    errors.PushNotSupported: Code("PushNotificationNotSupportedError", -32003, 400, "FAILED_PRECONDITION", 501),
+    errors.UnsupportedOperation: Code("UnsupportedOperationError", -32004, 400, "FAILED_PRECONDITION", 501),
+    errors.ContentTypeNotSupported: Code("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", 415),
+    errors.InvalidAgentResponse: Code("InvalidAgentResponseError", -32006, 500, "INTERNAL", 502),
+    errors.ExtendedCardNotConfigured: Code(
+        "ExtendedAgentCardNotConfiguredError", -32007, 400, "FAILED_PRECONDITION", 404
+    ),
+    errors.ExtensionRequired: Code(
+        "ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, old=-32603
+    ),
+    errors.VersionNotSupported: Code("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, old=-32603),
+    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, old=-32603),
+}
+
+
+def code_of(error: Exception) -> Code:
+    """The error's row; a subclass takes the row of its nearest base, everything else is internal."""
+    for kind in type(error).__mro__:
+        if kind in CODES:
+            return CODES[kind]
+    return INTERNAL
+
+
+def text_of(error: Exception) -> str:
+    """What the caller may read."""
+    return str(error) if isinstance(error, A2AError) else errors.InternalError.default
+
+
+def details(error: Exception) -> list[Json]:
+    """google.rpc.ErrorInfo, and google.rpc.BadRequest when fields were wrong."""
+    info: JsonObject = {"@type": TYPE + "ErrorInfo", "reason": code_of(error).reason, "domain": DOMAIN}
+    if isinstance(error, A2AError) and error.violations:
+        return [info, _bad_request(error.violations)]
+    return [info]
+
+
+def _bad_request(violations: tuple[FieldViolation, ...]) -> JsonObject:
+    fields: list[Json] = [{"field": one.field, "description": one.description} for one in violations]
+    return {"@type": TYPE + "BadRequest", "fieldViolations": fields}

@@ -1,0 +1,24 @@
+"""How much a client may ask of us at once. Everything that the codecs bound is here, so that it can be documented."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Lengths are characters, but those of ``ident`` (a part of storage keys) and ``body`` are UTF-8 bytes."""
+
+    body: int = 1024 * 1024
+    depth: int = 64
+    parts: int = 256
+    items: int = 64
+    ident: int = 256
+    name: int = 1024
+    url: int = 2048
+    secret: int = 4096
+    violations: int = 16
+
+
+LIMITS: Final = Limits()
