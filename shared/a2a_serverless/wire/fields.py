@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 INT32_MAX: Final = 2**31 - 1
 _URL_SAFE: Final = str.maketrans("-_", "+/")
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class Fields:
     """One JSON object on its way in. ``at`` is its path in the request, "" at the top."""
 
-    __slots__ = ("_at", "_found", "_values", "limits")
+    __slots__ = ("_at", "_found", "_snakes", "_values", "limits")
 
     def __init__(self, values: JsonObject, limits: Limits, found: list[FieldViolation], at: str = "") -> None:
         self._values = values
+        self._snakes = "_" in "".join(values)
         self._found = found
         self._at = at
         self.limits = limits
@@ -50,7 +50,7 @@ class Fields:
     def value(self, name: str) -> Json:
         """The field as it came; None when absent or null."""
         value = self._values.get(name)
-        return self._values.get(_snake(name)) if value is None else value
+        return self._values.get(_snake(name)) if value is None and self._snakes else value
 
     def has(self, name: str) -> bool:
         """Whether the field is there, null included."""
@@ -144,20 +144,6 @@ class Fields:
         except ValueError:
             self.wrong(name, "must be base64")
             return ""
-
-    def secret(self, name: str) -> str | None:
-        """What will travel in an HTTP header: visible ASCII and spaces."""
-        value = self.text(name, self.limits.secret)
-        if value and not (value.isascii() and value.isprintable()):
-            self.wrong(name, "must be printable ASCII, because it is sent in a header")
-        return value or None
-
-    def scheme(self, name: str) -> str | None:
-        """The name of an HTTP authentication scheme (RFC 9110 token)."""
-        value = self.text(name)
-        if value and not _TOKEN.fullmatch(value):
-            self.wrong(name, "must be the name of an HTTP authentication scheme, such as Bearer")
-        return value or None
 
     def struct(self, name: str) -> JsonObject | None:
         """Any JSON object."""

@@ -56,7 +56,6 @@ from a2a_serverless.wire import timestamps
 from a2a_serverless.wire.fields import Fields, read
 from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.push import authentication
 
 STATES: Final = {
     TaskState.SUBMITTED: "TASK_STATE_SUBMITTED",
@@ -173,22 +172,17 @@ REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
 
 
 def _push(fields: Fields) -> PushRequest:
-    inner = fields.child("authentication")
-    scheme, credentials = _authentication(inner) if inner else (None, None)
+    """Whether the address and the scheme will do is for the policy to say, not for the codec."""
+    authentication = fields.child("authentication")
+    scheme = authentication.need_text("scheme", fields.limits.name) if authentication else None
+    credentials = authentication.text("credentials", fields.limits.secret) if authentication else None
     return PushRequest(
         url=fields.need_text("url", fields.limits.url),
         config_id=fields.ident("id"),
-        token=fields.secret("token"),
+        token=fields.text("token", fields.limits.secret) or None,
         scheme=scheme,
-        credentials=credentials,
+        credentials=credentials or None,
     )
-
-
-def _authentication(fields: Fields) -> tuple[str | None, str | None]:
-    scheme = fields.scheme("scheme")
-    if scheme is None and not fields.value("scheme"):
-        fields.wrong("scheme", "is required")
-    return authentication(fields, (scheme,) if scheme else ())
 
 
 # --- objects in ------------------------------------------------------------------------------------------------------
