@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from a2a_serverless.domain.bells import Bell
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Change, Head, Look
-from a2a_serverless.domain.key_ring import KeyRing
+from a2a_serverless.domain.key_ring import KeyRing, SigningKey
 from a2a_serverless.domain.model import Json, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
@@ -145,9 +145,11 @@ class PushStore(Protocol):
         ...
 
     def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-        """Replaces the cursor while its incarnation, lease number and state are still those of ``before``.
+        """Replaces the cursor while the stored one still equals ``before`` in every field; False otherwise.
 
-        A claim is a move that raises ``lease_no``; a move never brings a deleted cursor back."""
+        A stored cursor that equals ``after`` is an earlier try of the same move that did succeed: True.
+        A claim is a move that raises ``lease_no``; a move never brings a deleted cursor back, and a slow writer never
+        turns a position back."""
         ...
 
     def verify(self, key: TaskKey, config: PushConfig) -> bool:
@@ -196,6 +198,30 @@ class Sealer(Protocol):
 
     def open(self, sealed: str, context: str) -> str:
         """The secret; raises ValueError when it was not sealed for ``context``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A compact JWS, and the key that signed it."""
+
+    token: str
+    kid: str
+
+
+class Signer(Protocol):
+    """Signs tokens with the ring's current key."""
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        """A JWT (ES256) with that ``typ``."""
+        ...
+
+
+class KeyMaker(Protocol):
+    """Makes signing keys."""
+
+    def make(self, now: int) -> SigningKey:
+        """A fresh ES256 key, made at ``now``; its ``kid`` is the RFC 7638 thumbprint."""
         ...
 
 

@@ -137,7 +137,7 @@ class MemoryTable:
         with self._lock:
             head = self._heads.get(before.key, None)
             if head is None or head.rev != before.rev:
-                return False
+                return head == after
             self._heads.change(before.key, None, after)
         return True
 
@@ -189,10 +189,9 @@ class MemoryTable:
     def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         with self._lock:
             kept = self._cursors.get(key, before.config_id)
-            if kept is None or _holder(kept) != _holder(before):
-                return False
-            self._cursors.change(key, before.config_id, after)
-        return True
+            if kept == before:
+                self._cursors.change(key, before.config_id, after)
+            return kept in (before, after)
 
     def verify(self, key: TaskKey, config: PushConfig) -> bool:
         with self._lock:
@@ -329,10 +328,6 @@ class MemorySealer:
 def _refuse_foreign(written: Event, opening: Opening) -> None:
     if written.by != opening.event.by:
         raise RuntimeError("there is a task with this id already")
-
-
-def _holder(cursor: Cursor) -> tuple[object, ...]:
-    return (cursor.incarnation, cursor.lease_no, cursor.state)
 
 
 def _shard(key: TaskKey) -> int:

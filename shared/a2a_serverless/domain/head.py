@@ -21,6 +21,7 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000
 GRACE_MS: Final = 30_000
+LOST_LIMIT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Head:
     push: bool = False
     due_at: int | None = None
     rings: int = 0
+    lost: int = 0
 
     @property
     def ended(self) -> bool:
@@ -89,6 +91,10 @@ class Leased(Exception):
     def __init__(self, until: int) -> None:
         super().__init__(f"leased until {until}")
         self.until = until
+
+
+class LostTooOften(Exception):
+    """The task's runners have died ``LOST_LIMIT`` times in a row: running it once more would not mend it."""
 
 
 class Fenced(Exception):
@@ -131,20 +137,26 @@ def cancel(look: Look, *, now: int, by: str) -> Change:
     if look.head.ended:
         raise TaskNotCancelable
     event = StatusEvent(look.last + 1, now, by, TaskState.CANCELED)
-    return _change(look.head, event, lease_until=0, due_at=_after_end(look.head, now))
+    return _ended(look.head, event)
 
 
 def take(look: Look, *, now: int, by: str) -> Change:
-    """Takes a task to run it: ``working`` under a new fencing number and a lease. Raises NotRunnable or Leased."""
+    """Takes a task to run it: ``working`` under a new fencing number and a lease.
+
+    Raises NotRunnable, Leased, or LostTooOften: a lease that ran out without a release is a runner that died.
+    """
     head = look.head
     if head.state not in RUNNABLE:
         raise NotRunnable
     if head.leased(now):
         raise Leased(head.lease_until)
+    lost = head.lost + 1 if head.lease_until else head.lost
+    if lost > LOST_LIMIT:
+        raise LostTooOften
     fence = head.fence + 1
     event = StatusEvent(look.last + 1, now, by, TaskState.WORKING, fence=fence)
-    due_at = head.due_at if head.due_at and head.due_at > now else now + LEASE_MS + GRACE_MS
-    return _change(head, event, fence=fence, lease_until=now + LEASE_MS, due_at=due_at, rings=0)
+    due_at = _due_after(head, now)
+    return _change(head, event, fence=fence, lease_until=now + LEASE_MS, due_at=due_at, rings=0, lost=lost)
 
 
 def report(look: Look, fence: int, state: TaskState, message: Message | None, *, now: int, by: str) -> Change:
@@ -152,16 +164,18 @@ def report(look: Look, fence: int, state: TaskState, message: Message | None, *,
     head = held(look.head, fence)
     event = StatusEvent(look.last + 1, now, by, state, message=message, fence=fence)
     if state in TERMINAL:
-        return _change(head, event, lease_until=0, due_at=_after_end(head, now))
+        return _ended(head, event)
     if state in INTERRUPTED:
-        return _change(head, event, lease_until=0, due_at=(head.due_at or now + GRACE_MS) if head.push else head.deadline)
+        return _change(head, event, lease_until=0, lost=0, due_at=_due_after(head, now) if head.push else head.deadline)
     return _change(head, event)
 
 
-def expire(look: Look, message: Message, *, now: int, by: str) -> Change:
-    """Fails a task that has reached its maximum life, whoever holds it."""
+def give_up(look: Look, message: Message, *, now: int, by: str) -> Change:
+    """Fails a task whoever holds it: it has reached its maximum life, or its runners die. NotRunnable once ended."""
+    if look.head.ended:
+        raise NotRunnable
     event = StatusEvent(look.last + 1, now, by, TaskState.FAILED, message=message)
-    return _change(look.head, event, lease_until=0, due_at=_after_end(look.head, now))
+    return _ended(look.head, event)
 
 
 def held(head: Head, fence: int) -> Head:
@@ -178,7 +192,7 @@ def renewed(head: Head, fence: int, *, now: int) -> Head:
 
 def handed_on(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease released and the task due at once, for the next runner."""
-    return replace(held(head, fence), lease_until=0, due_at=now, rev=head.rev + 1)
+    return replace(held(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
 
 
 def due_again(head: Head, *, at: int | None, rang: bool) -> Head:
@@ -191,10 +205,13 @@ def with_push(head: Head) -> Head:
     return replace(head, push=True, rev=head.rev + 1)
 
 
-def _after_end(head: Head, now: int) -> int | None:
+def _ended(head: Head, event: StatusEvent) -> Change:
     """An ended task stays due only while a webhook may be behind."""
-    if not head.push:
-        return None
+    return _change(head, event, lease_until=0, due_at=_due_after(head, event.at) if head.push else None)
+
+
+def _due_after(head: Head, now: int) -> int:
+    """The due time that stands, unless it has passed: an index entry that need not move is not paid for."""
     return head.due_at if head.due_at and head.due_at > now else now + GRACE_MS
 
 

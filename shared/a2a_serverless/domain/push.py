@@ -49,19 +49,23 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a webhook stands: everything up to ``position`` is delivered; 0 is "nothing yet, begin with a snapshot".
+    """Where a webhook stands: everything up to ``position`` is delivered; 0 is "nothing yet".
+
+    It begins with a snapshot as of event ``start``, the last one when it was registered, so that a retry tells the same.
 
     ``attempt`` counts failures in a row; ``next_at`` is when the next try is due (ms, 0 is at once); ``lease_no``
-    numbers the claims, so that only the latest claimant can move the cursor.
+    numbers the claims and ``holder`` names the claimant, so that no two of them can take each other's claim for theirs.
     """
 
     config_id: str
     incarnation: str
+    start: int = 1
     position: int = 0
     attempt: int = 0
     next_at: int = 0
     lease_until: int = 0
     lease_no: int = 0
+    holder: str = ""
     state: CursorState = CursorState.ACTIVE
     due_at: int | None = None
 

@@ -1,0 +1,1 @@
+"""The use cases, as plain functions over ports."""

@@ -22,9 +22,7 @@ class Body:
     content: bytes
 
 
-def notification(
-    wire: WireVersion, task_id: str, context_id: str, *, task: Task | None, event: Event | None
-) -> Body:
+def notification(wire: WireVersion, task_id: str, context_id: str, *, task: Task | None, event: Event | None) -> Body:
     """An event by itself for 1.0; the snapshot ``task`` when there is no event, and always for 0.3."""
     thing = event or task
     if thing is None:

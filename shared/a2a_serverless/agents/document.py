@@ -1,0 +1,63 @@
+"""The document agent: from a text or a topic to a structured document, one section at a time.
+
+Each section is a step, so a run that dies goes on behind the last finished one; each finished section goes out as a
+chunk of the artifact, so a stream or a webhook shows the document grow.
+"""
+
+from __future__ import annotations
+
+from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.model import Json
+from a2a_serverless.domain.writing import Outline, Section, outline_from_json, outline_to_json
+
+ARTIFACT = "document.md"
+
+
+@agent(
+    id="document",
+    name="Document writer",
+    description="Plans a document from a given text or topic and writes it section by section, in English or Chinese.",
+    skills=[
+        Skill(
+            id="write-document",
+            name="Write a document",
+            description="Turns a text, a topic or an outline into a structured Markdown document.",
+            tags=("writing", "markdown", "long-running"),
+            examples=("Write a document about this text: ...", "根据以下内容写一篇文档：……"),
+        )
+    ],
+    input_modes=("text/plain", "text/markdown", "application/json"),
+    output_modes=("text/markdown", "text/plain"),
+)
+async def document(task: AgentTask) -> None:
+    """Writes ``document.md``."""
+    source = task.text()
+    outline = await _outline(task, source)
+
+    async def write(section: Section) -> str:
+        return await task.text_model.section(outline, section, source)
+
+    await task.progress(_plan(outline))
+    await task.emit(ARTIFACT, f"# {outline.title}\n", media_type="text/markdown", description=outline.title)
+    for number, section in enumerate(outline.sections, 1):
+        text = await task.step(f"section {section.id}", write, section)
+        chunk = f"\n## {section.title}\n\n{text}\n"
+        await task.emit(ARTIFACT, chunk, append=True, last=number == len(outline.sections), media_type="text/markdown")
+
+
+async def _outline(task: AgentTask, source: str) -> Outline:
+    given = task.data()
+    if given is not None:
+        return outline_from_json(given)
+    if not source.strip():
+        raise Reject("Send a text, a topic or an outline to write about.")
+
+    async def plan() -> Json:
+        return outline_to_json(await task.text_model.outline(source))
+
+    return outline_from_json(await task.step("outline", plan))
+
+
+def _plan(outline: Outline) -> str:
+    titles = "; ".join(section.title for section in outline.sections)
+    return f"{len(outline.sections)} sections: {titles}"

@@ -1,0 +1,19 @@
+"""The agents of this deployment. To deploy one of yours, add its file and its line here."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from a2a_serverless.agents.document import document
+from a2a_serverless.domain.agent import Agent
+
+AGENTS: Final = (document,)
+
+
+def by_id(agents: tuple[Agent, ...] = AGENTS) -> MappingProxyType[str, Agent]:
+    """The agents by the path segment of their base URL; raises ValueError when two share one."""
+    found = {agent.id: agent for agent in agents}
+    if len(found) != len(agents):
+        raise ValueError("two agents have the same id")
+    return MappingProxyType(found)

@@ -1,0 +1,163 @@
+"""What an author of an agent sees: a card, one async function, and the task that it works on.
+
+An agent knows nothing of AWS, HTTP, wire versions or queues. ``AgentTask`` is implemented by the engine; a test harness
+implements it in memory with the same engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from a2a_serverless.domain.model import Json, Message, Part
+from a2a_serverless.domain.writing import Outline, Section
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
+Runs: TypeAlias = Literal["queued", "inline"]
+
+
+class Reject(Exception):
+    """The agent will not do the task; the text is the reason that the client reads."""
+
+
+class Failed(Exception):
+    """The agent could not do the task; the text is the reason that the client reads."""
+
+
+class TextModel(Protocol):
+    """Writes text. The built-in one arranges what it was given; Amazon Bedrock's models write."""
+
+    async def outline(self, source: str, *, sections: int | None = None) -> Outline:
+        """The plan of a document about ``source`` (a text or a topic)."""
+        ...
+
+    async def section(self, outline: Outline, section: Section, source: str) -> str:
+        """One section of the document, Markdown without its heading."""
+        ...
+
+    async def summary(self, text: str, *, sentences: int = 3) -> str:
+        """The gist of ``text`` in at most ``sentences`` sentences."""
+        ...
+
+
+class AgentTask(Protocol):
+    """The task as the agent's function gets it."""
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        ...
+
+    @property
+    def context_id(self) -> str:
+        """The id of the conversation that the task belongs to."""
+        ...
+
+    @property
+    def message(self) -> Message:
+        """The client's latest message."""
+        ...
+
+    @property
+    def text_model(self) -> TextModel:
+        """The text generator that this deployment is set to."""
+        ...
+
+    def text(self) -> str:
+        """The text of the message: its text parts, and the text files in it, one after the other."""
+        ...
+
+    def data(self) -> Json:
+        """The first data part of the message; None when there is none."""
+        ...
+
+    async def step(self, name: str, work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of ``work(*args)``, which runs once: it is kept, and read back when the task runs again.
+
+        The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
+        Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments.
+        """
+        ...
+
+    async def emit(  # noqa: PLR0913 - the fields of an artifact
+        self,
+        name: str,
+        content: Content,
+        *,
+        append: bool = False,
+        last: bool = False,
+        media_type: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        """Sends a chunk of the artifact ``name``. It is in the log when this returns; a re-run skips it."""
+        ...
+
+    async def progress(self, text: str) -> None:
+        """Tells the client how far the work is (a ``working`` status with a message). A re-run skips it."""
+        ...
+
+
+class StepConflict(Failed):
+    """A step's name means two things. The agent's code is wrong, and a wrong answer would be worse than none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What an agent can do, for its card (specification 4.4.5)."""
+
+    id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    examples: tuple[str, ...] = ()
+    input_modes: tuple[str, ...] = ()
+    output_modes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent: what its card says, and the function that does its work."""
+
+    id: str
+    name: str
+    description: str
+    skills: tuple[Skill, ...]
+    work: Callable[[AgentTask], Awaitable[None]]
+    version: str = "1.0.0"
+    runs: Runs = "queued"
+    input_modes: tuple[str, ...] = ("text/plain", "application/json")
+    output_modes: tuple[str, ...] = ("text/plain", "application/json")
+    streaming: bool = True
+    push: bool = True
+
+
+def agent(  # noqa: PLR0913 - the fields of a card
+    *,
+    id: str,  # noqa: A002 - the card's word
+    name: str,
+    description: str,
+    skills: list[Skill],
+    runs: Runs = "queued",
+    version: str = "1.0.0",
+    input_modes: tuple[str, ...] = ("text/plain", "application/json"),
+    output_modes: tuple[str, ...] = ("text/plain", "application/json"),
+) -> Callable[[Callable[[AgentTask], Awaitable[None]]], Agent]:
+    """Makes an agent of an async function. ``id`` is the path segment of its base URL."""
+
+    def decorate(work: Callable[[AgentTask], Awaitable[None]]) -> Agent:
+        return Agent(
+            id=id,
+            name=name,
+            description=description,
+            skills=tuple(skills),
+            work=work,
+            version=version,
+            runs=runs,
+            input_modes=input_modes,
+            output_modes=output_modes,
+        )
+
+    return decorate

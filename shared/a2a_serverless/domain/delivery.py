@@ -1,0 +1,146 @@
+"""When to try again, when to give up, and what a webhook is told next. Arithmetic only: times and chance come in.
+
+The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its registration; then every status
+change and artifact chunk follows in log order. 0.3 receivers get the whole task at each status change and finished
+artifact. An undelivered ``working`` without a message may be left out when a later status is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from hashlib import sha256
+from typing import Final
+
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.model import TaskKey, TaskState
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+
+DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
+JITTER: Final = 0.2
+RETRY_AFTER_LIMIT_S: Final = 3600
+HOPELESS_TRIES: Final = 5
+LEASE_MS: Final = 20_000
+DEADLINE_MS: Final = 15_000
+DUE_SLACK_MS: Final = 5_000
+
+_WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
+
+
+class Verdict(Enum):
+    """What an attempt's outcome means for the configuration."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    HOPELESS = "hopeless"
+    GONE = "gone"
+
+
+def judge(outcome: Outcome) -> Verdict:
+    """2xx is delivered, 410 ends the configuration, other 4xx and 3xx are hopeless unless they say "later"."""
+    status = outcome.status
+    if status is None:
+        return Verdict.RETRY
+    if 200 <= status < 300:
+        return Verdict.DELIVERED
+    if status == 410:
+        return Verdict.GONE
+    return Verdict.HOPELESS if 300 <= status < 500 and status not in _WORTH_A_RETRY else Verdict.RETRY
+
+
+def after_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
+    """The cursor after a failed attempt, with its lease released. ``chance`` is in [0, 1); jitter is only added."""
+    attempt = cursor.attempt + 1
+    free = replace(cursor, attempt=attempt, lease_until=0)
+    if verdict is Verdict.GONE:
+        return replace(free, state=CursorState.GONE, due_at=None)
+    if attempt >= len(DELAYS_S) or (verdict is Verdict.HOPELESS and attempt >= HOPELESS_TRIES):
+        return replace(free, state=CursorState.EXHAUSTED, due_at=None)
+    delay_s = max(DELAYS_S[attempt], min(retry_after_s or 0, RETRY_AFTER_LIMIT_S))
+    next_at = now + int(delay_s * 1000 * (1 + JITTER * chance))
+    return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
+
+
+def after_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
+    """The cursor behind a delivered event. The lease goes on, for the next one."""
+    return replace(cursor, position=position, attempt=0, next_at=0, due_at=None, lease_until=now + LEASE_MS)
+
+
+def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
+    """The cursor under a new lease of ``holder``'s."""
+    return replace(cursor, lease_until=now + LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
+
+
+def released(cursor: Cursor) -> Cursor:
+    """The cursor without a lease."""
+    return replace(cursor, lease_until=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What to send next: the snapshot at ``n``, or event ``n`` itself. ``skipped`` events need no notification."""
+
+    n: int
+    event: Event | None
+    skipped: int = 0
+
+
+def next_of(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> Next | None:
+    """The next notification, from the events after the cursor. None when there is nothing to tell.
+
+    A ``Next`` whose event is None for a cursor at 0 is the snapshot. When everything that is left may be skipped, the
+    last number of it comes back with ``skipped`` covering all of it and no event: the cursor just moves.
+    """
+    if not events:
+        return None
+    if cursor.position == 0:
+        return Next(cursor.start, None)
+    last_status = max((event.n for event in events if isinstance(event, StatusEvent)), default=0)
+    for skipped, event in enumerate(events):
+        if not _may_skip(event, wire, last_status):
+            return Next(event.n, event, skipped)
+    return Next(events[-1].n, None, len(events))
+
+
+def _may_skip(event: Event, wire: WireVersion, last_status: int) -> bool:
+    if isinstance(event, ArtifactEvent):
+        return wire == "0.3" and not event.last_chunk
+    plain = event.state is TaskState.WORKING and event.message is None
+    return plain and event.n < last_status
+
+
+def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
+    """The same for every attempt to deliver event ``n`` to this incarnation of the configuration."""
+    text = "\n".join((key.tenant, key.owner, key.task, config.config_id, config.incarnation, str(n)))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def claims(  # noqa: PLR0913 - the claims of a token
+    key: TaskKey, config: PushConfig, n: int, body: bytes, *, issuer: str, now: int, jti: str
+) -> dict[str, str | int]:
+    """The claims of a notification's token (RFC 7519, and ours in ARCHITECTURE.md). Times are in seconds."""
+    return challenge_claims(config, body, issuer=issuer, now=now, jti=jti) | {
+        "sub": key.task,
+        "taskId": key.task,
+        "configId": config.config_id,
+        "notificationId": notification_id(key, config, n),
+        "eventNumber": n,
+    }
+
+
+TOKEN_LIFE_S: Final = 300
+
+
+def challenge_claims(config: PushConfig, body: bytes, *, issuer: str, now: int, jti: str) -> dict[str, str | int]:
+    """What every token of ours carries, and all that an ownership challenge does."""
+    issued = now // 1000
+    return {
+        "iss": issuer,
+        "aud": config.url,
+        "iat": issued,
+        "exp": issued + TOKEN_LIFE_S,
+        "jti": jti,
+        "request_body_sha256": sha256(body).hexdigest(),
+    }

@@ -1,0 +1,109 @@
+"""A runner's hold on its task: every write of a run goes through here, under its fence.
+
+A refused append is looked at again: if the fence is still ours, the decision is made anew on what is true now; if it
+is not, or the task has ended, the hold is lost and ``Fenced`` stops the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.head import RENEW_MS, Fenced, Head, Look, handed_on, held, renewed, report
+from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.ports import Ids, StepResult, TaskLog
+
+TRIES: Final = 20
+
+
+class Hold:
+    """A lease, kept. Not for two threads at once."""
+
+    def __init__(self, log: TaskLog, ids: Ids, now: Callable[[], int], look: Look) -> None:
+        self._log = log
+        self._ids = ids
+        self._look = look
+        self._renewed_at = look.head.status_at
+        self.now = now
+        self.fence = look.head.fence
+
+    @property
+    def key(self) -> TaskKey:
+        """Which task it is."""
+        return self._look.head.key
+
+    @property
+    def head(self) -> Head:
+        """The head as of the last look."""
+        return self._look.head
+
+    def say(self, text: str) -> Message:
+        """A message of the agent's."""
+        return Message(self._ids.new(), Role.AGENT, (Part("text", text),), self.head.context_id, self.key.task)
+
+    def report(self, state: TaskState, message: Message | None = None) -> None:
+        """Appends a status event. It is in the log when this returns."""
+        by = self._ids.new()
+        for _ in range(TRIES):
+            change = report(self._look, self.fence, state, message, now=self.now(), by=by)
+            if self._log.append(change):
+                self._look = Look(change.after, change.event.n)
+                return
+            self.look_again()
+        raise TimeoutError("a status could not be appended: too many writers")
+
+    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool) -> None:
+        """Appends the author's ``number``-th chunk of an artifact. It is in the log when this returns."""
+        by = self._ids.new()
+        for _ in range(TRIES):
+            event = ArtifactEvent(
+                self._look.last + 1, self.now(), by, artifact, append, last, (number, number), self.fence
+            )
+            if self._log.append_chunk(self.key, event, self.head.expires):
+                self._look = replace(self._look, last=event.n)
+                return
+            self.look_again()
+        raise TimeoutError("a chunk could not be appended: too many writers")
+
+    def steps(self) -> dict[str, StepResult]:
+        """The results of earlier runs' steps. A first run has none, so it does not ask."""
+        return dict(self._log.steps(self.key)) if self.fence > 1 else {}
+
+    def keep_step(self, name: str, result: StepResult) -> StepResult:
+        """Stores a step's result; the one that is stored counts."""
+        return self._log.keep_step(self.key, name, result, self.head.expires)
+
+    def watch(self) -> None:
+        """Raises Fenced when the task has ended (a cancel) or has been taken by another runner."""
+        self.look_again()
+
+    def renew_when_due(self) -> bool:
+        """Makes the lease longer when a third of it is over; says whether it did."""
+        if self.now() - self._renewed_at < RENEW_MS:
+            return False
+        self._touch(lambda head: renewed(head, self.fence, now=self.now()))
+        self._renewed_at = self.now()
+        return True
+
+    def hand_on(self) -> None:
+        """Releases the lease with the task due at once, in one write."""
+        self._touch(lambda head: handed_on(head, self.fence, now=self.now()))
+
+    def look_again(self) -> None:
+        """Reads the head and the last number; raises Fenced when the hold is lost."""
+        look = self._log.look(self.key)
+        if look is None:
+            raise Fenced
+        held(look.head, self.fence)
+        self._look = look
+
+    def _touch(self, move: Callable[[Head], Head]) -> None:
+        for _ in range(TRIES):
+            after = move(self.head)
+            if self._log.touch(self.head, after):
+                self._look = replace(self._look, head=after)
+                return
+            self.look_again()
+        raise TimeoutError("a lease could not be moved: too many writers")

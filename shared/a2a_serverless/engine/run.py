@@ -1,0 +1,174 @@
+"""One run of a task: take it, let the agent work under a keeper's eye, say how it ended.
+
+A run may die at any line. What it wrote stands, what it did not is done by the next run: steps read their results back,
+emits that the log holds are skipped, and a run that was overtaken finds a foreign fence at its next append and stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.agent import Agent, Failed, Reject, TextModel
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.errors import A2AError, IllegalTransition
+from a2a_serverless.domain.events import Event
+from a2a_serverless.domain.head import Head, Look
+from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.engine.hold import Hold
+from a2a_serverless.engine.work import Work
+from a2a_serverless.ports import Bells, Ids, TaskLog
+
+WATCH_S: Final = 1.0
+MARGIN_MS: Final = 20_000
+CLEAN_UP_S: Final = 5.0
+TRIES: Final = 10
+
+logger = logging.getLogger(__name__)
+
+
+class Ending(Enum):
+    """How a run ended. Nothing of it needs to be remembered: the log says what is to be done."""
+
+    ENDED = "ended"
+    WAITS = "waits"
+    HANDED_ON = "handed on"
+    OVERTAKEN = "overtaken"
+    NOTHING_TO_DO = "nothing to do"
+    LEASED = "leased"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a run needs. ``now`` is in ms."""
+
+    log: TaskLog
+    bells: Bells
+    ids: Ids
+    now: Callable[[], int]
+    agents: Mapping[str, Agent]
+    text_model: TextModel
+
+
+class OutOfTime(Exception):
+    """The platform's time limit is near: the work is handed on."""
+
+
+async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> Ending:
+    """Runs the task until it ends, waits, or has to be handed on. ``remaining_ms`` is the time that is left."""
+    try:
+        taken = _take(engine, key)
+    except heads.Leased as leased:
+        engine.bells.ring(WorkBell(key), _seconds_until(leased.until, engine.now()))
+        return Ending.LEASED
+    if taken is None:
+        return Ending.NOTHING_TO_DO
+    look, events = taken
+    hold = Hold(engine.log, engine.ids, engine.now, look)
+    try:
+        return await _work(engine, hold, events, remaining_ms)
+    except heads.Fenced:
+        return Ending.OVERTAKEN
+
+
+def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
+    """The task, taken, with its log; None when there is nothing to run. Raises Leased."""
+    for _ in range(TRIES):
+        loaded = engine.log.load(key)
+        if loaded is None:
+            return None
+        head, events = loaded
+        look = Look(head, events[-1].n)
+        now, by = engine.now(), engine.ids.new()
+        try:
+            change = heads.take(look, now=now, by=by)
+        except heads.NotRunnable:
+            return None
+        except heads.LostTooOften:
+            change = heads.give_up(look, _said(engine, head, "The task was given up: its workers died."), now=now, by=by)
+            if engine.log.append(change):
+                logger.error("task given up", extra={"task": key.task, "fence": head.fence})
+                return None
+            continue
+        if engine.log.append(change):
+            return Look(change.after, change.event.n), [*events, change.event]
+    raise TimeoutError("a task could not be taken: too many writers")
+
+
+async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: Callable[[], int]) -> Ending:
+    agent = engine.agents.get(hold.head.agent)
+    if agent is None:
+        return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
+    work = Work(hold, events, engine.text_model)
+    try:
+        await _watched(agent, work, hold, engine, remaining_ms)
+    except OutOfTime:
+        hold.hand_on()
+        engine.bells.ring(WorkBell(hold.key))
+        return Ending.HANDED_ON
+    except (Reject, A2AError) as reason:
+        return _end(hold, TaskState.REJECTED, str(reason))
+    except Failed as reason:
+        return _end(hold, TaskState.FAILED, str(reason))
+    except (heads.Fenced, IllegalTransition):
+        raise
+    except Exception:
+        logger.exception("agent failed", extra={"task": hold.key.task, "agent": agent.id})
+        return _end(hold, TaskState.FAILED, "The agent stopped with an error.")
+    return _end(hold, TaskState.COMPLETED, None)
+
+
+async def _watched(
+    agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
+) -> None:
+    """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason."""
+    working = asyncio.ensure_future(agent.work(work))
+    keeping = asyncio.ensure_future(_keep(hold, engine.bells, remaining_ms))
+    try:
+        await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        work.close()
+        working.cancel()
+        await asyncio.wait({working}, timeout=CLEAN_UP_S)
+        return keeping.result()
+    finally:
+        keeping.cancel()
+        working.cancel()
+
+
+async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> None:
+    """Looks after the lease, the time and the task's own news. Ends only by raising why the work must stop.
+
+    The first renewal rings one bell past the lease; whoever gets it while the lease lives sends it on past that. So a
+    run that dies is found by its own bell.
+    """
+    rang = False
+    while True:
+        await asyncio.sleep(WATCH_S)
+        hold.watch()
+        if remaining_ms() < MARGIN_MS:
+            raise OutOfTime
+        if hold.renew_when_due() and not rang:
+            bells.ring(WorkBell(hold.key), _seconds_until(hold.head.lease_until, hold.now()))
+            rang = True
+
+
+def _end(hold: Hold, state: TaskState, text: str | None) -> Ending:
+    message = None if text is None else hold.say(text)
+    hold.report(state, message)
+    return Ending.ENDED
+
+
+def _said(engine: Engine, head: Head, text: str) -> Message:
+    return Message(engine.ids.new(), Role.AGENT, (Part("text", text),), head.context_id, head.key.task)
+
+
+def _seconds_until(until: int, now: int) -> int:
+    """Whole seconds until just after ``until`` (ms), as a queue's delay takes them."""
+    return min(900, max(1, (until - now) // 1000 + 1))

@@ -1,0 +1,174 @@
+"""The task as its agent sees it: the author's side of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from typing import Final, ParamSpec, TypeVar, cast
+
+from a2a_serverless.domain.agent import Content, Failed, StepConflict, TextModel
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.head import Fenced
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, TaskState
+from a2a_serverless.engine.hold import Hold
+from a2a_serverless.ports import StepResult
+
+P = ParamSpec("P")
+T = TypeVar("T")
+NAME_LIMIT: Final = 256
+
+
+class Work:
+    """Implements ``domain.agent.AgentTask`` over a hold."""
+
+    def __init__(self, hold: Hold, events: Sequence[Event], text_model: TextModel) -> None:
+        self._hold = hold
+        self._closed = False
+        self._emitted = _emits_in(events)
+        self._emits: Counter[str] = Counter()
+        self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
+        self._said = 0
+        self._messages = [event.incoming.message for event in events if isinstance(event, StatusEvent) and event.incoming]
+        self._steps = hold.steps()
+        self._used: set[str] = set()
+        self.text_model = text_model
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self._hold.key.task
+
+    @property
+    def context_id(self) -> str:
+        """The id of the conversation."""
+        return self._hold.head.context_id
+
+    @property
+    def message(self) -> Message:
+        """The client's latest message."""
+        return self._messages[-1]
+
+    def text(self) -> str:
+        """The text parts and text files of the latest message, joined by blank lines."""
+        return "\n\n".join(text for text in map(_text_of, self.message.parts) if text)
+
+    def data(self) -> Json:
+        """The first data part of the latest message; None when there is none."""
+        return next((part.value for part in self.message.parts if part.kind == "data"), None)
+
+    async def step(self, name: str, work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """See ``AgentTask.step``."""
+        self._check_name(name)
+        arguments = digest([list(args), kwargs])
+        kept = self._steps.get(name)
+        if kept is None:
+            value = await _result_of(work, *args, **kwargs)
+            self._check_open()
+            kept = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
+        if kept.arguments != arguments:
+            raise StepConflict(f"The step {name!r} was stored with other arguments.")
+        return cast("T", kept.value)
+
+    async def emit(  # noqa: PLR0913 - the fields of an artifact
+        self,
+        name: str,
+        content: Content,
+        *,
+        append: bool = False,
+        last: bool = False,
+        media_type: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        """See ``AgentTask.emit``."""
+        self._check_open()
+        artifact_id = _artifact_id(self.id, name)
+        self._emits[artifact_id] += 1
+        number = self._emits[artifact_id]
+        if number <= self._emitted[artifact_id]:
+            return
+        artifact = Artifact(artifact_id, (_part(content, media_type),), name, description)
+        self._hold.emit(artifact, number, append=append and number > 1, last=last)
+        await asyncio.sleep(0)
+
+    async def progress(self, text: str) -> None:
+        """See ``AgentTask.progress``."""
+        self._check_open()
+        self._said += 1
+        if self._said <= self._said_before:
+            return
+        self._hold.report(TaskState.WORKING, self._hold.say(text))
+        await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """After this the agent can write nothing more, whatever it does with its cancellation."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Fenced
+
+    def _check_name(self, name: str) -> None:
+        self._check_open()
+        if not name or len(name) > NAME_LIMIT:
+            raise StepConflict(f"A step's name has 1 to {NAME_LIMIT} characters.")
+        if name in self._used:
+            raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
+        self._used.add(name)
+
+
+def _emits_in(events: Sequence[Event]) -> Counter[str]:
+    """The highest emit number that the log holds, for each artifact."""
+    highest: Counter[str] = Counter()
+    for event in events:
+        if isinstance(event, ArtifactEvent):
+            artifact_id = event.artifact.artifact_id
+            highest[artifact_id] = max(highest[artifact_id], event.emits[1])
+    return highest
+
+
+def _is_progress(event: StatusEvent) -> bool:
+    return event.state is TaskState.WORKING and event.fence > 0 and event.message is not None
+
+
+async def _result_of(work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+    if inspect.iscoroutinefunction(work):
+        return cast("T", await work(*args, **kwargs))
+    result = await asyncio.to_thread(work, *args, **kwargs)
+    return cast("T", await result if inspect.isawaitable(result) else result)
+
+
+def _json_value(name: str, value: object) -> Json:
+    """The value as it will be read back, so that a first run and a re-run give the agent the same."""
+    try:
+        return cast("Json", json.loads(json.dumps(value, allow_nan=False)))
+    except (TypeError, ValueError):
+        raise Failed(f"The step {name!r} gave a {type(value).__name__}, which is not a JSON value.") from None
+
+
+def _artifact_id(task_id: str, name: str) -> str:
+    """The same artifact has the same id in every run, and another one in every task."""
+    return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
+
+
+def _text_of(part: Part) -> str:
+    if part.kind == "text":
+        return str(part.value)
+    if part.kind == "raw" and (part.media_type or "").startswith("text/"):
+        return base64.b64decode(str(part.value)).decode("utf-8", "replace")
+    return ""
+
+
+def _part(content: Content, media_type: str | None) -> Part:
+    if isinstance(content, Part):
+        return content
+    if isinstance(content, str):
+        return Part("text", content, media_type)
+    if isinstance(content, bytes):
+        return Part("raw", base64.b64encode(content).decode(), media_type or "application/octet-stream")
+    return Part("data", content, media_type)

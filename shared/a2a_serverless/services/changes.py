@@ -1,0 +1,35 @@
+"""The one way to change a task from outside a run: look, decide, append; when refused, look again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+from a2a_serverless.domain.head import Change, Look
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.ports import Receipt, TaskLog
+
+TRIES: Final = 20
+
+
+def change(
+    log: TaskLog, key: TaskKey, agent: str, decide: Callable[[Look], Change], receipt: Receipt | None = None
+) -> Change:
+    """Appends what ``decide`` makes of the task as it is, and returns it. What ``decide`` raises goes through.
+
+    Raises TaskNotFound when the task is not there or another agent's, Overloaded when others were faster every time.
+    """
+    for _ in range(TRIES):
+        decided = decide(found(log, key, agent))
+        if log.append(decided, receipt):
+            return decided
+    raise Overloaded
+
+
+def found(log: TaskLog, key: TaskKey, agent: str) -> Look:
+    """The task as it is; raises TaskNotFound when it is not there or another agent's."""
+    look = log.look(key)
+    if look is None or look.head.agent != agent:
+        raise TaskNotFound
+    return look

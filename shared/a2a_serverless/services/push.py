@@ -1,0 +1,164 @@
+"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within what the policy allows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
+from a2a_serverless.domain.head import GRACE_MS, with_push
+from a2a_serverless.domain.model import PushRequest, TaskKey
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
+from a2a_serverless.domain.url_policy import EgressPolicy, UrlRefused, WebhookTarget, check_url
+from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, TaskLog
+from a2a_serverless.services.changes import found
+
+CONFIGS_PER_TASK: Final = 20
+TRIES: Final = 20
+CLOSE_POLL_S: Final = 0.1
+_TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
+_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_CONFIG_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
+SECRET_LIMIT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """What the configuration use cases need. ``ownership`` False: no challenge is asked of anybody."""
+
+    log: TaskLog
+    store: PushStore
+    bells: Bells
+    sealer: Sealer
+    clock: Clock
+    ids: Ids
+    policy: EgressPolicy
+    ownership: bool = True
+
+    def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+        """Creates or replaces a configuration; it is due at once."""
+        return add(self, key, agent, request, wire)
+
+
+def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+    """Creates a configuration, or replaces the one with its id, and rings for its first notification."""
+    found(hooks.log, key, agent)
+    config, cursor = new_config(hooks, key, request, wire)
+    cursor = replace(cursor, due_at=hooks.clock.now() + GRACE_MS)
+    _check_count(hooks, key, config.config_id)
+    _close(hooks, key, config.config_id)
+    for _ in range(TRIES):
+        look = found(hooks.log, key, agent)
+        if hooks.store.add_config(look.head, with_push(look.head), config, replace(cursor, start=look.last)):
+            hooks.bells.ring(DeliveryBell(key, config.config_id))
+            return config
+    raise Overloaded
+
+
+def get(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> PushConfig:
+    """One configuration; raises TaskNotFound when it or its task is not there (specification 3.1.8)."""
+    found(hooks.log, key, agent)
+    config = hooks.store.config(key, config_id)
+    if config is None:
+        raise TaskNotFound("The push notification configuration was not found.")
+    return config
+
+
+def all_of(hooks: Webhooks, key: TaskKey, agent: str) -> list[PushConfig]:
+    """Every configuration of the task."""
+    found(hooks.log, key, agent)
+    return hooks.store.configs(key)
+
+
+def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
+    """Deletes a configuration; absent is fine. When this returns, nothing more is sent to it."""
+    found(hooks.log, key, agent)
+    _close(hooks, key, config_id)
+
+
+def new_config(
+    hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion
+) -> tuple[PushConfig, Cursor]:
+    """A configuration as it is stored, its secrets sealed. Raises InvalidParams naming every field that is wrong."""
+    target = _check(hooks.policy, request)
+    config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
+    context = sealing_context(key, config_id)
+    config = PushConfig(
+        config_id=config_id,
+        url=request.url,
+        wire=wire,
+        incarnation=incarnation,
+        created_at=hooks.clock.now(),
+        scheme=request.scheme,
+        token=request.token and hooks.sealer.seal(request.token, context),
+        credentials=request.credentials and hooks.sealer.seal(request.credentials, context),
+        verification=_verification(hooks, target),
+    )
+    return config, Cursor(config_id, incarnation)
+
+
+def sealing_context(key: TaskKey, config_id: str) -> str:
+    """What a configuration's secrets are bound to."""
+    return "\n".join((key.tenant, key.owner, key.task, config_id))
+
+
+def _verification(hooks: Webhooks, target: WebhookTarget) -> Verification:
+    trusted = not hooks.ownership or target.local or hooks.policy.trusts(target.host)
+    return Verification.TRUSTED if trusted else Verification.UNVERIFIED
+
+
+def _close(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
+    """Marks the cursor, waits for an attempt in flight to end (its lease bounds that), and deletes both."""
+    while cursor := hooks.store.cursor(key, config_id):
+        if cursor.state is not CursorState.CLOSED:
+            hooks.store.move(key, cursor, replace(cursor, state=CursorState.CLOSED, due_at=None))
+        elif cursor.lease_until > hooks.clock.now():
+            hooks.clock.sleep(CLOSE_POLL_S)
+        else:
+            hooks.store.remove(key, config_id, cursor.incarnation)
+
+
+def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
+    others = [config for config in hooks.store.configs(key) if config.config_id != config_id]
+    if len(others) >= CONFIGS_PER_TASK:
+        raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
+
+
+def _check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
+    violations = [
+        FieldViolation(name, text)
+        for name, text, wrong in (
+            ("id", "is 1 to 128 printable ASCII characters", request.config_id and not _CONFIG_ID.fullmatch(request.config_id)),
+            ("token", "is printable ASCII, at most 4096 characters", _bad_secret(request.token)),
+            ("authentication.credentials", "is printable ASCII, at most 4096 characters", _bad_secret(request.credentials)),
+            ("authentication.scheme", _SCHEMES, _bad_scheme(request)),
+        )
+        if wrong
+    ]
+    try:
+        target = check_url(request.url, policy)
+    except UrlRefused as refused:
+        violations.append(FieldViolation("url", str(refused)))
+    if violations:
+        raise InvalidParams(violations=tuple(violations))
+    return target
+
+
+_SCHEMES: Final = (
+    "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
+    "with credentials any scheme is passed on as it is"
+)
+
+
+def _bad_scheme(request: PushRequest) -> bool:
+    if request.scheme is None:
+        return request.credentials is not None
+    return not _SCHEME.fullmatch(request.scheme) or (request.credentials is None and request.scheme.lower() != "bearer")
+
+
+def _bad_secret(secret: str | None) -> bool:
+    return secret is not None and (len(secret) > SECRET_LIMIT or not _TOKEN68.fullmatch(secret))
+
+

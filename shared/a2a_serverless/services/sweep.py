@@ -1,0 +1,103 @@
+"""Every minute: rings for whatever is due and silent, fails what is too old, forgets what needs nobody any more.
+
+Bells may be lost; this is why nothing is lost with them. A head that was rung for and stays silent is rung for again
+after a wait that doubles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.bells import DeliveryBell, WorkBell
+from a2a_serverless.domain.head import Head, Look
+from a2a_serverless.domain.model import Message, Part, Role, TaskKey
+from a2a_serverless.domain.push import Cursor, CursorState
+from a2a_serverless.domain.states import RUNNABLE
+from a2a_serverless.ports import SHARDS, Bells, Clock, Ids, PushStore, TaskLog
+
+WAIT_MS: Final = 60_000
+WAIT_LIMIT_MS: Final = 3_600_000
+BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Broom:
+    """What the sweeper needs."""
+
+    log: TaskLog
+    store: PushStore
+    bells: Bells
+    clock: Clock
+    ids: Ids
+
+
+def sweep(broom: Broom) -> int:
+    """Looks at everything that is due, ``BATCH`` for each shard; returns how much that was."""
+    seen = 0
+    for shard in range(SHARDS):
+        for key, config_id in broom.log.due(shard, broom.clock.now(), BATCH):
+            seen += 1
+            if config_id is None:
+                _sweep_head(broom, key)
+            else:
+                _sweep_cursor(broom, key, config_id)
+    return seen
+
+
+def _sweep_head(broom: Broom, key: TaskKey) -> None:
+    look, now = broom.log.look(key), broom.clock.now()
+    if look is None or look.head.due_at is None or look.head.due_at > now:
+        return
+    head = look.head
+    if not head.ended and now >= head.deadline:
+        _give_up(broom, look, now)
+    elif head.leased(now):
+        _again(broom, head, head.lease_until, rang=False)
+    elif head.state in RUNNABLE:
+        broom.bells.ring(WorkBell(key))
+        _again(broom, head, now + _wait(head), rang=True)
+    else:
+        _sweep_idle(broom, look, now)
+
+
+def _sweep_idle(broom: Broom, look: Look, now: int) -> None:
+    """A task that cannot run is due only for its webhooks, or at the end of its life."""
+    behind = [cursor for cursor in broom.store.cursors(look.head.key) if _behind(cursor, look.last, now)]
+    for cursor in behind:
+        broom.bells.ring(DeliveryBell(look.head.key, cursor.config_id))
+    if behind:
+        _again(broom, look.head, now + _wait(look.head), rang=True)
+    else:
+        _again(broom, look.head, None if look.head.ended else look.head.deadline, rang=False)
+
+
+def _sweep_cursor(broom: Broom, key: TaskKey, config_id: str) -> None:
+    cursor, now = broom.store.cursor(key, config_id), broom.clock.now()
+    if cursor is None or cursor.due_at is None or cursor.due_at > now:
+        return
+    if cursor.state is CursorState.ACTIVE:
+        broom.bells.ring(DeliveryBell(key, config_id))
+    due_at = now + WAIT_MS if cursor.state is CursorState.ACTIVE else None
+    broom.store.move(key, cursor, replace(cursor, due_at=due_at))
+
+
+def _give_up(broom: Broom, look: Look, now: int) -> None:
+    head = look.head
+    text = Part("text", "The task reached its maximum life.")
+    message = Message(broom.ids.new(), Role.AGENT, (text,), head.context_id, head.key.task)
+    broom.log.append(heads.give_up(look, message, now=now, by=broom.ids.new()))
+
+
+def _again(broom: Broom, head: Head, at: int | None, *, rang: bool) -> None:
+    broom.log.touch(head, heads.due_again(head, at=at, rang=rang))
+
+
+def _wait(head: Head) -> int:
+    return min(WAIT_MS << min(head.rings, 10), WAIT_LIMIT_MS)
+
+
+def _behind(cursor: Cursor, last: int, now: int) -> bool:
+    """Whether nobody else will ring for it: a failed attempt has put the cursor itself into the due index."""
+    return cursor.state is CursorState.ACTIVE and cursor.position < last and cursor.next_at <= now

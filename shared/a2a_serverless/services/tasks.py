@@ -1,0 +1,179 @@
+"""Send, get and cancel (specification 3.1.1, 3.1.3, 3.1.5)."""
+
+from __future__ import annotations
+
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
+from a2a_serverless.domain.events import Fold, Incoming, fold
+from a2a_serverless.domain.head import Change, Head, Life, Look
+from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskKey
+from a2a_serverless.domain.push import WireVersion
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
+from a2a_serverless.ports import Bells, Clock, Ids, Opening, Receipt, TaskLog
+from a2a_serverless.services.changes import change, found
+from a2a_serverless.services.push import Webhooks, new_config
+
+POLL_FIRST_S: Final = 0.05
+POLL_LAST_S: Final = 0.5
+TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the client-facing use cases need. ``blocking_ms`` caps how long a blocking send waits."""
+
+    log: TaskLog
+    bells: Bells
+    clock: Clock
+    ids: Ids
+    webhooks: Webhooks
+    life: Life
+    blocking_ms: int
+    idempotent: bool = True
+
+
+def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Task:
+    """Starts a task or goes on with one. A repeated message id gives the task that it made the first time.
+
+    Waits for the task to end or to need its client, unless the request says ``return_immediately``; after
+    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests).
+    """
+    task_id = request.message.task_id
+    if task_id is None:
+        head, task = _start(desk, who, agent, request, wire)
+    else:
+        head, task = _continue(desk, who.key(task_id), agent, request, wire), None
+    if head.state in RUNNABLE:
+        desk.bells.ring(WorkBell(head.key))
+    if request.return_immediately:
+        return task or _task(desk.log, head.key)
+    return _wait(desk, head)
+
+
+def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
+    """The task as of now, from one consistent query."""
+    loaded = desk.log.load(who.key(task_id))
+    if loaded is None or loaded[0].agent != agent:
+        raise TaskNotFound
+    head, events = loaded
+    return fold(task_id, head.context_id, events)
+
+
+def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
+    """Ends the task; whoever runs it stops within a second or two. Raises TaskNotCancelable when it has ended."""
+    key, by = who.key(task_id), desk.ids.new()
+    change(desk.log, key, agent, lambda look: heads.cancel(look, now=desk.clock.now(), by=by))
+    return _task(desk.log, key)
+
+
+def with_history(task: Task, length: int | None) -> Task:
+    """The task with at most ``length`` of its most recent messages (specification 3.2.4); None is all of them."""
+    if length is None or length >= len(task.history):
+        return task
+    return replace(task, history=task.history[-length:] if length else ())
+
+
+def _start(
+    desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion
+) -> tuple[Head, Task | None]:
+    key = who.key(desk.ids.new())
+    context_id = request.message.context_id or desk.ids.new()
+    receipt = _receipt(desk, agent, request.message, key.task)
+    incoming = _incoming(request, key.task, context_id)
+    pushes = () if request.push is None else (new_config(desk.webhooks, key, request.push, wire),)
+    head, event = heads.submit(
+        key,
+        agent,
+        context_id,
+        incoming,
+        now=desk.clock.now(),
+        by=desk.ids.new(),
+        life=desk.life,
+        push=bool(pushes),
+    )
+    earlier = desk.log.create(Opening(head, event, receipt, pushes))
+    if earlier is not None:
+        return _repeated(desk, who, agent, receipt, earlier), None
+    first = Fold(key.task, context_id)
+    first.apply(event)
+    return head, first.task()
+
+
+def _continue(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: WireVersion) -> Head:
+    message, by = request.message, desk.ids.new()
+    receipt = _receipt(desk, agent, message, key.task)
+
+    def decide(look: Look) -> Change:
+        _check_context(message, look.head)
+        incoming = _incoming(request, key.task, look.head.context_id)
+        return heads.follow_up(look, incoming, now=desk.clock.now(), by=by)
+
+    for _ in range(TRIES):
+        if receipt and (earlier := desk.log.receipt(key, agent, message.message_id)):
+            return _repeated(desk, Principal(key.tenant, key.owner), agent, receipt, earlier)
+        decided = decide(found(desk.log, key, agent))
+        if desk.log.append(decided, receipt):
+            _add_push(desk, key, agent, request, wire)
+            return decided.after
+    raise Overloaded
+
+
+def _add_push(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: WireVersion) -> None:
+    if request.push is not None:
+        desk.webhooks.add(key, agent, request.push, wire)
+
+
+def _repeated(desk: Desk, who: Principal, agent: str, ours: Receipt | None, earlier: Receipt) -> Head:
+    """The head of the task that the first send made; the same id with another content is refused."""
+    if ours is None or earlier.digest != ours.digest:
+        raise InvalidParams(violations=(_USED,))
+    return found(desk.log, who.key(earlier.task), agent).head
+
+
+_USED: Final = FieldViolation("message.messageId", "was used before with another content; use a new one")
+
+
+def _receipt(desk: Desk, agent: str, message: Message, task_id: str) -> Receipt | None:
+    return Receipt(agent, message.message_id, digest(message), task_id) if desk.idempotent else None
+
+
+def _incoming(request: SendRequest, task_id: str, context_id: str) -> Incoming:
+    message = replace(request.message, task_id=task_id, context_id=context_id)
+    return Incoming(message, request.accepted_output_modes, request.metadata)
+
+
+def _check_context(message: Message, head: Head) -> None:
+    if message.context_id is not None and message.context_id != head.context_id:
+        raise InvalidParams(violations=(FieldViolation("message.contextId", "is not the context of the task"),))
+
+
+def _task(log: TaskLog, key: TaskKey) -> Task:
+    loaded = log.load(key)
+    if loaded is None:
+        raise TaskNotFound
+    head, events = loaded
+    return fold(key.task, head.context_id, events)
+
+
+def _wait(desk: Desk, head: Head) -> Task:
+    until, pause = desk.clock.now() + desk.blocking_ms, POLL_FIRST_S
+    while not _settled(head) and (left := until - desk.clock.now()) > 0:
+        desk.clock.sleep(min(pause, left / 1000))
+        pause = min(pause * 1.5, POLL_LAST_S)
+        look = desk.log.look(head.key)
+        if look is None:
+            raise TaskNotFound
+        head = look.head
+    return _task(desk.log, head.key)
+
+
+def _settled(head: Head) -> bool:
+    return head.ended or head.state in INTERRUPTED
+
+

@@ -1,0 +1,34 @@
+"""Agents for tests."""
+
+from __future__ import annotations
+
+import asyncio
+
+from a2a_serverless.domain.agent import Agent, AgentTask, Skill
+
+SKILL = Skill("s", "s", "s", ("s",))
+
+
+def agent_of(work: object, name: str = "echo") -> Agent:
+    """An agent around an async function."""
+    return Agent(name, name, name, (SKILL,), work)  # type: ignore[arg-type]
+
+
+class Writer:
+    """An agent that writes three sections, each a slow step, and counts how often each step ran."""
+
+    def __init__(self, seconds: float = 1.5) -> None:
+        self.ran: list[str] = []
+        self.seconds = seconds
+        self.agent = agent_of(self.work)
+
+    async def work(self, task: AgentTask) -> None:
+        await task.progress("three sections")
+        for name in ("one", "two", "three"):
+            text = await task.step(name, self.write, name, task.text())
+            await task.emit("document.md", text, append=True, last=name == "three")
+
+    async def write(self, name: str, text: str) -> str:
+        await asyncio.sleep(self.seconds)
+        self.ran.append(name)
+        return f"{name}: {text}. "
