@@ -1,0 +1,69 @@
+"""AWS clients: one botocore session for all, made when they are first asked for.
+
+No boto3: its resources are not used and cost a cold start. ``AWS_ENDPOINT_URL`` and the region are botocore's to read.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, cast
+
+from botocore.config import Config
+from botocore.session import Session
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_kms import KMSClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sqs import SQSClient
+
+CONNECT_S: Final = 2
+READ_S: Final = 10
+TRIES: Final = 4
+CONNECTIONS: Final = 50
+
+
+class Aws:
+    """The clients of one process. Threads may share a client but not the making of one: ask for them early."""
+
+    def __init__(self, session: Session | None = None) -> None:
+        self._given = session
+
+    @cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        return cast("DynamoDBClient", self._client("dynamodb"))
+
+    @cached_property
+    def sqs(self) -> SQSClient:
+        return cast("SQSClient", self._client("sqs"))
+
+    @cached_property
+    def s3(self) -> S3Client:
+        return cast("S3Client", self._client("s3"))
+
+    @cached_property
+    def secrets(self) -> SecretsManagerClient:
+        return cast("SecretsManagerClient", self._client("secretsmanager"))
+
+    @cached_property
+    def kms(self) -> KMSClient:
+        return cast("KMSClient", self._client("kms"))
+
+    @cached_property
+    def session(self) -> Session:
+        return self._given or Session()
+
+    def _client(self, service: str) -> object:
+        return self.session.create_client(service, config=_CONFIG)
+
+
+_CONFIG: Final = Config(
+    connect_timeout=CONNECT_S,
+    read_timeout=READ_S,
+    retries={"mode": "standard", "total_max_attempts": TRIES},
+    max_pool_connections=CONNECTIONS,
+    tcp_keepalive=True,
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)

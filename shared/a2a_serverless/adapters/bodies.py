@@ -1,0 +1,57 @@
+"""Where a text of the log lies: in its item, or, above the inline limit, as a blob that the item points to.
+
+The blob is written first and its name ends with its SHA-256, so a pointer always points to the whole of its content.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports import Blobs
+
+INLINE_LIMIT: Final = 300 * 1024
+
+
+class Damaged(RuntimeError):
+    """A blob is not what was written under its name."""
+
+
+class Bodies:
+    """Texts of any size. ``limit`` is the longest (in bytes of UTF-8) that stays in an item."""
+
+    def __init__(self, blobs: Blobs, limit: int = INLINE_LIMIT) -> None:
+        self._blobs = blobs
+        self._limit = limit
+
+    def store(self, key: TaskKey, text: str) -> Item:
+        """The attributes that hold the text, or point to it once it is stored."""
+        content = text.encode()
+        if len(content) <= self._limit:
+            return {"body": {"S": text}}
+        name = f"{keys.path(key.tenant, key.owner, key.task)}/{sha256(content).hexdigest()}"
+        self._blobs.put(name, content)
+        return {"blob": {"S": name}, "size": {"N": str(len(content))}}
+
+    def fetch(self, item: Mapping[str, Any]) -> str:
+        """The text that ``store`` made the attributes for; raises Damaged when a blob is gone or has changed."""
+        if "body" in item:
+            return str(item["body"]["S"])
+        name, size = str(item["blob"]["S"]), int(item["size"]["N"])
+        content = self._read(name)
+        if len(content) != size or not name.endswith(sha256(content).hexdigest()):
+            raise Damaged(f"blob {name} is not what was stored")
+        return content.decode()
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._blobs.get(name)
+        except KeyError:
+            raise Damaged(f"blob {name} is gone") from None

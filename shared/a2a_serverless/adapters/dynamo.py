@@ -1,0 +1,256 @@
+"""The log, the webhooks and the public documents on one DynamoDB table (key design: ARCHITECTURE.md, storage).
+
+A retried write must find out whether an earlier try of its own stands in its way: events carry their author's append
+id, configurations their incarnation, and a head or cursor that already is what it should become is done.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters import items, keys, stored
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.events import StatusEvent, contiguous
+from a2a_serverless.domain.head import Head, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from a2a_serverless.adapters.bodies import Bodies
+    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.adapters.table import Action, Refusal, Table
+    from a2a_serverless.domain.events import ArtifactEvent, Event
+    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.ports import Opening, Receipt, StepResult
+
+CATCH_UPS: Final = 5
+
+
+class DynamoTaskLog:
+    """``ports.TaskLog``. Texts over the inline limit of ``bodies`` lie outside the table."""
+
+    def __init__(self, table: Table, bodies: Bodies) -> None:
+        self._table = table
+        self._bodies = bodies
+
+    def create(self, opening: Opening) -> Receipt | None:
+        head, receipt = opening.head, opening.receipt
+        keys.check_readable(head.key.tenant, head.key.owner, head.key.task)
+        actions = [
+            self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
+            self._table.put_new(_head_item(head)),
+            *self._receipt_actions(head, receipt),
+            *(
+                action
+                for config, cursor in opening.pushes
+                for action in _config_actions(self._table, head, config, cursor)
+            ),
+        ]
+        refusal = self._table.write(*actions)
+        if refusal is None or self._is_own(head.key, opening.event, refusal):
+            return None
+        standing = receipt and (_found_receipt(refusal, 2) or self.receipt(head.key, receipt.agent, receipt.message_id))
+        if standing is None:
+            raise RuntimeError("there is a task with this id already")
+        return standing
+
+    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+        item = self._table.get(keys.receipt(key, agent, message_id), keys.RECEIPT)
+        return items.receipt_of(item) if item else None
+
+    def look(self, key: TaskKey) -> Look | None:
+        found = list(self._table.between(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
+        if not found or found[0]["sk"]["S"] != keys.HEAD:
+            return None
+        head = items.head_of(found[0])
+        return Look(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
+
+    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        found = list(self._table.between(keys.task(key), keys.EVENTS, keys.HEAD))
+        if not found or found[-1]["sk"]["S"] != keys.HEAD:
+            return None
+        head = items.head_of(found.pop())
+        return head, self._matching(head, contiguous(0, self._events(found)))
+
+    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
+        found = self._table.between(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
+        return contiguous(after, self._events(islice(found, limit)))
+
+    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
+        before, after = items.head_item(change.before), items.head_item(change.after)
+        refusal = self._table.write(
+            self._table.put_new(self._event_item(change.before.key, change.event, change.after.expires)),
+            self._table.update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
+            *self._receipt_actions(change.after, receipt),
+        )
+        return refusal is None or self._is_own(change.before.key, change.event, refusal)
+
+    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        refusal = self._table.write(self._table.put_new(self._event_item(key, event, expires)))
+        return refusal is None or self._is_own(key, event, refusal)
+
+    def touch(self, before: Head, after: Head) -> bool:
+        place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
+        refusal = self._table.write(self._table.update(place, old, new, {"rev": old.get("rev")}))
+        if refusal is None:
+            return True
+        found = self._found(place, refusal)
+        return found is not None and items.head_of(found) == after
+
+    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        found = self._table.beginning(keys.task(key), keys.STEPS)
+        return {item["name"]["S"]: self._step(item) for item in found}
+
+    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        place = (keys.task(key), keys.step(name))
+        body = self._bodies.store(key, stored.step_text(result))
+        item = items.placed(*place, expires, {"name": {"S": name}, **body})
+        refusal = self._table.write(self._table.put_new(item))
+        found = self._found(item, refusal) if refusal else None
+        return self._step(found) if found else result
+
+    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
+        found = islice(self._table.due(str(shard), keys.moment(until), limit), limit)
+        return [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
+
+    def _matching(self, head: Head, events: list[Event]) -> list[Event]:
+        """The events that make the head: a query may see one half of a transaction and not yet the other."""
+        for _ in range(CATCH_UPS):
+            if len(events) >= head.n:
+                later = (event.n for event in events if isinstance(event, StatusEvent) and event.n > head.n)
+                return events[: next(later, len(events) + 1) - 1]
+            events += self.read(head.key, len(events))
+        raise Overloaded
+
+    def _events(self, found: Iterable[Item]) -> Iterable[Event]:
+        for item in found:
+            text = self._bodies.fetch(items.readable(item))
+            yield stored.event_of(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
+
+    def _step(self, item: Item) -> StepResult:
+        return stored.step_of(self._bodies.fetch(items.readable(item)))
+
+    def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
+        body = self._bodies.store(key, stored.event_text(event))
+        return items.placed(keys.task(key), keys.event(event.n), expires, {"by": {"S": event.by}, **body})
+
+    def _receipt_actions(self, head: Head, receipt: Receipt | None) -> list[Action]:
+        if receipt is None:
+            return []
+        pk = keys.receipt(head.key, receipt.agent, receipt.message_id)
+        return [self._table.put_new(items.placed(pk, keys.RECEIPT, head.expires, items.receipt_item(receipt)))]
+
+    def _is_own(self, key: TaskKey, event: Event, refusal: Refusal) -> bool:
+        found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
+        return found is not None and bool(found["by"]["S"] == event.by)
+
+    def _found(self, place: Item, refusal: Refusal) -> Item | None:
+        return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
+
+
+class DynamoPushStore:
+    """``ports.PushStore``."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
+        keys.check_readable(config.config_id)
+        old, new = items.head_item(before), items.head_item(after)
+        refusal = self._table.write(
+            self._table.update(_head_place(before), old, new, {"rev": old.get("rev")}),
+            *_config_actions(self._table, after, config, cursor),
+        )
+        if refusal is None:
+            return True
+        kept = self.config(before.key, config.config_id)
+        return kept is not None and kept.incarnation == config.incarnation
+
+    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+        item = self._table.get(keys.task(key), keys.push(config_id))
+        return items.config_of(item) if item else None
+
+    def configs(self, key: TaskKey) -> list[PushConfig]:
+        found = map(items.config_of, self._table.beginning(keys.task(key), keys.PUSHES))
+        return sorted(found, key=lambda config: config.config_id)
+
+    def cursors(self, key: TaskKey) -> list[Cursor]:
+        found = map(items.cursor_of, self._table.beginning(keys.task(key), keys.CURSORS))
+        return sorted(found, key=lambda cursor: cursor.config_id)
+
+    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+        item = self._table.get(keys.task(key), keys.cursor(config_id))
+        return items.cursor_of(item) if item else None
+
+    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+        place, shard = _place(key, keys.cursor(before.config_id)), keys.shard(key)
+        old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
+        held = {name: old.get(name) for name in items.names_of(before)}
+        refusal = self._table.write(self._table.update(place, old, new, held))
+        if refusal is None:
+            return True
+        found = refusal.found[0]
+        return (items.cursor_of(found) if found else self.cursor(key, before.config_id)) == after
+
+    def verify(self, key: TaskKey, config: PushConfig) -> bool:
+        item = items.config_item(config)
+        after = {name: item[name] for name in ("verification",) if name in item}
+        place, held = _place(key, keys.push(config.config_id)), {"incarnation": item["incarnation"]}
+        return self._table.write(self._table.update(place, {"verification": None}, after, held)) is None
+
+    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+        held = {"incarnation": {"S": incarnation}}
+        places = [_place(key, sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
+        self._table.write(*(self._table.delete(place, held) for place in places))
+
+    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+        sk = keys.attempt(attempt.config_id, attempt.n, attempt.k)
+        self._table.write(self._table.put(items.placed(keys.task(key), sk, expires, items.attempt_item(attempt))))
+
+    def attempts(self, key: TaskKey) -> list[Attempt]:
+        found = map(items.attempt_of, self._table.beginning(keys.task(key), keys.ATTEMPTS))
+        return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+
+class DynamoPublications:
+    """``ports.Publications``. Public documents never expire."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def publish(self, name: str, document: Json) -> None:
+        body = {"body": {"S": stored.document_text(document)}}
+        self._table.write(self._table.put(items.placed(keys.PUBLIC, keys.part(name), None, body)))
+
+    def published(self, name: str) -> Json:
+        item = self._table.get(keys.PUBLIC, keys.part(name))
+        return stored.document_of(items.readable(item)["body"]["S"]) if item else None
+
+
+def _place(key: TaskKey, sk: str) -> Item:
+    return {"pk": {"S": keys.task(key)}, "sk": {"S": sk}}
+
+
+def _head_place(head: Head) -> Item:
+    return _place(head.key, keys.HEAD)
+
+
+def _head_item(head: Head) -> Item:
+    return items.placed(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
+
+
+def _config_actions(table: Table, head: Head, config: PushConfig, cursor: Cursor) -> list[Action]:
+    keys.check_readable(config.config_id)
+    pk, shard = keys.task(head.key), keys.shard(head.key)
+    return [
+        table.put(items.placed(pk, keys.push(config.config_id), head.expires, items.config_item(config))),
+        table.put(items.placed(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))),
+    ]
+
+
+def _found_receipt(refusal: Refusal, action: int) -> Receipt | None:
+    found = refusal.found[action]
+    return items.receipt_of(found) if found else None

@@ -1,0 +1,148 @@
+"""Small things as flat items: heads, cursors, configurations, attempts, receipts. A field is an attribute of its name.
+
+A stored form outlives the release that wrote it. A field that has its default is not stored, so an item that was
+written before the field existed reads, and compares in conditions, like one written since. Whatever changes more than
+that raises ``VERSION``, which every item carries (``v``), and adds an upgrade to ``readable``; what only a newer
+release can read is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.domain.head import Head
+from a2a_serverless.domain.model import TaskState
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.ports import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from enum import StrEnum
+
+Item: TypeAlias = "dict[str, Any]"
+
+VERSION: Final = 1
+_ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
+    Head: {"state": TaskState},
+    Cursor: {"state": CursorState},
+    PushConfig: {"verification": Verification},
+}
+
+
+def placed(pk: str, sk: str, expires: int | None, attributes: Mapping[str, Any]) -> Item:
+    """An item: where it lies, when it ends (seconds; None is never), the version of its form, and what it says."""
+    ends = {} if expires is None else {"expires": {"N": str(expires)}}
+    return {"pk": {"S": pk}, "sk": {"S": sk}, **ends, "v": {"N": str(VERSION)}, **attributes}
+
+
+def live(item: Mapping[str, Any] | None, now: int) -> bool:
+    """Whether there is an item and it has not expired at ``now`` (ms): the table deletes expired items days later."""
+    return item is not None and ("expires" not in item or int(item["expires"]["N"]) * 1000 > now)
+
+
+class UnknownVersion(RuntimeError):
+    """An item was written by a release that is newer than this one."""
+
+
+def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The item in the form of ``VERSION``; raises UnknownVersion when only a newer release can read it."""
+    version = int(item["v"]["N"])
+    if version != VERSION:
+        raise UnknownVersion(f"{item['sk']['S']} is stored in form {version}; this release reads form {VERSION}")
+    return item
+
+
+def head_item(head: Head) -> Item:
+    """The attributes of a head, with those that put it into the indexes."""
+    key = head.key
+    own = keys.path(key.tenant, key.owner)
+    return _flat(head) | {
+        "own": {"S": own},
+        "own_ctx": {"S": f"{own}/{keys.part(head.context_id)}"},
+        "st": {"S": f"{keys.moment(head.status_at)}#{keys.part(key.task)}"},
+        **_due(keys.shard(key), head.due_at),
+    }
+
+
+def head_of(item: Mapping[str, Any]) -> Head:
+    """The head that ``head_item`` wrote."""
+    return Head(key=keys.task_key(item["pk"]["S"]), **_values(Head, item))
+
+
+def cursor_item(shard: int, cursor: Cursor) -> Item:
+    """The attributes of a cursor."""
+    return _flat(cursor) | _due(shard, cursor.due_at)
+
+
+def cursor_of(item: Mapping[str, Any]) -> Cursor:
+    """The cursor that ``cursor_item`` wrote."""
+    return Cursor(**_values(Cursor, item))
+
+
+def names_of(record: Head | Cursor) -> list[str]:
+    """The attributes that a record can have."""
+    return [field.name for field in fields(record) if field.name != "key"]
+
+
+def config_item(config: PushConfig) -> Item:
+    """The attributes of a webhook's configuration."""
+    return _flat(config)
+
+
+def config_of(item: Mapping[str, Any]) -> PushConfig:
+    """The configuration that ``config_item`` wrote."""
+    return PushConfig(**_values(PushConfig, item))
+
+
+def attempt_item(attempt: Attempt) -> Item:
+    """The attributes of an attempt."""
+    return _flat(attempt)
+
+
+def attempt_of(item: Mapping[str, Any]) -> Attempt:
+    """The attempt that ``attempt_item`` wrote."""
+    return Attempt(**_values(Attempt, item))
+
+
+def receipt_item(receipt: Receipt) -> Item:
+    """The attributes of a receipt."""
+    return _flat(receipt)
+
+
+def receipt_of(item: Mapping[str, Any]) -> Receipt:
+    """The receipt that ``receipt_item`` wrote."""
+    return Receipt(**_values(Receipt, item))
+
+
+def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt) -> Item:
+    plain = [field for field in fields(record) if field.name != "key"]
+    values = [(field.name, getattr(record, field.name), field.default) for field in plain]
+    return {name: _value(name, value) for name, value, default in values if value != default}
+
+
+def _values(kind: type[Head | Cursor | PushConfig | Attempt | Receipt], item: Mapping[str, Any]) -> dict[str, Any]:
+    known = readable(item)
+    enums = _ENUMS.get(kind, {})
+    values = {field.name: _read(field.name, known[field.name]) for field in fields(kind) if field.name in known}
+    return {name: enums[name](str(value)) if name in enums else value for name, value in values.items()}
+
+
+def _value(name: str, value: str | int) -> dict[str, Any]:
+    if name == "due_at":
+        return {"S": keys.moment(int(value))}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    return {"N": str(value)} if isinstance(value, int) else {"S": value}
+
+
+def _read(name: str, value: dict[str, str]) -> object:
+    if name == "due_at":
+        return int(value["S"])
+    return int(value["N"]) if "N" in value else value.get("S", value.get("BOOL"))
+
+
+def _due(shard: int, due_at: int | None) -> Item:
+    return {} if due_at is None else {"due_shard": {"S": str(shard)}}

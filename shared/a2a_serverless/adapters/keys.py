@@ -1,0 +1,122 @@
+"""Where everything lies in the table: partition and sort keys, and the way back from a key to what it names.
+
+Every component is percent-encoded, so no tenant, owner, task or message id can reach into another's partition. Ids of
+clients that would be too long for a key are kept by their SHA-256; what is created must be readable from its key.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+from zlib import crc32
+
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.ports import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST: Final = 300
+PUBLIC: Final = "PUBLIC"
+RECEIPT: Final = "RECEIPT"
+HEAD: Final = "HEAD"
+EVENTS: Final = "EVENT#"
+STEPS: Final = "STEP#"
+PUSHES: Final = "PUSH#"
+CURSORS: Final = "CURSOR#"
+ATTEMPTS: Final = "ATTEMPT#"
+LAST: Final = 9_999_999_999
+
+_TASK: Final = "TASK#"
+_HASHED: Final = "sha256="
+
+
+def task(key: TaskKey) -> str:
+    """The partition of a task."""
+    return _TASK + path(key.tenant, key.owner, key.task)
+
+
+def task_key(pk: str) -> TaskKey:
+    """The task whose partition it is; raises ValueError for any other partition."""
+    parts = pk.removeprefix(_TASK).split("/")
+    if not pk.startswith(_TASK) or len(parts) != 3 or any(part.startswith(_HASHED) for part in parts):  # noqa: PLR2004
+        raise ValueError(f"{pk[:80]!r} is not a task's partition")
+    return TaskKey(*(_decoded(part) for part in parts))
+
+
+def task_key_of(record: Mapping[str, Any]) -> TaskKey:
+    """The task that a record of the table's stream belongs to; raises ValueError when it is no task's."""
+    return task_key(record["dynamodb"]["Keys"]["pk"]["S"])
+
+
+def receipt(key: TaskKey, agent: str, message_id: str) -> str:
+    """The partition of a message's receipt. Of ``key`` only tenant and owner count."""
+    return "SENT#" + path(key.tenant, key.owner, agent, message_id)
+
+
+def event(n: int) -> str:
+    """The sort key of event ``n``."""
+    return f"{EVENTS}{n:010d}"
+
+
+def event_number(sk: str) -> int:
+    """The number of the event with that sort key."""
+    return int(sk.removeprefix(EVENTS))
+
+
+def step(name: str) -> str:
+    """The sort key of a step's result."""
+    return STEPS + part(name)
+
+
+def push(config_id: str) -> str:
+    """The sort key of a webhook's configuration."""
+    return PUSHES + part(config_id)
+
+
+def cursor(config_id: str) -> str:
+    """The sort key of a webhook's cursor."""
+    return CURSORS + part(config_id)
+
+
+def cursor_config(sk: str) -> str | None:
+    """The configuration whose cursor has that sort key; None for any other item."""
+    return _decoded(sk.removeprefix(CURSORS)) if sk.startswith(CURSORS) else None
+
+
+def attempt(config_id: str, n: int, k: int) -> str:
+    """The sort key of one attempt."""
+    return f"{ATTEMPTS}{part(config_id)}#{n:010d}#{k:05d}"
+
+
+def shard(key: TaskKey) -> int:
+    """The shard of the due index in which the task lies."""
+    return crc32(part(key.task).encode()) % SHARDS
+
+
+def moment(at: int) -> str:
+    """A time (ms) as a text that sorts like the number."""
+    return f"{at:015d}"
+
+
+def path(*names: str) -> str:
+    """Names joined so that no two lists of names give the same text."""
+    return "/".join(part(name) for name in names)
+
+
+def part(name: str) -> str:
+    """One component of a key: percent-encoded, or its digest when that is longer than ``LONGEST``."""
+    encoded = quote(name, safe="", errors="surrogatepass")
+    return encoded if len(encoded) <= LONGEST else _HASHED + sha256(encoded.encode()).hexdigest()
+
+
+def check_readable(*names: str) -> None:
+    """Returns when all names can be read back from a key; raises ValueError otherwise."""
+    for name in names:
+        if part(name).startswith(_HASHED):
+            raise ValueError(f"an id of {len(name)} characters is too long to be stored: {name[:40]!r}...")
+
+
+def _decoded(component: str) -> str:
+    return unquote(component, errors="surrogatepass")

@@ -1,0 +1,124 @@
+"""Seals client secrets: AES-256-GCM under a data key that KMS wrapped and that travels, wrapped, with each sealed text.
+
+The data key is used for many secrets (a bounded number, for a bounded time), so sealing costs a call to KMS once an
+hour and not once a webhook. Each secret is bound to its own context by GCM's additional data; KMS itself only knows
+what the key is for.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_kms import KMSClient
+
+PURPOSE: Final = {"purpose": "a2a-webhook-secrets"}
+KEY_LIFE_MS: Final = 3_600_000
+KEY_USES: Final = 1_000_000
+KEYS_KEPT: Final = 256
+NONCE_BYTES: Final = 12
+_FORM: Final = "1"
+_FOREIGN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
+
+
+@dataclass(slots=True)
+class _DataKey:
+    """A key in clear, the same key wrapped, since when (ms) it is kept and how often it has sealed."""
+
+    plain: bytes = field(repr=False)
+    wrapped: bytes
+    since: int
+    uses: int = 0
+
+
+class KmsSealer:
+    """``ports.Sealer``. Sealed texts look like ``1.<wrapped key>.<nonce and ciphertext>``, both base64url."""
+
+    def __init__(
+        self, client: KMSClient, key_id: str, now: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        self._client = client
+        self._key_id = key_id
+        self._now = now
+        self._entropy = entropy
+        self._lock = Lock()
+        self._sealing: _DataKey | None = None
+        self._opened: OrderedDict[bytes, _DataKey] = OrderedDict()
+
+    def seal(self, secret: str, context: str) -> str:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        key, nonce = self._key_for_sealing(), self._entropy(NONCE_BYTES)
+        ciphertext = AESGCM(key.plain).encrypt(nonce, secret.encode(), context.encode())
+        return ".".join((_FORM, _encoded(key.wrapped), _encoded(nonce + ciphertext)))
+
+    def open(self, sealed: str, context: str) -> str:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        wrapped, box = _split(sealed)
+        key = self._key_for_opening(wrapped)
+        try:
+            return AESGCM(key).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], context.encode()).decode()
+        except InvalidTag:
+            raise ValueError("not sealed for this context") from None
+
+    def _key_for_sealing(self) -> _DataKey:
+        with self._lock:
+            key = self._sealing
+            if key is None or key.uses >= KEY_USES or self._old(key):
+                key = self._sealing = self._new_key()
+            key.uses += 1
+            return key
+
+    def _new_key(self) -> _DataKey:
+        made = self._client.generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
+        return _DataKey(made["Plaintext"], made["CiphertextBlob"], self._now())
+
+    def _key_for_opening(self, wrapped: bytes) -> bytes:
+        with self._lock:
+            key = self._opened.get(wrapped)
+        if key is None or self._old(key):
+            key = _DataKey(self._unwrap(wrapped), wrapped, self._now())
+        with self._lock:
+            self._opened[wrapped] = key
+            self._opened.move_to_end(wrapped)
+            while len(self._opened) > KEYS_KEPT:
+                self._opened.popitem(last=False)
+        return key.plain
+
+    def _unwrap(self, wrapped: bytes) -> bytes:
+        try:
+            answer = self._client.decrypt(CiphertextBlob=wrapped, KeyId=self._key_id, EncryptionContext=PURPOSE)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _FOREIGN:
+                raise ValueError("not sealed by this deployment") from None
+            raise
+        return answer["Plaintext"]
+
+    def _old(self, key: _DataKey) -> bool:
+        return self._now() - key.since >= KEY_LIFE_MS
+
+
+def _encoded(content: bytes) -> str:
+    return urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _split(sealed: str) -> tuple[bytes, bytes]:
+    form, *parts = sealed.split(".")
+    if form != _FORM or len(parts) != 2 or not all(parts):  # noqa: PLR2004
+        raise ValueError("not a sealed text")
+    return _decoded(parts[0]), _decoded(parts[1])

@@ -1,0 +1,31 @@
+"""Big content in an S3 bucket. The bucket's lifecycle deletes it after the last task that may point to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class S3Blobs:
+    """``ports.Blobs``."""
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, name: str, content: bytes) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=name, Body=content)
+
+    def get(self, name: str) -> bytes:
+        try:
+            answer = self._client.get_object(Bucket=self._bucket, Key=name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "NoSuchKey":
+                raise KeyError(name) from None
+            raise
+        with answer["Body"] as body:
+            return body.read()

@@ -1,0 +1,102 @@
+"""The key ring as one secret value in Secrets Manager, and a reader that keeps it for a bounded time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+
+    from a2a_serverless.ports import KeyVault
+
+
+class SecretVault:
+    """``ports.KeyVault``. A secret without a value, or with an empty object as the template makes it, holds no ring."""
+
+    def __init__(self, client: SecretsManagerClient, secret_id: str) -> None:
+        self._client = client
+        self._secret_id = secret_id
+
+    def load(self) -> KeyRing | None:
+        try:
+            answer = self._client.get_secret_value(SecretId=self._secret_id, VersionStage="AWSCURRENT")
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ResourceNotFoundException":
+                return None
+            raise
+        return ring_of(answer["SecretString"])
+
+    def save(self, ring: KeyRing) -> None:
+        self._client.put_secret_value(SecretId=self._secret_id, SecretString=ring_text(ring))
+
+
+class CachedVault:
+    """A vault that is asked again once its answer is older than ``max_age_ms``, or on ``refresh``.
+
+    It never serves an older ring, not even while the vault fails: a retired key is published only for as long as the
+    oldest ring in use may sign with it.
+    """
+
+    def __init__(self, vault: KeyVault, now: Callable[[], int], max_age_ms: int) -> None:
+        self._vault = vault
+        self._now = now
+        self._max_age_ms = max_age_ms
+        self._lock = Lock()
+        self._kept: tuple[int, KeyRing] | None = None
+
+    def load(self) -> KeyRing | None:
+        """The ring, at most ``max_age_ms`` old."""
+        with self._lock:
+            if self._kept and self._now() - self._kept[0] < self._max_age_ms:
+                return self._kept[1]
+            return self._load()
+
+    def refresh(self) -> KeyRing | None:
+        """The ring as it is now."""
+        with self._lock:
+            return self._load()
+
+    def save(self, ring: KeyRing) -> None:
+        """Stores the ring and keeps it."""
+        with self._lock:
+            self._vault.save(ring)
+            self._kept = (self._now(), ring)
+
+    def _load(self) -> KeyRing | None:
+        asked_at = self._now()
+        ring = self._vault.load()
+        self._kept = (asked_at, ring) if ring else None
+        return ring
+
+
+def ring_text(ring: KeyRing) -> str:
+    """A ring as the JSON text that the secret holds."""
+    return json.dumps({"v": 1, **asdict(ring)}, separators=(",", ":"))
+
+
+def ring_of(text: str) -> KeyRing | None:
+    """The ring that ``ring_text`` wrote, or None for a placeholder; raises ValueError for anything else."""
+    body = json.loads(text) if text.strip() else {}
+    if not body:
+        return None
+    if body.get("v") != 1:
+        raise ValueError("the secret holds no key ring of this release's form")
+    return KeyRing(
+        current=_key_of(body["current"]),
+        next=_key_of(body["next"]),
+        previous=tuple(Retired(**old) for old in body["previous"]),
+        promoted_at=body["promoted_at"],
+    )
+
+
+def _key_of(body: dict[str, Any]) -> SigningKey:
+    return SigningKey(**body)

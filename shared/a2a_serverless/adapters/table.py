@@ -1,0 +1,278 @@
+"""DynamoDB as this package uses it: reads of one partition, and writes that happen wholly, on condition, or not at all.
+
+A condition that does not hold is an answer, not an exception. Throttling and conflicts with another transaction are
+neither: they say nothing about the item, so the call is made again. An expired item is as good as absent everywhere,
+because the table deletes it only days later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from botocore.exceptions import ClientError
+
+from a2a_serverless.adapters.items import Item, live
+from a2a_serverless.domain.errors import Overloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
+
+T = TypeVar("T")
+Action: TypeAlias = "dict[str, dict[str, Any]]"
+
+TRIES: Final = 12
+FIRST_PAUSE_S: Final = 0.02
+LONGEST_PAUSE_S: Final = 1.0
+FAILED: Final = "ConditionalCheckFailed"
+PASSING: Final = frozenset(
+    {
+        "InternalServerError",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item in its way.
+
+    It is None where nothing was, and where the table (an emulator's) did not say.
+    """
+
+    found: tuple[Item | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How calls are made again: ``chance`` gives numbers in [0, 1), ``sleep`` waits that many seconds."""
+
+    sleep: Callable[[float], None]
+    chance: Callable[[], float]
+    tries: int = TRIES
+
+    def persist(self, call: Callable[[], T]) -> T:
+        """What ``call`` returns, when need be after waits that double; raises Overloaded when they were not enough."""
+        for attempt in range(self.tries):
+            try:
+                return call()
+            except ClientError as error:
+                if not _passes(error):
+                    raise
+            self.sleep(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S) * self.chance())
+        raise Overloaded
+
+
+class Table:
+    """One table. ``now`` is the clock (ms) that decides what has expired."""
+
+    def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], patience: Patience) -> None:
+        self._client = client
+        self._name = name
+        self._now = now
+        self._patience = patience
+
+    def get(self, pk: str, sk: str) -> Item | None:
+        """One item, or None; strongly consistent."""
+        key = {"pk": {"S": pk}, "sk": {"S": sk}}
+        answer = self._patience.persist(
+            lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
+        )
+        item: Item | None = answer.get("Item")
+        return item if live(item, self._now()) else None
+
+    def between(self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False) -> Iterator[Item]:
+        """The items of a partition from one sort key to another, both included; strongly consistent page by page.
+
+        ``limit`` is how many the caller will take at most; 0 takes all.
+        """
+        values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
+        return self._pages(
+            {
+                "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
+                "ExpressionAttributeValues": values,
+                "ConsistentRead": True,
+                "ScanIndexForward": not newest_first,
+                **_limit(limit),
+            }
+        )
+
+    def beginning(self, pk: str, prefix: str) -> Iterator[Item]:
+        """The items of a partition whose sort key begins with ``prefix``; strongly consistent page by page."""
+        return self._pages(
+            {
+                "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
+                "ExpressionAttributeValues": {":pk": {"S": pk}, ":prefix": {"S": prefix}},
+                "ConsistentRead": True,
+            }
+        )
+
+    def due(self, shard: str, until: str, limit: int) -> Iterator[Item]:
+        """The entries of the due index up to a moment, oldest first. The index lags a little behind the table."""
+        return self._pages(
+            {
+                "IndexName": "due",
+                "KeyConditionExpression": "due_shard = :shard AND due_at <= :until",
+                "ExpressionAttributeValues": {":shard": {"S": shard}, ":until": {"S": until}},
+                **_limit(limit),
+            }
+        )
+
+    def put(self, item: Item) -> Action:
+        """An action: the item is written, whatever was there."""
+        return {"Put": {"Item": item}}
+
+    def put_new(self, item: Item) -> Action:
+        """An action: the item is written if there is none."""
+        condition = {
+            "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
+            "ExpressionAttributeValues": {":now": self._seconds()},
+        }
+        return {"Put": {"Item": item, **condition, **_TELL}}
+
+    def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:
+        """An action: what differs between ``before`` and ``after`` changes, if the item is there and like ``held``.
+
+        In ``held`` None is an attribute that must be absent. What does not change is not written, so an index that
+        carries only that costs nothing.
+        """
+        words = _Words()
+        change = _change(words, before, after)
+        condition = [*_conditions(words, held), f"{words.name('expires')} > {words.value(self._seconds())}"]
+        return {
+            "Update": {
+                "Key": {"pk": where["pk"], "sk": where["sk"]},
+                **({"UpdateExpression": change} if change else {}),
+                "ConditionExpression": " AND ".join(condition),
+                "ExpressionAttributeNames": words.names,
+                "ExpressionAttributeValues": words.values,
+                **_TELL,
+            }
+        }
+
+    def delete(self, where: Item, held: Mapping[str, Any]) -> Action:
+        """An action: the item is deleted, if it is like ``held`` or not there at all."""
+        words = _Words()
+        condition = " AND ".join(_conditions(words, held))
+        return {
+            "Delete": {
+                "Key": {"pk": where["pk"], "sk": where["sk"]},
+                "ConditionExpression": f"attribute_not_exists(pk) OR ({condition})",
+                "ExpressionAttributeNames": words.names,
+                "ExpressionAttributeValues": words.values,
+            }
+        }
+
+    def write(self, *actions: Action) -> Refusal | None:
+        """Does all actions or none. Returns None when they are done, a refusal when a condition did not hold."""
+        return self._patience.persist(lambda: self._write(actions))
+
+    def _write(self, actions: tuple[Action, ...]) -> Refusal | None:
+        try:
+            if len(actions) == 1:
+                self._write_one(actions[0])
+            else:
+                self._client.transact_write_items(TransactItems=[self._named(action) for action in actions])  # type: ignore[misc]
+        except ClientError as error:
+            refusal = _refusal(error, len(actions))
+            if refusal is None:
+                raise
+            return refusal
+        return None
+
+    def _write_one(self, action: Action) -> None:
+        calls: dict[str, Callable[..., object]] = {
+            "Put": self._client.put_item,
+            "Update": self._client.update_item,
+            "Delete": self._client.delete_item,
+        }
+        for kind, parameters in action.items():
+            calls[kind](TableName=self._name, **parameters)
+
+    def _named(self, action: Action) -> Action:
+        return {kind: {"TableName": self._name, **parameters} for kind, parameters in action.items()}
+
+    def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
+        start: Mapping[str, Any] | None = {}
+        while start is not None:
+            page = self._page({**query, **start})
+            yield from (item for item in page["Items"] if live(item, self._now()))
+            last = page.get("LastEvaluatedKey")
+            start = {"ExclusiveStartKey": last} if last else None
+
+    def _page(self, query: Mapping[str, Any]) -> QueryOutputTypeDef:
+        return self._patience.persist(lambda: self._client.query(TableName=self._name, **query))
+
+    def _seconds(self) -> dict[str, str]:
+        return {"N": str(self._now() // 1000)}
+
+
+@dataclass
+class _Words:
+    """Placeholders of an expression: half of the plain names are reserved words."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    values: Item = field(default_factory=dict)
+
+    def name(self, attribute: str) -> str:
+        placeholder = f"#{attribute}"
+        self.names[placeholder] = attribute
+        return placeholder
+
+    def value(self, value: Mapping[str, Any]) -> str:
+        placeholder = f":{len(self.values)}"
+        self.values[placeholder] = value
+        return placeholder
+
+
+_TELL: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+
+
+def _limit(limit: int) -> dict[str, int]:
+    return {"Limit": limit} if limit else {}
+
+
+def _change(words: _Words, before: Item, after: Item) -> str:
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changed.items()]
+    removals = [words.name(name) for name in before if name not in after]
+    clauses = [("SET", settings), ("REMOVE", removals)]
+    return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)
+
+
+def _conditions(words: _Words, held: Mapping[str, Any]) -> list[str]:
+    return [
+        f"attribute_not_exists({words.name(name)})" if value is None else f"{words.name(name)} = {words.value(value)}"
+        for name, value in held.items()
+    ]
+
+
+def _refusal(error: ClientError, actions: int) -> Refusal | None:
+    """The refusal that an error means; None when it means something else."""
+    if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+        return Refusal((error.response.get("Item"),))  # type: ignore[arg-type]
+    reasons = _reasons(error)
+    if not any(reason.get("Code") == FAILED for reason in reasons):
+        return None
+    found = tuple(reason.get("Item") for reason in reasons)
+    return Refusal(found if len(found) == actions else (None,) * actions)
+
+
+def _passes(error: ClientError) -> bool:
+    codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
+    return bool(codes & PASSING)
+
+
+def _reasons(error: ClientError) -> list[dict[str, Any]]:
+    reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
+    return reasons
