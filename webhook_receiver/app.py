@@ -1,0 +1,29 @@
+"""Starts the receiver: ``uvicorn --factory app:app`` on a server, ``app.handler`` on AWS Lambda.
+
+Importing this module reads and opens nothing.
+"""
+
+import os
+from functools import cache
+
+from fastapi import FastAPI
+from mangum import Mangum
+from mangum.types import LambdaContext, LambdaEvent
+
+from receiver.settings import read_settings
+from receiver.wiring import build_app
+
+
+def app() -> FastAPI:
+    """The receiver that the environment describes."""
+    return build_app(read_settings(os.environ))
+
+
+@cache
+def _adapter() -> Mangum:
+    return Mangum(app(), lifespan="off")
+
+
+def handler(event: LambdaEvent, context: LambdaContext) -> dict[str, object]:
+    """The Lambda entry point, behind API Gateway or a function URL."""
+    return _adapter()(event, context)

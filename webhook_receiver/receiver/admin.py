@@ -1,0 +1,56 @@
+"""Who may see the inbox and say what we expect: this machine, or whoever knows the password.
+
+Everything from this machine is trusted only while nobody else can reach us: when our own webhook URL is loopback. A
+receiver that the world can reach stands behind some proxy, and a proxy's requests come from this machine too. The Host
+header must name this machine as well, or a page on the web could reach us under a name of its own (DNS rebinding). A
+browser says when another site's page asks; such requests are refused with or without password.
+"""
+
+import base64
+import hmac
+from collections.abc import Mapping
+from enum import Enum
+
+from receiver.expectations import digest
+from receiver.outbound import is_loopback
+from receiver.settings import Settings
+
+
+class Access(Enum):
+    """What a caller may do."""
+
+    GRANTED = "granted"
+    UNKNOWN = "unknown"
+    """Ask for the password."""
+    FORBIDDEN = "forbidden"
+
+
+def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> Access:
+    """Whether the caller at address ``peer`` may see the inbox. ``headers`` has lower-case names."""
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return Access.FORBIDDEN
+    if settings.is_local and (settings.open_registration or _is_this_machine(headers, peer)):
+        return Access.GRANTED
+    if settings.admin_token_sha256 is None:
+        return Access.FORBIDDEN
+    given = digest(_password(headers.get("authorization", "")))
+    return Access.GRANTED if hmac.compare_digest(given, settings.admin_token_sha256) else Access.UNKNOWN
+
+
+def _is_this_machine(headers: Mapping[str, str], peer: str | None) -> bool:
+    host = headers.get("host", "")
+    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    return peer is not None and is_loopback(peer) and is_loopback(name)
+
+
+def _password(authorization: str) -> str:
+    """The secret of a Bearer or Basic ``Authorization``; the empty string for anything else."""
+    scheme, _, rest = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return rest
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
+    except ValueError:
+        return ""

@@ -1,0 +1,72 @@
+"""The one place that makes real things out of settings."""
+
+import time
+from typing import Protocol
+
+from fastapi import FastAPI
+
+from receiver import outbound
+from receiver.expectations import Expectations
+from receiver.http import create_app
+from receiver.inbox import Inbox
+from receiver.jwks import JwksCache
+from receiver.keys import MAX_BYTES
+from receiver.receive import Receiver
+from receiver.relay_inbox import InboxRelay
+from receiver.relay_sns import SnsRelay
+from receiver.replay import ReplayStore
+from receiver.settings import Settings
+from receiver.store_sqlite import SqliteStore
+from receiver.tasks import JsonRpcTasks, Relay
+
+JWKS_SECONDS = 3.0
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """The receiver that ``settings`` describe."""
+    return create_app(build_receiver(settings), settings)
+
+
+def build_receiver(settings: Settings) -> Receiver:
+    """Everything that the receiver needs. Opens its store; connects to nothing."""
+    store = open_store(settings)
+    inbox = Inbox(first=tell_time())
+    return Receiver(
+        issuer=settings.issuer,
+        audience=settings.audience,
+        keys=JwksCache(lambda: outbound.get(settings.jwks_url, seconds=JWKS_SECONDS, limit=MAX_BYTES)),
+        expectations=store,
+        replays=store,
+        tasks=JsonRpcTasks(settings.issuer, settings.agent_authorization),
+        relays=(*_relays(settings), InboxRelay(inbox)),
+        inbox=inbox,
+        clock=tell_time,
+    )
+
+
+class Store(Expectations, ReplayStore, Protocol):
+    """Both memories in one."""
+
+
+def open_store(settings: Settings) -> Store:
+    """The table if one is named, otherwise the file."""
+    if settings.replay_table is None:
+        return SqliteStore(settings.replay_db)
+    import boto3
+
+    from receiver.store_dynamodb import DynamoStore
+
+    return DynamoStore(boto3.client("dynamodb"), settings.replay_table)
+
+
+def tell_time() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _relays(settings: Settings) -> tuple[Relay, ...]:
+    if settings.relay_topic_arn is None:
+        return ()
+    import boto3
+
+    return (SnsRelay(boto3.client("sns"), settings.relay_topic_arn),)

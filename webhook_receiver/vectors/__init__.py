@@ -1,0 +1,1 @@
+"""Test vectors: signed requests with the verdict that every receiver must reach."""
