@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from a2a_serverless.domain.model import JsonObject, Message, PushRequest, SendRequest, Task, TaskState
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.push import PushConfig
 
 PAGE_SIZE: Final = 50
@@ -134,6 +135,15 @@ class PushPage:
 
 
 Answer: TypeAlias = "Task | Message | TaskPage | TaskPush | PushPage | JsonObject | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An event of a peer's task, as it came in a stream or a webhook. The peer's numbers are not ours: ``n`` is 0."""
+
+    task_id: str
+    context_id: str
+    event: Event
 
 
 def shown(task: Task, history_length: int | None, *, artifacts: bool = True) -> Task:

@@ -11,14 +11,11 @@ import math
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
+from a2a_serverless.wire.errors import BodyTooLarge
 from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
-
-
-class BodyTooLarge(InvalidRequest):
-    """The body is over the limit (-32600, HTTP 413)."""
 
 
 def loads(body: bytes, limits: Limits = LIMITS) -> Json:
@@ -41,6 +38,11 @@ def loads(body: bytes, limits: Limits = LIMITS) -> Json:
 def dumps(value: Json) -> bytes:
     """The value as compact UTF-8."""
     return _ENCODER.encode(value).encode()
+
+
+def given(members: JsonObject) -> JsonObject:
+    """The members that have a value: None is not printed."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _check_depth(body: bytes, value: Json, limits: Limits) -> None:

@@ -12,12 +12,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import errors
-from a2a_serverless.domain.errors import A2AError, FieldViolation
-from a2a_serverless.wire.document import BodyTooLarge
+from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidRequest, MethodNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
+
+
+class BodyTooLarge(InvalidRequest):
+    """The body is over the limit (-32600, HTTP 413)."""
+
+
+class VerbNotAllowed(MethodNotFound):
+    """The path exists, but not with this verb (HTTP 405); ``allowed`` belongs into the ``Allow`` header."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self.allowed = tuple(sorted(set(allowed)))
+        super().__init__(f"This path takes {', '.join(self.allowed)} only.")
+
 
 DOMAIN: Final = "a2a-protocol.org"
 TYPE: Final = "type.googleapis.com/google.rpc."
@@ -55,6 +69,7 @@ CODES: Final[dict[type[A2AError], Code]] = {
     errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
     BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
     errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
+    VerbNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),
     errors.InvalidParams: Code("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT", 400),
     errors.InternalError: INTERNAL,
     errors.TaskNotFound: Code("TaskNotFoundError", -32001, 404, "NOT_FOUND", 404),

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
 from a2a_serverless.wire import timestamps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.wire.limits import Limits
 
@@ -50,11 +51,11 @@ class Fields:
     def value(self, name: str) -> Json:
         """The field as it came; None when absent or null."""
         value = self._values.get(name)
-        return self._values.get(_snake(name)) if value is None and self._snakes else value
+        return self._values.get(snake(name)) if value is None and self._snakes else value
 
     def has(self, name: str) -> bool:
         """Whether the field is there, null included."""
-        return name in self._values or _snake(name) in self._values
+        return name in self._values or snake(name) in self._values
 
     def text(self, name: str, limit: int | None = None) -> str | None:
         """A string of at most ``limit`` characters."""
@@ -78,21 +79,19 @@ class Fields:
             return None
         return value
 
+    def need(self, value: T | None, name: str) -> T | None:
+        """The value that was read from the field, which must be there. What is there but wrong was noted already."""
+        if value is None and self.value(name) in (None, ""):
+            self.wrong(name, "is required")
+        return value
+
     def need_ident(self, name: str) -> str:
         """An identifier that must be there."""
-        before = len(self._found)
-        value = self.ident(name)
-        if value is None and len(self._found) == before:
-            self.wrong(name, "is required")
-        return value or ""
+        return self.need(self.ident(name), name) or ""
 
     def need_text(self, name: str, limit: int) -> str:
         """A string that must be there and not be empty."""
-        before = len(self._found)
-        value = self.text(name, limit)
-        if not value and len(self._found) == before:
-            self.wrong(name, "is required")
-        return value or ""
+        return self.need(self.text(name, limit) or None, name) or ""
 
     def whole(self, name: str, low: int = 0, high: int = INT32_MAX) -> int | None:
         """An integer between ``low`` and ``high``, also as a string."""
@@ -156,6 +155,8 @@ class Fields:
     def strings(self, name: str) -> tuple[str, ...]:
         """A list of short strings."""
         values = self._list(name, self.limits.items)
+        if not values:
+            return ()
         for index, value in enumerate(values):
             if not isinstance(value, str) or not _is_ident(value, self.limits.name):
                 self.wrong(f"{name}[{index}]", f"must be a string of 1 to {self.limits.name} bytes")
@@ -200,6 +201,14 @@ def read(value: Json, limits: Limits, parse: Callable[[Fields], T]) -> T:
     return result
 
 
+def read_peer(value: Json, limits: Limits, parse: Callable[[Fields], T]) -> T:
+    """What ``parse`` makes of another agent's answer. Raises InvalidAgentResponse: its fault, not our caller's."""
+    try:
+        return read(value, limits, parse)
+    except InvalidParams as error:
+        raise InvalidAgentResponse(f"The other agent's answer is invalid: {error}") from error
+
+
 def _summary(found: list[FieldViolation]) -> str:
     first = f"{found[0].field or 'The object'} {found[0].description}."
     return first if len(found) == 1 else f"{first} {len(found) - 1} more under fieldViolations."
@@ -227,5 +236,6 @@ def _standard_base64(value: str) -> str:
 
 
 @cache
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """``messageId`` as the proto spells it: ``message_id``."""
     return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)

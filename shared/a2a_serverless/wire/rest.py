@@ -1,0 +1,170 @@
+"""The HTTP+JSON binding (specification 11): routes, parameters, media types and error bodies.
+
+::
+
+    found = rest.match(verb, path)                                # Match; raises MethodNotFound or VerbNotAllowed
+    rest.check_content_type(headers.get("content-type"))          # before the body is read
+    params = rest.params(found, query, body, limits)              # one object from path, query and body
+    codec = codecs.codec("rest", found.route.version)             # then as over JSON-RPC
+    status, body = rest.failure(error, found.route.version)
+
+Paths are those below the agent's base URL, as they stand in the request line (percent-encoded). A path without ``/v1``
+is 1.0, and may begin with a tenant; what the path says goes before what the body or the query says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, InvalidParams, MethodNotFound
+from a2a_serverless.wire import errors
+from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.wire.operations import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.push import WireVersion
+
+A2A_JSON: Final = "application/a2a+json"
+JSON: Final = "application/json"
+
+# No tenant may be called like the first word of a path.
+RESERVED: Final = frozenset({"v1", "tasks", "message:send", "message:stream", "extendedAgentCard", ".well-known"})
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One verb and path. The names in braces are the names of the request's fields."""
+
+    verb: str
+    template: str
+    operation: Operation
+    version: WireVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A route and what its path says, decoded."""
+
+    route: Route
+    fields: dict[str, str]
+
+
+_CONFIGS: Final = "/tasks/{taskId}/pushNotificationConfigs"
+_OLD_CONFIGS: Final = "/v1/tasks/{id}/pushNotificationConfigs"
+
+_V1: Final = (
+    Route("POST", "/message:send", Operation.SEND, "1.0"),
+    Route("POST", "/message:stream", Operation.STREAM, "1.0"),
+    Route("POST", "/tasks/{id}:cancel", Operation.CANCEL, "1.0"),
+    # The specification says POST, its proto says GET: both.
+    Route("POST", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
+    Route("GET", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
+    Route("GET", "/tasks/{id}", Operation.GET, "1.0"),
+    Route("GET", "/tasks", Operation.LIST, "1.0"),
+    Route("POST", _CONFIGS, Operation.PUSH_CREATE, "1.0"),
+    Route("GET", _CONFIGS, Operation.PUSH_LIST, "1.0"),
+    Route("GET", _CONFIGS + "/{id}", Operation.PUSH_GET, "1.0"),
+    Route("DELETE", _CONFIGS + "/{id}", Operation.PUSH_DELETE, "1.0"),
+    Route("GET", "/extendedAgentCard", Operation.CARD, "1.0"),
+)
+_V0_3: Final = (
+    Route("POST", "/v1/message:send", Operation.SEND, "0.3"),
+    Route("POST", "/v1/message:stream", Operation.STREAM, "0.3"),
+    Route("POST", "/v1/tasks/{id}:cancel", Operation.CANCEL, "0.3"),
+    Route("POST", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
+    Route("GET", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
+    Route("GET", "/v1/tasks/{id}", Operation.GET, "0.3"),
+    Route("POST", _OLD_CONFIGS, Operation.PUSH_CREATE, "0.3"),
+    Route("GET", _OLD_CONFIGS, Operation.PUSH_LIST, "0.3"),
+    Route("GET", _OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_GET, "0.3"),
+    Route("DELETE", _OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_DELETE, "0.3"),
+    Route("GET", "/v1/card", Operation.CARD, "0.3"),
+)
+
+# In an order in which a router that takes the first match is right: ``:cancel`` before ``{id}``.
+ROUTES: Final = (*_V0_3, *_V1)
+TENANT_ROUTES: Final = tuple(Route(one.verb, "/{tenant}" + one.template, one.operation, "1.0") for one in _V1)
+
+
+def match(verb: str, path: str) -> Match:
+    """The route of a request. Raises MethodNotFound, or VerbNotAllowed when only the verb is wrong."""
+    found = [Match(route, fields) for route, pattern in _PATTERNS if (fields := _fields(pattern, path)) is not None]
+    for one in found:
+        if one.route.verb == verb:
+            return one
+    if found:
+        raise VerbNotAllowed(one.route.verb for one in found)
+    raise MethodNotFound("There is no such path.")
+
+
+def params(found: Match, query: Iterable[tuple[str, str]], body: bytes, limits: Limits = LIMITS) -> JsonObject:
+    """The request's fields as one object. Raises ParseError, InvalidRequest or InvalidParams."""
+    given = _from_body(body, limits) if found.route.verb == "POST" else _from_query(query)
+    return given | found.fields
+
+
+def check_content_type(content_type: str | None) -> None:
+    """Returns when a body of this type is read; raises ContentTypeNotSupported otherwise. None is taken for JSON."""
+    if content_type is not None and _essence(content_type) not in {JSON, A2A_JSON}:
+        raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")
+
+
+def answer_type(accept: str | None, content_type: str | None) -> str:
+    """The media type of the answer: what is accepted by name, else what was sent, else ``application/json``."""
+    wanted = [one for one in map(_essence, (accept or "").split(",")) if one in {JSON, A2A_JSON}]
+    sent = _essence(content_type or "")
+    return wanted[0] if wanted else sent if sent == A2A_JSON else JSON
+
+
+def failure(error: Exception, version: WireVersion) -> tuple[int, bytes]:
+    """HTTP status and body of an error: 11.6 for 1.0; 0.3 names no form, its SDKs look for ``message``."""
+    code = errors.code_of(error)
+    status, text, details = code.http_for(version), errors.text_of(error), errors.details(error)
+    if version == "0.3":
+        return status, dumps({"error": code.name, "message": text, "details": details})
+    return status, dumps({"error": {"code": status, "status": code.grpc, "message": text, "details": details}})
+
+
+def _fields(pattern: re.Pattern[str], path: str) -> dict[str, str] | None:
+    found = pattern.fullmatch(path)
+    if not found or found.groupdict().get("tenant") in RESERVED:
+        return None
+    return {name: unquote(value) for name, value in found.groupdict().items()}
+
+
+def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
+    given: JsonObject = {}
+    for name, value in query:
+        if name in given:
+            raise InvalidParams(violations=(FieldViolation(name, "must not be given twice"),))
+        given[name] = value
+    return given
+
+
+def _from_body(body: bytes, limits: Limits) -> JsonObject:
+    given = loads(body, limits) if body.strip() else {}
+    if not isinstance(given, dict):
+        raise InvalidParams("The body must be an object.")
+    return given
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """A task's id ends at a colon, because a verb may follow it; the others end at a slash."""
+    exact = re.sub(r"\{(tenant|pushNotificationConfigId)\}", r"(?P<\1>[^/]+)", template)
+    exact = re.sub(r"(?<=pushNotificationConfigs/)\{id\}", r"(?P<id>[^/]+)", exact)
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/:]+)", exact))
+
+
+_PATTERNS: Final = tuple((route, _pattern(route.template)) for route in (*ROUTES, *TENANT_ROUTES))
