@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import sys
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.adapters.connection import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, MAX_KEPT, Connection, KeptConnections
-from a2a_serverless.adapters.egress import MAX_DIALS, connect, resolve, strict_ssl_context, vet
+from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, connect, resolve, strict_ssl_context, vet
 from a2a_serverless.adapters.webhook_sender import MAX_ANSWER, WebhookSender
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused
@@ -385,6 +386,23 @@ def test_a_lookup_that_hangs_ends_with_the_deadline() -> None:
     assert (outcome.error, outcome.connected, wire.dialled) == (OutboundError.DNS, False, [])
 
 
+def test_lookups_that_hang_are_bounded_in_number() -> None:
+    hanging, asked = Event(), count()
+
+    def resolver(_host: str, _port: int) -> list[str]:
+        next(asked)
+        hanging.wait()
+        return []
+
+    sender = WebhookSender(EgressPolicy(), resolver=resolver, ssl_context=trusting())
+    errors = {post(sender, deadline_ms=1).error for _ in range(MAX_LOOKUPS + 5)}
+    hanging.set()
+    for thread in [thread for thread in threading.enumerate() if thread.name == "lookup"]:
+        thread.join()
+    assert errors <= {OutboundError.DNS, OutboundError.TIMEOUT}
+    assert next(asked) <= MAX_LOOKUPS
+
+
 def test_an_address_that_does_not_answer_leaves_time_for_the_next() -> None:
     shares: list[float] = []
     with serve(answer(OK), server_context()) as stranger:
@@ -511,6 +529,14 @@ def test_a_local_target_is_reached_in_clear_through_the_allow_list_only() -> Non
     assert calls == [("socket.connect", ("127.0.0.1", stranger.port))]
 
 
+def test_a_closed_port_is_a_failure_to_connect() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    sender = WebhookSender(EgressPolicy(local_allow=("localhost:*",)), ssl_context=trusting())
+    outcome = post(sender, f"http://localhost:{port}/")
+    assert (outcome.error, outcome.connected, outcome.request_sent) == (OutboundError.CONNECT, False, False)
+
+
 # --- kept connections -------------------------------------------------------------------------------------------------
 
 
@@ -549,6 +575,24 @@ def test_a_connection_that_the_peer_has_closed_is_replaced_before_anything_is_se
         second = post(sender)
     assert (second.status, second.reused) == (200, False)
     assert (stranger.connections, len(stranger.requests)) == (2, 2)
+
+
+def test_a_connection_that_the_peer_has_reset_is_replaced_before_anything_is_sent() -> None:
+    read = Event()
+
+    def script(line: Line) -> None:
+        line.read_request()
+        line.write(OK)
+        if line.stranger.connections == 1:
+            read.wait()
+            line.reset()
+        line.wait_for_close()
+
+    with serve(script, server_context()) as stranger, sender_to(stranger) as (sender, _):
+        assert post(sender).status == 200
+        read.set()
+        stranger.hung_up.wait()
+        assert (post(sender).status, stranger.connections) == (200, 2)
 
 
 def test_a_request_that_a_kept_connection_swallowed_is_not_sent_twice() -> None:

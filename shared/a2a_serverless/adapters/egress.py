@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -30,8 +31,8 @@ Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3
-# getaddrinfo cannot be interrupted: a lookup that hangs keeps its thread, so the number of such threads is bounded.
-_LOOKUPS: Final = BoundedSemaphore(64)
+MAX_LOOKUPS: Final = 64  # at a time: getaddrinfo cannot be interrupted, so one that hangs keeps its thread
+_LOOKUPS: Final = BoundedSemaphore(MAX_LOOKUPS)
 
 
 class Deadline:
@@ -102,14 +103,11 @@ def addresses_of(target: WebhookTarget, resolver: Resolver, seconds: float) -> t
 
 def dial(target: WebhookTarget, addresses: tuple[str, ...], deadline: Deadline, connector: Connector) -> socket.socket:
     """A connection to the first vetted address that answers; each try gets its share of the time that is left."""
-    tries = addresses[:MAX_DIALS]
-    for number, address in enumerate(tries, start=1):
-        try:
-            return connector(address, target.port, deadline.left() / (len(tries) - number + 1))
-        except OSError:
-            if number == len(tries):
-                raise
-    raise NameUnresolved("the name has no address")
+    *first, last = addresses[:MAX_DIALS]
+    for index, address in enumerate(first):
+        with suppress(OSError):
+            return connector(address, target.port, deadline.left() / (len(first) + 1 - index))
+    return connector(last, target.port, deadline.left())
 
 
 def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
