@@ -1,0 +1,269 @@
+"""Agent cards (specification 4.4 and 8; 0.3: 5.5): 1.0, 0.3, both in one document, and the one from before.
+
+Cards are printed by the presence rules that canonicalization (8.4.1) wants: REQUIRED fields and set ``optional`` ones
+stay, everything else at its default goes. So the canonical form of a card is the JCS of what is served, without its
+signatures. Nothing required may be empty: readers disagree on whether an empty member counts.
+
+A union card carries the members of both versions, and the signature of its 1.0 half.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, cast
+
+from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.card import (
+    ApiKey,
+    Card,
+    HttpAuth,
+    Interface,
+    MutualTls,
+    OAuth2,
+    OpenIdConnect,
+    SecurityScheme,
+)
+from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.fields import Fields, read_peer
+from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.wire.versions import asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from a2a_serverless.domain.card import Extension
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.push import WireVersion
+
+PROTOCOL_0_3: Final = "0.3.0"
+
+
+def v1_card(card: Card) -> JsonObject:
+    """The card of 1.0."""
+    return _common(card) | _set(
+        {
+            "supportedInterfaces": [_interface(one) for one in card.interfaces],
+            "capabilities": _capabilities(card) | _set({"extendedAgentCard": card.extended or None}),
+            "skills": [_skill(one) for one in card.skills],
+            "securitySchemes": {name: _scheme(one) for name, one in card.schemes.items()},
+            "securityRequirements": [_requirement(one) for one in card.security],
+        }
+    )
+
+
+def v0_3_card(card: Card) -> JsonObject:
+    """The card of 0.3.0. Raises ValueError when the agent has no interface of that version."""
+    old = [one for one in card.interfaces if one.version == "0.3"]
+    if not old:
+        raise ValueError("the agent has no 0.3 interface")
+    return _common(card) | _set(
+        {
+            "protocolVersion": PROTOCOL_0_3,
+            "url": old[0].url,
+            "preferredTransport": old[0].binding,
+            "additionalInterfaces": [{"url": one.url, "transport": one.binding} for one in old],
+            "capabilities": _capabilities(card),
+            "skills": [_skill(one) for one in card.skills],
+            "supportsAuthenticatedExtendedCard": card.extended or None,
+            "securitySchemes": {name: _old_scheme(one) for name, one in card.schemes.items()},
+            "security": [{name: [*scopes] for name, scopes in one.items()} for one in card.security],
+        }
+    )
+
+
+def union_card(card: Card) -> JsonObject:
+    """One document for clients of both versions; without a 0.3 interface it is the card of 1.0."""
+    if not any(one.version == "0.3" for one in card.interfaces):
+        return v1_card(card)
+    return cast("JsonObject", _merged(v0_3_card(card), v1_card(card)))
+
+
+def legacy_card(card: Card, url: str) -> JsonObject:
+    """The card that clients from before 0.3 read at ``agent.json``; ``url`` is where they are served."""
+    skills: list[Json] = [{name: value for name, value in _skill(one).items() if name != "tags"} for one in card.skills]
+    schemes: list[Json] = ["apiKey" if isinstance(one, ApiKey) else "http" for one in card.schemes.values()]
+    return {
+        "name": card.name,
+        "description": card.description,
+        "url": url,
+        "version": card.version,
+        "capabilities": {"streaming": card.streaming, "pushNotifications": card.push},
+        "authentication": {"schemes": schemes},
+        "skills": skills,
+    }
+
+
+def canonical(card: JsonObject) -> bytes:
+    """The card's canonical form (8.4.1): JCS (RFC 8785) of all but its signatures."""
+    import rfc8785
+
+    return rfc8785.dumps({name: value for name, value in card.items() if name != "signatures"})
+
+
+def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None) -> JsonObject:
+    """An AgentCardSignature (8.4.2): a JWS whose payload is the card itself.
+
+    ``sign`` makes an ES256 signature in JWS form (64 bytes, R and S) of what it is given. ``jku`` names the key set.
+    """
+    header = {"alg": "ES256", "kid": kid, "typ": "JOSE"} | ({"jku": jku} if jku else {})
+    protected = _base64url(dumps(dict(header)))
+    signing_input = f"{protected}.{_base64url(canonical(card))}".encode()
+    return {"protected": protected, "signature": _base64url(sign(signing_input))}
+
+
+def etag(content: bytes) -> str:
+    """A strong ETag (RFC 9110) of the bytes that are served."""
+    return f'"{sha256(content).hexdigest()[:32]}"'
+
+
+def unchanged(if_none_match: str | None, current: str) -> bool:
+    """Whether the client's ``If-None-Match`` names the current ETag, so that 304 will do. Compares weakly."""
+    names = [name.strip().removeprefix("W/") for name in (if_none_match or "").split(",")]
+    return "*" in names or current in names
+
+
+def read_card(value: Json, limits: Limits = LIMITS) -> Card:
+    """Another agent's card, of either version; ``supportedInterfaces`` go before what 0.3 says. Without its security.
+
+    Interfaces of versions that we do not speak are left out. Raises InvalidAgentResponse.
+    """
+    return read_peer(value, limits, _read_card)
+
+
+def _common(card: Card) -> JsonObject:
+    provider = card.provider
+    about: JsonObject = {"name": card.name, "description": card.description, "version": card.version}
+    modes: JsonObject = {"defaultInputModes": [*card.input_modes], "defaultOutputModes": [*card.output_modes]}
+    more: JsonObject = {
+        "provider": {"organization": provider.organization, "url": provider.url} if provider else None,
+        "documentationUrl": card.documentation_url,
+        "iconUrl": card.icon_url,
+    }
+    return about | _set(more) | modes
+
+
+def _capabilities(card: Card) -> JsonObject:
+    flags: JsonObject = {"streaming": card.streaming, "pushNotifications": card.push}
+    return flags | _set({"extensions": [_extension(one) for one in card.extensions]})
+
+
+def _extension(one: Extension) -> JsonObject:
+    required = one.required or None
+    return _set({"uri": one.uri, "description": one.description, "required": required, "params": one.params})
+
+
+def _interface(one: Interface) -> JsonObject:
+    required: JsonObject = {"url": one.url, "protocolBinding": one.binding, "protocolVersion": one.version}
+    return required | _set({"tenant": one.tenant})
+
+
+def _skill(skill: Skill) -> JsonObject:
+    required: JsonObject = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": [*skill.tags]}
+    modes: JsonObject = {"inputModes": [*skill.input_modes], "outputModes": [*skill.output_modes]}
+    return required | _set({"examples": [*skill.examples], **modes})
+
+
+def _requirement(alternative: Mapping[str, tuple[str, ...]]) -> JsonObject:
+    return {"schemes": {name: _set({"list": [*scopes]}) for name, scopes in alternative.items()}}
+
+
+def _scheme(scheme: SecurityScheme) -> JsonObject:
+    name, _, members = _members(scheme)
+    return {name: members | _set({"description": scheme.description})}
+
+
+def _old_scheme(scheme: SecurityScheme) -> JsonObject:
+    """0.3 has neither the device flow nor the PKCE mark: what it cannot say is left out."""
+    _, kind, members = _members(scheme)
+    if isinstance(scheme, ApiKey):
+        members = {"in": scheme.location, "name": scheme.name}
+    if isinstance(scheme, OAuth2):
+        flow = {name: value for name, value in _flow(scheme).items() if name != "pkceRequired"}
+        members = members | {"flows": {} if scheme.flow == "deviceCode" else {scheme.flow: flow}}
+    return {"type": kind} | members | _set({"description": scheme.description})
+
+
+def _members(scheme: SecurityScheme) -> tuple[str, str, JsonObject]:
+    """The wrapper of 1.0, the ``type`` of 0.3, and the members."""
+    match scheme:
+        case ApiKey():
+            return "apiKeySecurityScheme", "apiKey", {"location": scheme.location, "name": scheme.name}
+        case HttpAuth():
+            form = _set({"bearerFormat": scheme.bearer_format})
+            return "httpAuthSecurityScheme", "http", {"scheme": scheme.scheme} | form
+        case OpenIdConnect():
+            return "openIdConnectSecurityScheme", "openIdConnect", {"openIdConnectUrl": scheme.url}
+        case MutualTls():
+            return "mtlsSecurityScheme", "mutualTLS", {}
+        case OAuth2():
+            flows: JsonObject = {"flows": {scheme.flow: _flow(scheme)}}
+            return "oauth2SecurityScheme", "oauth2", flows | _set({"oauth2MetadataUrl": scheme.metadata_url})
+
+
+def _flow(scheme: OAuth2) -> JsonObject:
+    required: JsonObject = {"tokenUrl": scheme.token_url, "scopes": dict(scheme.scopes)}
+    return required | _set(
+        {
+            "authorizationUrl": scheme.authorization_url,
+            "deviceAuthorizationUrl": scheme.device_authorization_url,
+            "refreshUrl": scheme.refresh_url,
+            "pkceRequired": scheme.pkce_required or None,
+        }
+    )
+
+
+def _set(members: JsonObject) -> JsonObject:
+    return {name: value for name, value in members.items() if value not in (None, "", [], {})}
+
+
+def _merged(old: Json, new: Json) -> Json:
+    """Both, member by member; where they differ, the new one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        shared = {name: _merged(old[name], new[name]) for name in old.keys() & new.keys()}
+        return new | {name: value for name, value in old.items() if name not in new} | shared
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [_merged(one, other) for one, other in zip(old, new, strict=True)]
+    return new
+
+
+def _base64url(content: bytes) -> str:
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _read_card(fields: Fields) -> Card:
+    capabilities = fields.child("capabilities")
+    return Card(
+        name=fields.need_text("name", fields.limits.name),
+        description=fields.text("description") or "",
+        version=fields.text("version", fields.limits.name) or "",
+        interfaces=tuple(_read_interfaces(fields)),
+        skills=tuple([_read_skill(one) for one in fields.children("skills", fields.limits.items)]),
+        input_modes=fields.strings("defaultInputModes"),
+        output_modes=fields.strings("defaultOutputModes"),
+        streaming=bool(capabilities and capabilities.flag("streaming")),
+        push=bool(capabilities and capabilities.flag("pushNotifications")),
+    )
+
+
+def _read_skill(fields: Fields) -> Skill:
+    limit = fields.limits.name
+    name = fields.text("name", limit) or ""
+    return Skill(fields.need_ident("id"), name, fields.text("description") or "", fields.strings("tags"))
+
+
+def _read_interfaces(fields: Fields) -> Iterator[Interface]:
+    for one in fields.children("supportedInterfaces", fields.limits.items):
+        version = _VERSIONS.get(asked(one.text("protocolVersion")))
+        if version:
+            binding = one.need_text("protocolBinding", one.limits.name)
+            yield Interface(one.need_text("url", one.limits.url), binding, version, one.ident("tenant"))
+    if fields.value("supportedInterfaces") is None:
+        binding = fields.text("preferredTransport", fields.limits.name) or "JSONRPC"
+        yield Interface(fields.need_text("url", fields.limits.url), binding, "0.3")
+        for one in fields.children("additionalInterfaces", fields.limits.items):
+            transport = one.need_text("transport", one.limits.name)
+            yield Interface(one.need_text("url", one.limits.url), transport, "0.3")
+
+
+_VERSIONS: Final[Mapping[str, WireVersion]] = {"1.0": "1.0", "0.3": "0.3"}
