@@ -9,22 +9,23 @@ from __future__ import annotations
 import base64
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from zlib import crc32
 
+from a2a_serverless.adapters import keys, stored
 from a2a_serverless.domain.head import Change, Head, Look
-from a2a_serverless.ports import SHARDS, Opening, Receipt, StepResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.ports import Opening, Receipt, StepResult
 
 P = TypeVar("P")
 K = TypeVar("K")
@@ -62,6 +63,14 @@ class _Shelf(Generic[P, K, V]):
             yield from ((partition, name, value) for name, value in self.all(partition).items())
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """An event as text: what a reader does to it cannot reach the log, and what is no JSON is found out."""
+
+    by: str
+    text: str
+
+
 class MemoryTable:
     """``TaskLog``, ``PushStore`` and ``Publications`` in one; ``feed`` is what a table's stream would carry."""
 
@@ -69,16 +78,17 @@ class MemoryTable:
         self.feed: list[tuple[TaskKey, Event]] = []
         self._lock = RLock()
         self._heads: _Shelf[TaskKey, None, Head] = _Shelf(now)
-        self._events: _Shelf[TaskKey, int, Event] = _Shelf(now)
-        self._steps: _Shelf[TaskKey, str, StepResult] = _Shelf(now)
+        self._events: _Shelf[TaskKey, int, _Written] = _Shelf(now)
+        self._steps: _Shelf[TaskKey, str, str] = _Shelf(now)
         self._configs: _Shelf[TaskKey, str, PushConfig] = _Shelf(now)
         self._cursors: _Shelf[TaskKey, str, Cursor] = _Shelf(now)
         self._attempts: _Shelf[TaskKey, tuple[str, int, int], Attempt] = _Shelf(now)
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
-        self._documents: dict[str, Json] = {}
+        self._documents: dict[str, str] = {}
 
     def create(self, opening: Opening) -> Receipt | None:
         head, event, receipt = opening.head, opening.event, opening.receipt
+        text = stored.event_text(event)
         with self._lock:
             written = self._events.get(head.key, event.n)
             if written:
@@ -87,7 +97,7 @@ class MemoryTable:
             if receipt and (earlier := self.receipt(head.key, receipt.agent, receipt.message_id)):
                 return earlier
             self._heads.put(head.key, None, head, head.expires)
-            self._keep_event(head.key, event, head.expires)
+            self._keep_event(head.key, event, text, head.expires)
             self._keep_receipt(head, receipt)
             for config, cursor in opening.pushes:
                 self._keep_config(head, config, cursor)
@@ -112,7 +122,7 @@ class MemoryTable:
             return list(islice(self._run(key, after), limit))
 
     def append(self, change: Change, receipt: Receipt | None = None) -> bool:
-        key, event = change.before.key, change.event
+        key, event, text = change.before.key, change.event, stored.event_text(change.event)
         with self._lock:
             written = self._events.get(key, event.n)
             if written:
@@ -121,16 +131,17 @@ class MemoryTable:
                 return False
             if not self.touch(change.before, change.after):
                 return False
-            self._keep_event(key, event, change.after.expires)
+            self._keep_event(key, event, text, change.after.expires)
             self._keep_receipt(change.after, receipt)
         return True
 
     def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        text = stored.event_text(event)
         with self._lock:
             written = self._events.get(key, event.n)
             if written:
                 return written.by == event.by
-            self._keep_event(key, event, expires)
+            self._keep_event(key, event, text, expires)
         return True
 
     def touch(self, before: Head, after: Head) -> bool:
@@ -143,21 +154,22 @@ class MemoryTable:
 
     def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         with self._lock:
-            return self._steps.all(key)
+            return {name: stored.step_of(text) for name, text in self._steps.all(key).items()}
 
     def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        text = stored.step_text(result)
         with self._lock:
             kept = self._steps.get(key, name)
             if kept is None:
-                self._steps.put(key, name, result, expires)
-        return kept or result
+                self._steps.put(key, name, text, expires)
+        return stored.step_of(kept or text)
 
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         with self._lock:
             heads = [(head.due_at, (key, None)) for key, _, head in self._heads.everything()]
             cursors = [(cursor.due_at, (key, name)) for key, name, cursor in self._cursors.everything()]
         rows = [(at, row) for at, row in chain(heads, cursors) if at is not None and at <= until]
-        mine = [(at, row) for at, row in rows if _shard(row[0]) == shard]
+        mine = [(at, row) for at, row in rows if keys.shard(row[0]) == shard]
         return [row for _, row in sorted(mine, key=lambda pair: pair[0])[:limit]]
 
     def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
@@ -219,21 +231,21 @@ class MemoryTable:
 
     def publish(self, name: str, document: Json) -> None:
         with self._lock:
-            self._documents[name] = document
+            self._documents[name] = stored.document_text(document)
 
     def published(self, name: str) -> Json:
         with self._lock:
-            return self._documents.get(name)
+            return stored.document_of(self._documents.get(name, "null"))
 
     def _run(self, key: TaskKey, after: int) -> Iterator[Event]:
         for n in count(after + 1):
-            event = self._events.get(key, n)
-            if event is None:
+            written = self._events.get(key, n)
+            if written is None:
                 return
-            yield event
+            yield stored.event_of(written.text, n, written.by)
 
-    def _keep_event(self, key: TaskKey, event: Event, expires: int) -> None:
-        self._events.put(key, event.n, event, expires)
+    def _keep_event(self, key: TaskKey, event: Event, text: str, expires: int) -> None:
+        self._events.put(key, event.n, _Written(event.by, text), expires)
         self.feed.append((key, event))
 
     def _keep_receipt(self, head: Head, receipt: Receipt | None) -> None:
@@ -325,10 +337,6 @@ class MemorySealer:
         return str(secret)
 
 
-def _refuse_foreign(written: Event, opening: Opening) -> None:
+def _refuse_foreign(written: _Written, opening: Opening) -> None:
     if written.by != opening.event.by:
         raise RuntimeError("there is a task with this id already")
-
-
-def _shard(key: TaskKey) -> int:
-    return crc32(key.task.encode()) % SHARDS
