@@ -46,7 +46,7 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
-	$(RUN)lint-imports
+	PYTHONPATH=webhook_receiver $(RUN)lint-imports
 	.a2a/venvs/sam/bin/sam validate --lint
 
 .PHONY: test

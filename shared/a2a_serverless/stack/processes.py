@@ -1,0 +1,159 @@
+"""Programs that outlive the command that started them: start, wait until ready, find again, stop.
+
+A process is known by its pid and the moment it was born, so a pid that the system has given to somebody else is never
+signalled. Each runs in a session of its own: a signal goes to it and its children, and to nothing else.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.places import Places
+
+LOOPBACK = "127.0.0.1"
+PAUSE_SECONDS = 0.05
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class Process:
+    """A program that we started. `born` is what `ps` or /proc say of its start; `port` is where it listens."""
+
+    name: str
+    pid: int
+    born: str
+    port: int
+    log: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+
+def claim_port(part: str, port: int) -> int:
+    """The port, free right now; 0 picks one. Raises `StackError` when somebody listens there already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise StackError(
+                part,
+                f"port {port} on {LOOPBACK} cannot be used ({error.strerror})",
+                remedy="`a2a-serverless down` if it is an earlier run, or give another port",
+            ) from error
+        return int(probe.getsockname()[1])
+
+
+def start(places: Places, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
+    """Start a program in the background, its output in its log, and remember it under `<state>/run/<name>.json`."""
+    log = places.log(name)
+    with log.open("wb") as out:
+        child = subprocess.Popen(  # noqa: S603 (our own programs, by path)
+            [str(word) for word in command],
+            cwd=places.root,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    child.returncode = 0  # it outlives us on purpose: `ended` below reaps it, not the garbage collector's warning
+    process = Process(name, child.pid, _born(child.pid) or "", port, str(log))
+    _record(places, name).parent.mkdir(parents=True, exist_ok=True)
+    _record(places, name).write_text(json.dumps(asdict(process)))
+    return process
+
+
+def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
+    """Return when GET `path` is answered with a status below 500. Raises `StackError` if it ends or takes too long."""
+    give_up = time.monotonic() + seconds
+    while not _answers(process.url + path):
+        if not alive(process):
+            raise StackError(process.name, f"ended before it was ready: {_last_line(process)}", log=Path(process.log))
+        if time.monotonic() > give_up:
+            raise StackError(process.name, f"not ready after {seconds:.0f} s", log=Path(process.log))
+        time.sleep(PAUSE_SECONDS)
+
+
+def started(places: Places) -> list[Process]:
+    """What this checkout's stack has started and is still running. Forgets the records of what has ended."""
+    found = []
+    for record in sorted((places.state / "run").glob("*.json")):
+        process = Process(**json.loads(record.read_text()))
+        if alive(process):
+            found.append(process)
+        else:
+            record.unlink()
+    return found
+
+
+def alive(process: Process) -> bool:
+    """Whether this very process still runs (a zombie does not, nor does a newcomer with the same pid)."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(process.pid, os.WNOHANG)
+    return _born(process.pid) == process.born
+
+
+def stop(places: Places, process: Process, *, seconds: float = 10) -> None:
+    """End a process and its children: ask, wait up to `seconds`, then insist. Returns when it is gone."""
+    give_up = time.monotonic() + seconds
+    _signal(process, signal.SIGTERM)
+    while alive(process):
+        if time.monotonic() > give_up:
+            _signal(process, signal.SIGKILL)
+        time.sleep(PAUSE_SECONDS)
+    _record(places, process.name).unlink(missing_ok=True)
+
+
+def _record(places: Places, name: str) -> Path:
+    return places.state / "run" / f"{name}.json"
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    if alive(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _born(pid: int) -> str | None:
+    """A word for the moment a process was born, None when there is no such process."""
+    if not Path("/proc/self/stat").exists():
+        return _born_by_ps(pid)
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _born_by_ps(pid: int) -> str | None:
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    state, _, born = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip().partition(" ")  # noqa: S603
+    return None if state.startswith("Z") else born.strip() or None
+
+
+def _answers(url: str) -> bool:
+    try:
+        _DIRECT.open(url, timeout=2).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code < 500  # noqa: PLR2004 (below: it understood us)
+    except OSError:
+        return False
+    return True
+
+
+def _last_line(process: Process) -> str:
+    lines = Path(process.log).read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,31 @@
+"""What a person sees while the stack starts: one line per step, alive while it runs, with its time when it is done."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+
+@contextmanager
+def step(console: Console, title: str) -> Iterator[Callable[[str], None]]:
+    """Show `title` while the block runs (a spinner on a terminal, a line elsewhere), then how it went and how long.
+
+    The block may call what it gets with a remark.
+    """
+    began = time.monotonic()
+    remarks: list[str] = []
+    if not console.is_terminal:
+        console.print(f"  {title} …")
+    try:
+        with console.status(title):
+            yield remarks.append
+    except BaseException:
+        _done(console, "[red]✗[/red]", title, began, remarks)
+        raise
+    _done(console, "[green]✓[/green]", title, began, remarks)
+
+
+def _done(console: Console, mark: str, title: str, began: float, remarks: list[str]) -> None:
+    notes = ", ".join([*filter(None, remarks), f"{time.monotonic() - began:.1f} s"])
+    console.print(f"{mark} {title} [dim]({notes})[/dim]")

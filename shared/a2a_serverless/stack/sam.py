@@ -1,0 +1,159 @@
+"""`sam build` and `sam deploy` of the project's one template, and what the deployment says about itself."""
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.packaging import pack
+from a2a_serverless.stack.places import Places
+
+STACK_NAME = "a2a-serverless"
+BUCKET = "a2a-serverless-code"
+INPUTS = ("template.yaml", "samconfig.toml", "pyproject.toml", "requirements/functions.txt", "requirements/sam.txt")
+_SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
+_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What functions are built for."""
+
+    runtime: str = "python3.13"
+    architecture: str = "arm64"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {"Runtime": self.runtime, "Architecture": self.architecture}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployed stack. `outputs` as in the template; `rest_url` is where the emulator serves its REST API."""
+
+    endpoint: str
+    outputs: Mapping[str, str]
+
+    @property
+    def rest_url(self) -> str:
+        return f"{self.endpoint}/restapis/{self.outputs['ApiId']}/live/_user_request_"
+
+
+def this_machine() -> Target:
+    """The target that runs here, which is what the emulator needs. Raises `StackError` where its wheels cannot run."""
+    if sys.platform != "linux":
+        raise StackError(
+            "build",
+            "functions are built for Linux, and the emulator runs them on this machine",
+            remedy="use a Linux machine, virtual machine or container",
+        )
+    runtime = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Target(runtime, _ARCHITECTURES[platform.machine()])
+
+
+def build(places: Places, target: Target, into: Path) -> bool:
+    """Build every function for `target` and pack the zips. False means: no input has changed, nothing was done."""
+    stamp = into / "inputs.sha256"
+    inputs = _digest(places, target)
+    if stamp.exists() and stamp.read_text() == inputs:
+        return False
+    stamp.unlink(missing_ok=True)
+    _sam(places, "build", ["--build-dir", into, *_overrides(target.parameters)], without_aws(os.environ))
+    pack(into, runtime=target.runtime, compiled=places.compiled)
+    stamp.write_text(inputs)
+    return True
+
+
+def deploy(places: Places, endpoint: str, parameters: Mapping[str, str]) -> Deployment:
+    """Deploy the local build into the emulator at `endpoint` and return what it says about itself."""
+    env = without_aws(os.environ) | aws_environment(endpoint)
+    _create_bucket(endpoint)
+    arguments = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
+    arguments += ["--template-file", places.build / "template.yaml", *_overrides(parameters)]
+    _sam(places, "deploy", arguments, env)
+    return outputs(endpoint)
+
+
+def outputs(endpoint: str) -> Deployment:
+    """What the stack that is deployed at `endpoint` says. Raises `StackError` when there is none."""
+    cloudformation = client("cloudformation", endpoint)
+    try:
+        stack = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"][0]
+    except (BotoCoreError, ClientError) as error:
+        raise StackError("stack", f"not deployed at {endpoint}", remedy="a2a-serverless up") from error
+    return Deployment(endpoint, {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]})
+
+
+def function_environment(deployment: Deployment, function: str) -> dict[str, str]:
+    """The environment that the template gives a function, by its short name ("api"), for its twin on this machine."""
+    functions = client("lambda", deployment.endpoint)
+    name = deployment.outputs[f"{function.title()}FunctionName"]
+    return dict(functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"])
+
+
+def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (botocore makes the type)
+    """A client of the emulator, whatever the machine's own AWS settings are."""
+    return botocore.session.Session().create_client(
+        service,
+        region_name=REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=account,
+        aws_secret_access_key="test",  # noqa: S106
+    )
+
+
+def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
+    log = places.log(f"sam-{command}")
+    # python-uv looks for uv on the PATH; SAM's own environment brings the one that we locked.
+    path = f"{places.sam.parent}{os.pathsep}{env.get('PATH', '')}"
+    with log.open("wb") as out:
+        done = subprocess.run(  # noqa: S603 (SAM, by path)
+            [places.sam, command, *arguments],
+            cwd=places.root,
+            env=env | {"PATH": path, **_SETTINGS},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode:
+        raise StackError(f"sam {command}", _reason(log), log=places.relative(log))
+
+
+def _overrides(parameters: Mapping[str, str]) -> list[str | Path]:
+    pairs = (f"ParameterKey={key},ParameterValue={value}" for key, value in parameters.items())
+    return ["--parameter-overrides", *pairs]
+
+
+def _reason(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith("Error") or "FAILED" in line]
+    return (telling or lines or ["it said nothing"])[-1]
+
+
+def _create_bucket(endpoint: str) -> None:
+    client("s3", endpoint).create_bucket(Bucket=BUCKET)
+
+
+def _digest(places: Places, target: Target) -> str:
+    digest = hashlib.sha256(repr(target).encode())
+    for path in _inputs(places.root):
+        digest.update(path.relative_to(places.root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _inputs(root: Path) -> Iterator[Path]:
+    yield from (root / name for name in INPUTS)
+    for folder in ("functions", "shared"):
+        files = (path for path in (root / folder).rglob("*") if path.is_file())
+        yield from sorted(path for path in files if "__pycache__" not in path.parts)

@@ -1,0 +1,45 @@
+"""The servers beside the emulator: the receiver, and the api app under uvicorn because the emulator buffers streams."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from a2a_serverless.stack.emulator import aws_environment, without_aws
+from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, wait_until_ready
+from a2a_serverless.stack.sam import Deployment, function_environment
+
+API_APP = "a2a_serverless.wiring:make_app"
+RECEIVER_APP = "app:app"
+
+
+def start_api(places: Places, deployment: Deployment, *, port: int = 8000, app: str = API_APP) -> Process:
+    """Serve the api function's app on 127.0.0.1 against the deployed resources, with the environment of its function.
+
+    `app` names a function that returns an ASGI app.
+    """
+    env = function_environment(deployment, "api") | aws_environment(deployment.endpoint)
+    return _serve(places, "api", [app, "--factory"], env, port)
+
+
+def start_receiver(places: Places, env: Mapping[str, str], *, port: int = 8010, app: str = RECEIVER_APP) -> Process:
+    """Serve the webhook receiver on 127.0.0.1. `env` is its own configuration; it gets nothing else of ours."""
+    arguments = [app, "--factory", "--app-dir", str(places.root / "webhook_receiver")]
+    return _serve(places, "receiver", arguments, env, port)
+
+
+def _serve(places: Places, name: str, arguments: list[str], env: Mapping[str, str], port: int) -> Process:
+    port = claim_port(name, port)
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("uvicorn"),
+        *arguments,
+        "--host",
+        LOOPBACK,
+        "--port",
+        str(port),
+    ]
+    command += ["--no-access-log", "--timeout-graceful-shutdown", "3"]
+    process = start(places, name, command, without_aws(os.environ) | dict(env), port=port)
+    wait_until_ready(process, "/", seconds=30)
+    return process

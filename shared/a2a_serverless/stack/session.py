@@ -1,0 +1,118 @@
+"""The whole stack, from nothing to servers that answer, and back."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from a2a_serverless.stack import processes, sam, servers
+from a2a_serverless.stack.emulator import start_emulator
+from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.processes import LOOPBACK, Process
+from a2a_serverless.stack.progress import step
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices for a local run: ports on 127.0.0.1 and template parameters that win over `local_parameters`."""
+
+    emulator_port: int = 4566
+    api_port: int = 8000
+    receiver_port: int = 8010
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def api_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.api_port}"
+
+    @property
+    def webhook_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.receiver_port}/webhook"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A stack that runs: what is deployed, and the servers beside it."""
+
+    deployment: sam.Deployment
+    emulator: Process
+    api: Process
+    receiver: Process
+
+
+def local_parameters(options: Options) -> dict[str, str]:
+    """The template parameters of a local run: nothing streams, nobody needs credentials, the receiver may be called."""
+    return {
+        **sam.this_machine().parameters,
+        "ResponseStreaming": "off",
+        "PublicBaseUrl": options.api_url,
+        "WebhookLocalAllow": f"{LOOPBACK}:{options.receiver_port}",
+        "AnonymousAccess": "on",
+        "WorkerConcurrency": "0",
+        **options.parameters,
+    }
+
+
+def receiver_environment(places: Places, options: Options) -> dict[str, str]:
+    """The configuration of the receiver that belongs to a local run."""
+    return {
+        "ISSUER": options.api_url,
+        "AUDIENCE": options.webhook_url,
+        "REPLAY_DB": str(places.state / "receiver.db"),
+        "OPEN_REGISTRATION": "true",
+    }
+
+
+def up(places: Places, options: Options, console: Console) -> Running:
+    """Bring the stack to what the checkout says: start what is missing, rebuild what changed, deploy, restart servers.
+
+    An emulator that runs keeps its data and its port. When a step fails, what this call has started is stopped again.
+    """
+    with _undone_on_failure(places):
+        stop_servers(places)
+        emulator = _emulator(places, options, console)
+        with step(console, "Building the functions") as say:
+            say("" if sam.build(places, sam.this_machine(), places.build) else "nothing changed")
+        with step(console, "Deploying template.yaml into the emulator"):
+            deployment = sam.deploy(places, emulator.url, local_parameters(options))
+        with step(console, f"Starting the api on {options.api_url}"):
+            api = servers.start_api(places, deployment, port=options.api_port)
+        with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
+            environment = receiver_environment(places, options)
+            receiver = servers.start_receiver(places, environment, port=options.receiver_port)
+    return Running(deployment, emulator, api, receiver)
+
+
+def down(places: Places, console: Console) -> None:
+    """Stop all that runs, servers before the emulator that they talk to."""
+    for process in sorted(processes.started(places), key=lambda process: process.name == "emulator"):
+        with step(console, f"Stopping the {process.name}"):
+            processes.stop(places, process)
+
+
+def stop_servers(places: Places) -> None:
+    """Stop the api and the receiver, but not the emulator."""
+    for process in processes.started(places):
+        if process.name != "emulator":
+            processes.stop(places, process)
+
+
+def _emulator(places: Places, options: Options, console: Console) -> Process:
+    for process in processes.started(places):
+        if process.name == "emulator":
+            return process
+    with step(console, f"Starting the AWS emulator on http://{LOOPBACK}:{options.emulator_port}"):
+        return start_emulator(places, port=options.emulator_port)
+
+
+@contextmanager
+def _undone_on_failure(places: Places) -> Iterator[None]:
+    before = processes.started(places)
+    try:
+        yield
+    except BaseException:
+        for process in processes.started(places):
+            if process not in before:
+                processes.stop(places, process)
+        raise
