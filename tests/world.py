@@ -11,10 +11,9 @@ import selectors
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable
-from a2a_serverless.domain.agent import Agent, TextModel
 from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
 from a2a_serverless.domain.head import Life
 from a2a_serverless.domain.model import (
@@ -37,6 +36,9 @@ from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Broom, sweep
 from a2a_serverless.services.tasks import Desk, send
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent, TextModel
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -231,7 +233,16 @@ class World:
         model: Any = text_model
         self.engine = Engine(log, bells, self.ids, clock.now, by_id, model)
         self.post = Post(
-            log, log, bells, sender, PlainSigner(), MemorySealer(), clock, self.ids, "https://api.example.com", lambda: 0.5
+            log,
+            log,
+            bells,
+            sender,
+            PlainSigner(),
+            MemorySealer(),
+            clock,
+            self.ids,
+            "https://api.example.com",
+            lambda: 0.5,
         )
         self.broom = Broom(log, log, bells, clock, self.ids)
 
@@ -254,7 +265,10 @@ class World:
         """One thing that is due now: a batch of the stream, or a bell. False when there is none."""
         if self.relayed < len(self.table.feed):
             batch = self.table.feed[self.relayed :]
-            if self.guarded(lambda: relay(self.broom.store, self.broom.bells, [key for key, _ in batch], self.now)) is None:
+            if (
+                self.guarded(lambda: relay(self.broom.store, self.broom.bells, [key for key, _ in batch], self.now))
+                is None
+            ):
                 return True
             self.relayed += len(batch)
             return True
@@ -277,7 +291,8 @@ class World:
         started = self.now
         if isinstance(bell, WorkBell):
             if self.busy:
-                return self.queue.ring(bell, 1) or "no worker is free"
+                self.queue.ring(bell, 1)
+                return "no worker is free"
             return self.play(run(self.engine, bell.key, lambda: self.run_ms - (self.now - started)))
         assert isinstance(bell, DeliveryBell)
         return deliver(self.post, bell, lambda: 60_000 - (self.now - started))
@@ -292,7 +307,7 @@ class World:
             self.busy = False
             loop.close()
 
-    def send(self, text: str = "hello", *, push: bool = True, agent: str = "echo", **fields: Any) -> Task:
+    def send(self, text: str = "hello", *, push: bool = True, agent: str = "echo", **fields: str) -> Task:
         """A client that sends once more when the line went dead, with the same message id."""
         request = self.request(text, push=push, **fields)
         while True:
@@ -300,8 +315,8 @@ class World:
             if task is not None:
                 return task
 
-    def request(self, text: str, *, push: bool = True, **fields: Any) -> SendRequest:
-        message = Message(self.ids.new(), Role.USER, (Part("text", text),), **fields)
+    def request(self, text: str, *, push: bool = True, **fields: str) -> SendRequest:
+        message = Message(self.ids.new(), Role.USER, (Part("text", text),), **fields)  # type: ignore[arg-type]
         return SendRequest(message, return_immediately=True, push=PushRequest(HOOK, token="t") if push else None)
 
     def events(self, task_id: str) -> list[Any]:

@@ -1,10 +1,5 @@
 """Composition root of the notifier function."""
 
-from typing import Any
+from a2a_serverless.wiring import make_notifier
 
-
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Proves that the function is deployed, until its real handler is wired."""
-    del context
-    print({"notifier": event})
-    return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": '{"ok":true}'}
+handler = make_notifier()

@@ -1,10 +1,5 @@
 """Composition root of the worker function."""
 
-from typing import Any
+from a2a_serverless.wiring import make_worker
 
-
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Proves that the function is deployed, until its real handler is wired."""
-    del context
-    print({"worker": event})
-    return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": '{"ok":true}'}
+handler = make_worker()

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from a2a_serverless.domain.bells import Bell
-from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
-from a2a_serverless.domain.head import Change, Head, Look
-from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-from a2a_serverless.domain.model import Json, TaskKey
-from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-
+if TYPE_CHECKING:
+    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+    from a2a_serverless.domain.head import Change, Head, Look
+    from a2a_serverless.domain.key_ring import KeyRing, SigningKey
+    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 
 SHARDS: Final = 8
 
@@ -76,8 +76,10 @@ class TaskLog(Protocol):
     """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
 
     def create(self, opening: Opening) -> Receipt | None:
-        """Writes a new task. Returns None when it is written (also by an earlier try of the same opening), or the
-        receipt that stands in the way: then nothing was written."""
+        """Writes a new task. Returns None when it is written, also by an earlier try of the same opening.
+
+        Otherwise returns the receipt that stands in the way: then nothing was written.
+        """
         ...
 
     def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
@@ -117,7 +119,7 @@ class TaskLog(Protocol):
         ...
 
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
-        """What is due in one of ``SHARDS`` shards, oldest first: (task, None) for a head, (task, config) for a cursor."""
+        """What is due in one of ``SHARDS`` shards, oldest first: (task, None) is a head, (task, config) a cursor."""
         ...
 
 
@@ -149,7 +151,8 @@ class PushStore(Protocol):
 
         A stored cursor that equals ``after`` is an earlier try of the same move that did succeed: True.
         A claim is a move that raises ``lease_no``; a move never brings a deleted cursor back, and a slow writer never
-        turns a position back."""
+        turns a position back.
+        """
         ...
 
     def verify(self, key: TaskKey, config: PushConfig) -> bool:
@@ -218,7 +221,11 @@ class Signer(Protocol):
 
 
 class KeyMaker(Protocol):
-    """Makes signing keys."""
+    """Makes signing keys, and signs with them what is no token."""
+
+    def sign(self, key: SigningKey, content: bytes) -> bytes:
+        """An ES256 signature in JWS form: 64 bytes, R and S."""
+        ...
 
     def make(self, now: int) -> SigningKey:
         """A fresh ES256 key, made at ``now``; its ``kid`` is the RFC 7638 thumbprint."""

@@ -9,7 +9,7 @@ import pytest
 from a2a_serverless.domain.events import ArtifactEvent, fold
 from a2a_serverless.domain.model import TaskState
 from tests.echo import Writer
-from tests.world import Killed, KillAt, NoFaults, World
+from tests.world import KillAt, Killed, NoFaults, World
 
 
 class Count(NoFaults):
@@ -20,7 +20,7 @@ class Count(NoFaults):
         self.calls.append(f"{port}.{call}")
 
 
-def journey(faults: Any) -> tuple[World, Writer, str]:
+def journey(faults: Faults) -> tuple[World, Writer, str]:
     writer = Writer()
     world = World([writer.agent], faults=faults)
     task = world.send("hello")

@@ -6,9 +6,13 @@ chunk of the artifact, so a stream or a webhook shows the document grow.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
-from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.writing import Outline, Section, outline_from_json, outline_to_json
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
 
 ARTIFACT = "document.md"
 

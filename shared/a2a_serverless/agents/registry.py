@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.agents.document import document
-from a2a_serverless.domain.agent import Agent
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
 
 AGENTS: Final = (document,)
 

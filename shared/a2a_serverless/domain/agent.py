@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from a2a_serverless.domain.model import Json, Message, Part
-from a2a_serverless.domain.writing import Outline, Section
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json, Message, Part
+    from a2a_serverless.domain.writing import Outline, Section
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,7 +75,13 @@ class AgentTask(Protocol):
         """The first data part of the message; None when there is none."""
         ...
 
-    async def step(self, name: str, work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+    @overload
+    async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """The result of ``work(*args)``, which runs once: it is kept, and read back when the task runs again.
 
         The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
@@ -82,7 +89,7 @@ class AgentTask(Protocol):
         """
         ...
 
-    async def emit(  # noqa: PLR0913 - the fields of an artifact
+    async def emit(
         self,
         name: str,
         content: Content,

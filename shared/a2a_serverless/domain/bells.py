@@ -1,9 +1,9 @@
-"""Bells: messages that carry ids only. The truth is in the log, so a bell may be lost, doubled, late or out of order."""
+"""Bells: messages that carry ids only. The truth is in the log: a bell may be lost, doubled, late or out of order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from a2a_serverless.domain.model import Json, TaskKey
 
@@ -22,6 +22,8 @@ class DeliveryBell:
     key: TaskKey
     config_id: str
 
+
+LONGEST: Final = 1024
 
 Bell: TypeAlias = WorkBell | DeliveryBell
 
@@ -53,6 +55,6 @@ def from_json(body: Json) -> Bell:
 
 def _text(body: dict[str, Json], name: str) -> str:
     value = body.get(name)
-    if not isinstance(value, str) or not value or len(value) > 1024:
+    if not isinstance(value, str) or not value or len(value) > LONGEST:
         raise BadBell(f"{name} is missing or wrong")
     return value

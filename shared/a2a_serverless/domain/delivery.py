@@ -1,8 +1,9 @@
 """When to try again, when to give up, and what a webhook is told next. Arithmetic only: times and chance come in.
 
-The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its registration; then every status
-change and artifact chunk follows in log order. 0.3 receivers get the whole task at each status change and finished
-artifact. An undelivered ``working`` without a message may be left out when a later status is there already.
+The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its
+registration; then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at
+each status change and finished artifact. An undelivered ``working`` without a message may be left out when a later
+status is there already.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import sha256
-from typing import Final
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey, TaskState
-from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.outbound import Outcome
 
 DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
 JITTER: Final = 0.2
@@ -43,11 +47,12 @@ def judge(outcome: Outcome) -> Verdict:
     status = outcome.status
     if status is None:
         return Verdict.RETRY
-    if 200 <= status < 300:
+    if outcome.accepted:
         return Verdict.DELIVERED
-    if status == 410:
+    if status == HTTPStatus.GONE:
         return Verdict.GONE
-    return Verdict.HOPELESS if 300 <= status < 500 and status not in _WORTH_A_RETRY else Verdict.RETRY
+    hopeless = status // 100 in {3, 4} and status not in _WORTH_A_RETRY
+    return Verdict.HOPELESS if hopeless else Verdict.RETRY
 
 
 def after_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:

@@ -118,4 +118,4 @@ class Overloaded(A2AError):
 
 
 class IllegalTransition(Exception):
-    """An event may not follow the task's state. Our code decides on a fresh state, so this is a refusal, not a crash."""
+    """An event may not follow the task's state. Our code decides on fresh facts, so this is a refusal, not a crash."""

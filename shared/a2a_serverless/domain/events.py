@@ -93,9 +93,7 @@ class Fold:
         if self.status is None:
             raise IllegalTransition("a task begins with its first event")
         artifacts = tuple(replace(head, parts=tuple(parts)) for head, parts in self._artifacts.values())
-        return Task(
-            self.task_id, self.context_id, self.status, self.n, artifacts, tuple(self._history), self.metadata
-        )
+        return Task(self.task_id, self.context_id, self.status, self.n, artifacts, tuple(self._history), self.metadata)
 
     def _apply_status(self, event: StatusEvent) -> None:
         check(self.state, event.state)

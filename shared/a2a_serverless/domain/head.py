@@ -218,6 +218,11 @@ def _due_after(head: Head, now: int) -> int:
 def _change(before: Head, event: StatusEvent, **changed: int | None) -> Change:
     check(before.state, event.state)
     after = replace(
-        before, state=event.state, n=event.n, status_at=event.at, rev=before.rev + 1, **changed  # type: ignore[arg-type]
+        before,
+        state=event.state,
+        n=event.n,
+        status_at=event.at,
+        rev=before.rev + 1,
+        **changed,  # type: ignore[arg-type]
     )
     return Change(before, after, event)

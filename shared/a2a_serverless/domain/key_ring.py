@@ -8,8 +8,10 @@ that come in, so a test can walk through years of rotation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.model import Json
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class PushConfig:
 class Cursor:
     """Where a webhook stands: everything up to ``position`` is delivered; 0 is "nothing yet".
 
-    It begins with a snapshot as of event ``start``, the last one when it was registered, so that a retry tells the same.
+    It begins with a snapshot as of event ``start``, the last when it was registered, so that a retry tells the same.
 
     ``attempt`` counts failures in a row; ``next_at`` is when the next try is due (ms, 0 is at once); ``lease_no``
     numbers the claims and ``holder`` names the claimant, so that no two of them can take each other's claim for theirs.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -127,6 +128,7 @@ class WebhookTarget:
         return self.host if self.port == _DEFAULT_PORT[self.scheme] else f"{self.host}:{self.port}"
 
 
+@lru_cache(maxsize=1024)
 def check_url(url: str, policy: EgressPolicy) -> WebhookTarget:
     """The target that ``url`` names; raises UrlRefused."""
     found = _URL.fullmatch(url) if len(url) <= MAX_URL else None
@@ -156,6 +158,7 @@ def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[st
     return found
 
 
+@lru_cache(maxsize=1024)
 def is_public(address: str) -> bool:
     """Global unicast that no registry reserves and that embeds no other address. What does not parse is not."""
     parsed = _parse(address)

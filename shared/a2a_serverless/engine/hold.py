@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import RENEW_MS, Fenced, Head, Look, handed_on, held, renewed, report
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
-from a2a_serverless.ports import Ids, StepResult, TaskLog
+
+if TYPE_CHECKING:
+    from a2a_serverless.ports import Ids, StepResult, TaskLog
 
 TRIES: Final = 20
 

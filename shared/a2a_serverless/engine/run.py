@@ -11,18 +11,20 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import Agent, Failed, Reject, TextModel
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
-from a2a_serverless.domain.events import Event
 from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.engine.hold import Hold
 from a2a_serverless.engine.work import Work
-from a2a_serverless.ports import Bells, Ids, TaskLog
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.ports import Bells, Ids, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -90,9 +92,11 @@ def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
         except heads.NotRunnable:
             return None
         except heads.LostTooOften:
-            change = heads.give_up(look, _said(engine, head, "The task was given up: its workers died."), now=now, by=by)
+            change = heads.give_up(
+                look, _said(engine, head, "The task was given up: its workers died."), now=now, by=by
+            )
             if engine.log.append(change):
-                logger.error("task given up", extra={"task": key.task, "fence": head.fence})
+                logger.exception("task given up", extra={"task": key.task, "fence": head.fence})
                 return None
             continue
         if engine.log.append(change):
@@ -123,9 +127,7 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     return _end(hold, TaskState.COMPLETED, None)
 
 
-async def _watched(
-    agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
-) -> None:
+async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]) -> None:
     """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason."""
     working = asyncio.ensure_future(agent.work(work))
     keeping = asyncio.ensure_future(_keep(hold, engine.bells, remaining_ms))

@@ -9,15 +9,17 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
-from typing import Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import Content, Failed, StepConflict, TextModel
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, TaskState
-from a2a_serverless.engine.hold import Hold
 from a2a_serverless.ports import StepResult
+
+if TYPE_CHECKING:
+    from a2a_serverless.engine.hold import Hold
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +36,9 @@ class Work:
         self._emits: Counter[str] = Counter()
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
         self._said = 0
-        self._messages = [event.incoming.message for event in events if isinstance(event, StatusEvent) and event.incoming]
+        self._messages = [
+            event.incoming.message for event in events if isinstance(event, StatusEvent) and event.incoming
+        ]
         self._steps = hold.steps()
         self._used: set[str] = set()
         self.text_model = text_model
@@ -62,7 +66,13 @@ class Work:
         """The first data part of the latest message; None when there is none."""
         return next((part.value for part in self.message.parts if part.kind == "data"), None)
 
-    async def step(self, name: str, work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+    @overload
+    async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``AgentTask.step``."""
         self._check_name(name)
         arguments = digest([list(args), kwargs])
@@ -73,9 +83,9 @@ class Work:
             kept = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
         if kept.arguments != arguments:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")
-        return cast("T", kept.value)
+        return kept.value
 
-    async def emit(  # noqa: PLR0913 - the fields of an artifact
+    async def emit(
         self,
         name: str,
         content: Content,
@@ -136,11 +146,12 @@ def _is_progress(event: StatusEvent) -> bool:
     return event.state is TaskState.WORKING and event.fence > 0 and event.message is not None
 
 
-async def _result_of(work: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
+    """What an async function gives, or a plain one in a thread of its own."""
     if inspect.iscoroutinefunction(work):
-        return cast("T", await work(*args, **kwargs))
+        return await work(*args, **kwargs)
     result = await asyncio.to_thread(work, *args, **kwargs)
-    return cast("T", await result if inspect.isawaitable(result) else result)
+    return await result if inspect.isawaitable(result) else result
 
 
 def _json_value(name: str, value: object) -> Json:

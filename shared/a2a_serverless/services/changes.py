@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
-from a2a_serverless.domain.head import Change, Look
-from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.ports import Receipt, TaskLog
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Change, Look
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports import Receipt, TaskLog
 
 TRIES: Final = 20
 

@@ -10,24 +10,26 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.delivery import DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
 from a2a_serverless.domain.events import Event, Fold
-from a2a_serverless.domain.head import Head
-from a2a_serverless.domain.model import Json, TaskKey
-from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, Sender, Signed, Signer, TaskLog
 from a2a_serverless.services.push import sealing_context
 from a2a_serverless.wire.notification import Body, notification
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import Json, Task, TaskKey
+    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, Sender, Signed, Signer, TaskLog
 
 NOTIFICATION_TYP: Final = "a2a-notification+jwt"
 CHALLENGE_TYP: Final = "a2a-challenge+jwt"
 JWT_HEADER: Final = "X-A2A-Notification-JWT"
-TOKEN_HEADER: Final = "X-A2A-Notification-Token"
+TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
 DELAY_LIMIT_S: Final = 900
 PAGE: Final = 200
 TRIES: Final = 10
@@ -183,11 +185,11 @@ def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
 
 def _body(post: Post, walk: _Walk, upcoming: Next) -> Body:
     """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
-    task = None
-    if upcoming.event is None or walk.config.wire == "0.3":
+    item: Task | Event | None = upcoming.event
+    if item is None or walk.config.wire == "0.3":
         loaded = post.log.load(walk.key)
-        task = _fold_to(walk, loaded[1] if loaded else [], upcoming.n).task()
-    return notification(walk.config.wire, walk.key.task, walk.head.context_id, task=task, event=upcoming.event)
+        item = _fold_to(walk, loaded[1] if loaded else [], upcoming.n).task()
+    return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
 
 
 def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
@@ -198,9 +200,7 @@ def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
 
 
 def _sign(post: Post, config: PushConfig, n: int, body: Body, key: TaskKey) -> Signed:
-    claims = delivery.claims(
-        key, config, n, body.content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new()
-    )
+    claims = delivery.claims(key, config, n, body.content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new())
     return post.signer.sign(NOTIFICATION_TYP, claims)
 
 

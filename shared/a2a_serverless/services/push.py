@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
 from a2a_serverless.domain.head import GRACE_MS, with_push
-from a2a_serverless.domain.model import PushRequest, TaskKey
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.url_policy import EgressPolicy, UrlRefused, WebhookTarget, check_url
-from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, TaskLog
 from a2a_serverless.services.changes import found
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import PushRequest, TaskKey
+    from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, TaskLog
 
 CONFIGS_PER_TASK: Final = 20
 TRIES: Final = 20
@@ -57,10 +59,10 @@ def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: W
     raise Overloaded
 
 
-def get(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> PushConfig:
-    """One configuration; raises TaskNotFound when it or its task is not there (specification 3.1.8)."""
+def get(hooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> PushConfig:
+    """One configuration, the first for None; raises TaskNotFound when it or its task is not there (3.1.8)."""
     found(hooks.log, key, agent)
-    config = hooks.store.config(key, config_id)
+    config = hooks.store.config(key, config_id) if config_id else next(iter(hooks.store.configs(key)), None)
     if config is None:
         raise TaskNotFound("The push notification configuration was not found.")
     return config
@@ -78,9 +80,7 @@ def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
     _close(hooks, key, config_id)
 
 
-def new_config(
-    hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion
-) -> tuple[PushConfig, Cursor]:
+def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
     """A configuration as it is stored, its secrets sealed. Raises InvalidParams naming every field that is wrong."""
     target = _check(hooks.policy, request)
     config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
@@ -101,7 +101,7 @@ def new_config(
 
 def sealing_context(key: TaskKey, config_id: str) -> str:
     """What a configuration's secrets are bound to."""
-    return "\n".join((key.tenant, key.owner, key.task, config_id))
+    return f"{key.tenant}\n{key.owner}\n{key.task}\n{config_id}"
 
 
 def _verification(hooks: Webhooks, target: WebhookTarget) -> Verification:
@@ -127,29 +127,32 @@ def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
 
 
 def _check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
-    violations = [
-        FieldViolation(name, text)
-        for name, text, wrong in (
-            ("id", "is 1 to 128 printable ASCII characters", request.config_id and not _CONFIG_ID.fullmatch(request.config_id)),
-            ("token", "is printable ASCII, at most 4096 characters", _bad_secret(request.token)),
-            ("authentication.credentials", "is printable ASCII, at most 4096 characters", _bad_secret(request.credentials)),
-            ("authentication.scheme", _SCHEMES, _bad_scheme(request)),
-        )
-        if wrong
-    ]
+    """The vetted URL; raises InvalidParams that names every field that is wrong."""
+    wrong = {
+        "id": ("is 1 to 128 printable ASCII characters", _bad_id(request.config_id)),
+        "token": (_SECRETS, _bad_secret(request.token)),
+        "authentication.credentials": (_SECRETS, _bad_secret(request.credentials)),
+        "authentication.scheme": (_SCHEMES, _bad_scheme(request)),
+    }
+    violations = [FieldViolation(name, text) for name, (text, bad) in wrong.items() if bad]
     try:
         target = check_url(request.url, policy)
     except UrlRefused as refused:
-        violations.append(FieldViolation("url", str(refused)))
+        raise InvalidParams(violations=(*violations, FieldViolation("url", str(refused)))) from None
     if violations:
         raise InvalidParams(violations=tuple(violations))
     return target
 
 
+_SECRETS: Final = f"is printable ASCII, at most {SECRET_LIMIT} characters"
 _SCHEMES: Final = (
     "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
     "with credentials any scheme is passed on as it is"
 )
+
+
+def _bad_id(config_id: str | None) -> bool:
+    return config_id is not None and not _CONFIG_ID.fullmatch(config_id)
 
 
 def _bad_scheme(request: PushRequest) -> bool:
@@ -160,5 +163,3 @@ def _bad_scheme(request: PushRequest) -> bool:
 
 def _bad_secret(secret: str | None) -> bool:
     return secret is not None and (len(secret) > SECRET_LIMIT or not _TOKEN68.fullmatch(secret))
-
-

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Cursor, CursorState
-from a2a_serverless.ports import Bells, PushStore
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports import Bells, PushStore
 
 
 def relay(store: PushStore, bells: Bells, tasks: Iterable[TaskKey], now: int) -> int:

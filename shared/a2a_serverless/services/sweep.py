@@ -7,15 +7,17 @@ after a wait that doubles.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import DeliveryBell, WorkBell
-from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey
 from a2a_serverless.domain.push import Cursor, CursorState
 from a2a_serverless.domain.states import RUNNABLE
 from a2a_serverless.ports import SHARDS, Bells, Clock, Ids, PushStore, TaskLog
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Head, Look
 
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
 from a2a_serverless.domain.events import Fold, Incoming, fold
-from a2a_serverless.domain.head import Change, Head, Life, Look
 from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskKey
-from a2a_serverless.domain.push import WireVersion
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports import Bells, Clock, Ids, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
 from a2a_serverless.services.push import Webhooks, new_config
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Change, Head, Life, Look
+    from a2a_serverless.domain.push import WireVersion
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
@@ -72,16 +73,7 @@ def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     return _task(desk.log, key)
 
 
-def with_history(task: Task, length: int | None) -> Task:
-    """The task with at most ``length`` of its most recent messages (specification 3.2.4); None is all of them."""
-    if length is None or length >= len(task.history):
-        return task
-    return replace(task, history=task.history[-length:] if length else ())
-
-
-def _start(
-    desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion
-) -> tuple[Head, Task | None]:
+def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> tuple[Head, Task | None]:
     key = who.key(desk.ids.new())
     context_id = request.message.context_id or desk.ids.new()
     receipt = _receipt(desk, agent, request.message, key.task)
@@ -175,5 +167,3 @@ def _wait(desk: Desk, head: Head) -> Task:
 
 def _settled(head: Head) -> bool:
     return head.ended or head.state in INTERRUPTED
-
-

@@ -1,0 +1,77 @@
+"""API Gateway's REST events for the api function.
+
+A JSON-RPC call goes straight to the edge: it would pay a cold start of FastAPI and Mangum for nothing. Everything else
+goes through them, imported when the first such request comes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from a2a_serverless.handlers.http import Edge, HttpAnswer, HttpRequest
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.queues import Context, Event, Handler
+
+
+def make_gateway_handler(edge: Edge) -> Handler:
+    """A Lambda handler for proxy integrations."""
+
+    @cache
+    def web() -> Callable[[Any, Any], dict[str, Any]]:
+        from mangum import Mangum
+
+        from a2a_serverless.handlers.web import make_web
+
+        return Mangum(make_web(edge), lifespan="off")
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        request = request_of(event)
+        if request.verb == "POST" and request.path.count("/") == 1:
+            return proxy_answer(edge.answer(request))
+        return web()(event, context)
+
+    return handler
+
+
+def request_of(event: Event) -> HttpRequest:
+    """The request that a proxy event tells of. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
+    headers = {name.lower(): ",".join(values) for name, values in _many(event, "multiValueHeaders", "headers").items()}
+    query = _many(event, "multiValueQueryStringParameters", "queryStringParameters")
+    return HttpRequest(
+        verb=str(event.get("httpMethod", "GET")),
+        path=str(event.get("path", "/")),
+        headers=headers,
+        query=tuple((name, value) for name, values in query.items() for value in values),
+        body=_body(event),
+    )
+
+
+def proxy_answer(answer: HttpAnswer) -> dict[str, Any]:
+    """An answer as API Gateway takes it. All our buffered answers are UTF-8 text."""
+    return {
+        "statusCode": answer.status,
+        "headers": dict(answer.headers),
+        "body": answer.body.decode(),
+        "isBase64Encoded": False,
+    }
+
+
+def _many(event: Event, many: str, one: str) -> Mapping[str, list[str]]:
+    if event.get(many):
+        return {name: list(values) for name, values in event[many].items()}
+    return {name: [value] for name, value in (event.get(one) or {}).items()}
+
+
+def _body(event: Event) -> bytes:
+    body = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return str(body).encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(body)
+    except (binascii.Error, ValueError):
+        return b""

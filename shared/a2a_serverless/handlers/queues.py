@@ -1,0 +1,62 @@
+"""SQS batches of bells, for the worker and the notifier.
+
+A message that is no bell of ours is counted and thrown away, because it would be none the next time either. A bell
+whose answer fails is reported back by itself, so that the queue rings it again and moves it to the dead letters in the
+end; its neighbours stand. Logs carry ids, never content.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from a2a_serverless.domain.bells import BadBell, DeliveryBell, WorkBell, from_json
+
+Event: TypeAlias = Mapping[str, Any]
+
+
+class Context(Protocol):
+    """What Lambda says about an invocation, as far as we ask."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """How long this invocation may still take."""
+        ...
+
+
+Handler: TypeAlias = Callable[[Event, Context], dict[str, Any]]
+
+B = TypeVar("B", WorkBell, DeliveryBell)
+
+logger = logging.getLogger(__name__)
+
+
+def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], Enum]) -> Handler:
+    """A Lambda handler that answers each bell of a batch. ``answer`` also gets a function: how many ms are left."""
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        failed = [record for record in event.get("Records", []) if not _answered(record, context)]
+        return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
+
+    def _answered(record: Mapping[str, Any], context: Context) -> bool:
+        try:
+            bell = from_json(json.loads(record.get("body", "")))
+            if not isinstance(bell, kind):
+                raise BadBell("a bell of the other queue")
+        except (ValueError, TypeError, RecursionError) as error:
+            logger.warning(
+                "not a bell, thrown away", extra={"message_id": record.get("messageId"), "reason": type(error).__name__}
+            )
+            return True
+        ids = {"bell": type(bell).__name__, "task": bell.key.task}
+        try:
+            ending = answer(bell, context.get_remaining_time_in_millis)
+        except Exception:
+            logger.exception("bell not answered", extra=ids)
+            return False
+        logger.info("bell answered", extra=ids | {"ending": ending.value})
+        return True
+
+    return handler

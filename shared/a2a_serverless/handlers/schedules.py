@@ -1,0 +1,72 @@
+"""Scheduled calls, and the custom resource by which CloudFormation asks for the first key."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.queues import Context, Event, Handler
+
+logger = logging.getLogger(__name__)
+
+PHYSICAL_ID: Final = "key-ring"
+
+
+def make_schedule_handler(work: Callable[[], int], what: str) -> Handler:
+    """A Lambda handler that does ``work`` and logs how much of it there was."""
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        del event, context
+        count = work()
+        logger.info(what, extra={"count": count})
+        return {"count": count}
+
+    return handler
+
+
+def make_rotator_handler(
+    commands: Mapping[str, Callable[[Event], dict[str, Any]]], answer: Callable[[str, bytes], None]
+) -> Handler:
+    """A Lambda handler for the rotator: CloudFormation's requests, commands (``{"command": ...}``), the schedule.
+
+    ``commands`` has at least ``ensure`` (what Create and Update ask for) and ``schedule`` (what no command asks for).
+    ``answer`` PUTs to the URL that CloudFormation gave.
+    """
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        del context
+        if "RequestType" in event:
+            return _custom_resource(event)
+        command = event.get("command", "schedule")
+        if command not in commands:
+            raise ValueError(f"unknown command; there are {', '.join(sorted(commands))}")
+        logger.info("key ring command", extra={"command": command})
+        return commands[command](event)
+
+    def _custom_resource(event: Event) -> dict[str, Any]:
+        """CloudFormation waits for an answer whatever happens; without one a deployment hangs for an hour."""
+        result: dict[str, Any] = {"Status": "SUCCESS", "Data": {}}
+        try:
+            if event["RequestType"] != "Delete":
+                result["Data"] = commands["ensure"](event)
+        except Exception as error:
+            logger.exception("custom resource failed")
+            result = {"Status": "FAILED", "Reason": f"{type(error).__name__}; see the log of the rotator"}
+        ids = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+        physical = event.get("PhysicalResourceId", PHYSICAL_ID)
+        answer(event["ResponseURL"], json.dumps(result | ids | {"PhysicalResourceId": physical}).encode())
+        return result
+
+    return handler
+
+
+def put_answer(url: str, body: bytes) -> None:
+    """Answers CloudFormation at the presigned URL that its request carries."""
+    from urllib.request import Request, urlopen
+
+    request = Request(url, data=body, method="PUT", headers={"content-type": ""})  # noqa: S310 - CloudFormation's own
+    with urlopen(request, timeout=20):  # noqa: S310
+        pass

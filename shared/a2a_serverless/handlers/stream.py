@@ -1,0 +1,46 @@
+"""Batches of the table's stream, for the relay. A record that is no event of a task is counted and passed over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.handlers.queues import Context, Event, Handler
+
+logger = logging.getLogger(__name__)
+
+
+def make_stream_handler(
+    relay: Callable[[Iterable[TaskKey]], int], key_of: Callable[[Mapping[str, Any]], TaskKey]
+) -> Handler:
+    """A Lambda handler that rings for the tasks of a batch.
+
+    When ringing fails, the first record is reported, the whole batch comes again, and some bells ring twice.
+    """
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        del context
+        records = list(event.get("Records", []))
+        try:
+            rang = relay([key for key in map(_key, records) if key])
+        except Exception:
+            logger.exception("batch not relayed", extra={"records": len(records)})
+            return {"batchItemFailures": [{"itemIdentifier": _position(records[0])}]}
+        logger.info("batch relayed", extra={"records": len(records), "rang": rang})
+        return {"batchItemFailures": []}
+
+    def _key(record: Mapping[str, Any]) -> TaskKey | None:
+        try:
+            return key_of(record)
+        except (ValueError, KeyError, TypeError):
+            logger.warning("not an event of a task, passed over", extra={"record": record.get("eventID")})
+            return None
+
+    return handler
+
+
+def _position(record: Mapping[str, Any]) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])

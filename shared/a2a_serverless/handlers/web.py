@@ -1,0 +1,68 @@
+"""FastAPI around the edge: the routes with their OpenAPI description, for uvicorn, and for Mangum on Lambda.
+
+Every route hands the request to ``Edge.answer`` as it came: what a route accepts is decided in one place, ``wire``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from a2a_serverless.handlers.http import HttpRequest
+from a2a_serverless.wire import rest
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.http import Edge
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_PUBLIC: Final = ("/agents", "/.well-known/jwks.json", "/{agent}/.well-known/agent-card.json")
+_ALIASES: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/{agent}/.well-known/agent.json")
+_EVERY_VERB: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def make_web(edge: Edge) -> FastAPI:
+    """The ASGI application."""
+    app = FastAPI(title="A2A Serverless", version="1.0", docs_url=None, redoc_url=None, redirect_slashes=False)
+    endpoint = _endpoint(edge)
+
+    def add(path: str, verb: str, name: str, *, shown: bool = True) -> None:
+        app.add_api_route(path, endpoint, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
+
+    for path in _PUBLIC:
+        add(path, "GET", f"get {path}")
+    for path in _ALIASES:
+        add(path, "GET", f"get {path}", shown=False)
+    add("/{agent}", "POST", "JSON-RPC")
+    for route in rest.ROUTES:
+        add("/{agent}" + route.template, route.verb, f"{route.operation} {route.version} {route.verb}")
+    app.add_route("/{path:path}", endpoint, methods=_EVERY_VERB, include_in_schema=False)
+    return app
+
+
+def _endpoint(edge: Edge) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        given = HttpRequest(
+            verb=request.method,
+            path=request.scope.get("raw_path", request.url.path.encode()).decode("ascii", "replace").partition("?")[0],
+            headers=dict(request.headers),
+            query=tuple(request.query_params.multi_items()),
+            body=await _read(request, edge.limits.body),
+        )
+        answered = await run_in_threadpool(edge.answer, given)
+        return Response(answered.body, answered.status, dict(answered.headers))
+
+    return answer
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    """The body, cut just above the limit: the edge says that it is too large, and nobody holds more of it."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            break
+    return bytes(body)

@@ -1,0 +1,93 @@
+"""What a deployment says in public: its key set and its agents' cards, written by the rotator, served by the api.
+
+A document is stored as the text that is served, so that its ETag and its signature are made once. It keeps its
+``modified`` time for as long as its text stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final, Literal
+
+from a2a_serverless.domain.card import Card, Interface
+from a2a_serverless.wire import card as cards
+from a2a_serverless.wire.document import dumps
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.ports import Clock, Publications
+
+JWKS: Final = "jwks"
+AGENTS: Final = "agents"
+BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
+VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """What publishing needs. ``base_url`` is where clients reach the deployment, without a slash at the end."""
+
+    public: Publications
+    clock: Clock
+    agents: Mapping[str, Agent]
+    base_url: str
+    shape: Literal["both", "v1", "v0_3"] = "both"
+
+
+def publish(press: Press, name: str, document: Json, basis: Json = None) -> None:
+    """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same."""
+    digest = cards.etag(dumps(document if basis is None else basis))
+    before = press.public.published(name)
+    if isinstance(before, dict) and before.get("basis") == digest:
+        return
+    body, modified = dumps(document), formatdate(press.clock.now() / 1000, usegmt=True)
+    press.public.publish(name, {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest})
+
+
+def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> None:
+    """Publishes every agent's card, signed (specification 8.4), and the list of the agents.
+
+    An ES256 signature is another one each time, so what decides about writing is the card and the key's name.
+    """
+    listed: list[Json] = []
+    for agent in press.agents.values():
+        card = card_of(agent, press.base_url)
+        basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
+        publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
+        url = f"{press.base_url}/{agent.id}"
+        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+    publish(press, AGENTS, {"agents": listed})
+
+
+def card_name(agent_id: str) -> str:
+    """The name that an agent's card is published under."""
+    return f"card/{agent_id}"
+
+
+def card_of(agent: Agent, base_url: str) -> Card:
+    """The card of an agent of ours: both bindings in both versions, on one URL."""
+    url = f"{base_url}/{agent.id}"
+    return Card(
+        name=agent.name,
+        description=agent.description,
+        version=agent.version,
+        interfaces=tuple(Interface(url, binding, version) for version in VERSIONS for binding in BINDINGS),
+        skills=agent.skills,
+        input_modes=agent.input_modes,
+        output_modes=agent.output_modes,
+        streaming=agent.streaming,
+        push=agent.push,
+    )
+
+
+def _signed(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> JsonObject:
+    """The card in the shape that is asked for. What is signed is its 1.0 half: 0.3 has no canonical form."""
+    if press.shape == "v0_3":
+        return cards.v0_3_card(card)
+    signature = cards.signature(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
+    whole = cards.union_card(card) if press.shape == "both" else cards.v1_card(card)
+    return whole | {"signatures": [signature]}

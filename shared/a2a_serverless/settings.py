@@ -1,0 +1,119 @@
+"""What a deployment is told by its environment, as one frozen model, checked once at the start.
+
+A function gets only what it needs; asking for something that it did not get names the variable. The switches for local
+runs are refused unless AWS itself is on this machine, so that a deployment cannot be opened by a forgotten variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
+
+Ownership: TypeAlias = Literal["enforce", "warn", "off"]
+CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
+
+DAY_MS: Final = 86_400_000
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class SettingsError(ValueError):
+    """The environment is wrong. The text names the variable and what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The environment, read. Names are those of the variables in lower case; times as their names say."""
+
+    values: Mapping[str, str]
+    blocking_seconds: int = 20
+    task_max_life_days: int = 7
+    task_retention_days: int = 30
+    jwks_max_age_seconds: int = 3600
+    key_ring_rotation_days: int = 30
+    webhook_ownership: Ownership = "enforce"
+    webhook_trusted_domains: tuple[str, ...] = ()
+    webhook_allowed_domains: tuple[str, ...] = ()
+    webhook_local_allow: tuple[str, ...] = ()
+    anonymous_access: bool = False
+    conformance_agent: bool = False
+    card_shape: CardShape = "both"
+    idempotency: bool = True
+
+    def need(self, name: str) -> str:
+        """A variable that this function cannot do without; raises SettingsError when it is not set."""
+        value = self.values.get(name, "").strip()
+        if not value:
+            raise SettingsError(f"{name} is not set")
+        return value
+
+    def get(self, name: str) -> str:
+        """A variable that may be empty."""
+        return self.values.get(name, "").strip()
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings of an environment; raises SettingsError for a value that cannot be meant."""
+    settings = Settings(
+        values=environment,
+        blocking_seconds=_whole(environment, "BLOCKING_SECONDS", 20, 1, 900),
+        task_max_life_days=_whole(environment, "TASK_MAX_LIFE_DAYS", 7, 1, 3650),
+        task_retention_days=_whole(environment, "TASK_RETENTION_DAYS", 30, 1, 3650),
+        jwks_max_age_seconds=_whole(environment, "JWKS_MAX_AGE_SECONDS", 3600, 1, 86_400),
+        key_ring_rotation_days=_whole(environment, "KEY_RING_ROTATION_DAYS", 30, 1, 3650),
+        webhook_ownership=_choice(environment, "WEBHOOK_OWNERSHIP", get_args(Ownership)),
+        webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
+        webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
+        webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
+        anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
+        conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
+        card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
+        idempotency=_switch(environment, "IDEMPOTENCY", default=True),
+    )
+    opened = _opened(settings)
+    if opened and not _aws_is_here(environment):
+        raise SettingsError(f"{', '.join(opened)}: only for local runs, where AWS_ENDPOINT_URL is on this machine")
+    return settings
+
+
+def _opened(settings: Settings) -> list[str]:
+    """The local switches that are on."""
+    switches = {
+        "WEBHOOK_LOCAL_ALLOW": bool(settings.webhook_local_allow),
+        "ANONYMOUS_ACCESS": settings.anonymous_access,
+        "CONFORMANCE_AGENT": settings.conformance_agent,
+        "CARD_SHAPE": settings.card_shape != "both",
+        "IDEMPOTENCY": not settings.idempotency,
+        "WEBHOOK_OWNERSHIP=off": settings.webhook_ownership == "off",
+    }
+    return [name for name, on in switches.items() if on]
+
+
+def _aws_is_here(environment: Mapping[str, str]) -> bool:
+    return urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
+
+
+def _whole(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = environment.get(name, "").strip() or str(default)
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {text!r}")
+    return int(text)
+
+
+def _switch(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = environment.get(name, "").strip().lower() or ("on" if default else "off")
+    if text not in {"on", "off"}:
+        raise SettingsError(f'{name} must be "on" or "off", not {text!r}')
+    return text == "on"
+
+
+def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...]) -> Any:  # noqa: ANN401
+    text = environment.get(name, "").strip() or choices[0]
+    if text not in choices:
+        raise SettingsError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+    return text
+
+
+def _list(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in environment.get(name, "").split(",") if item.strip())

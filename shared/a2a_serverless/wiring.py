@@ -1,0 +1,255 @@
+"""The one place that builds the real things. Importing it opens, reads and connects nothing; each ``make_`` does.
+
+A function of the deployment calls one of them when it starts. What a function does not use, it does not import.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.settings import DAY_MS, Settings, read
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.bodies import Bodies
+    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.url_policy import EgressPolicy
+    from a2a_serverless.handlers.http import Edge, Gate
+    from a2a_serverless.handlers.queues import Handler
+
+KEY_RING_CACHE_MS: Final = 300_000
+SKEW_S: Final = 120
+TOKEN_LIFE_S: Final = 300
+ANYBODY: Final = ("local", "anybody")
+
+
+def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the api function."""
+    from a2a_serverless.handlers.gateway import make_gateway_handler
+
+    return _ready(make_gateway_handler(make_edge(environment)))
+
+
+def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
+    """The same as an ASGI application, for uvicorn."""
+    from a2a_serverless.handlers.web import make_web
+
+    return make_web(make_edge(environment))
+
+
+def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
+    """Everything that answers HTTP, on the real adapters."""
+    from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.kms import KmsSealer
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.domain.head import Life
+    from a2a_serverless.handlers.http import Edge
+    from a2a_serverless.services.push import Webhooks
+    from a2a_serverless.services.tasks import Desk
+
+    settings, aws, clock, ids = read(environment), _aws(), SystemClock(), UuidIds()
+    table = _table(settings, aws)
+    log, store = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table)
+    bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
+    sealer = KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
+    policy, asks = _policy(settings), settings.webhook_ownership != "off"
+    desk = Desk(
+        log=log,
+        bells=bells,
+        clock=clock,
+        ids=ids,
+        webhooks=Webhooks(log, store, bells, sealer, clock, ids, policy, asks),
+        life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
+        blocking_ms=settings.blocking_seconds * 1000,
+        idempotent=settings.idempotency,
+    )
+    return Edge(desk, DynamoPublications(table), _agents(), _gate(settings), settings.jwks_max_age_seconds)
+
+
+def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the worker function."""
+    import asyncio
+
+    from a2a_serverless.adapters.builtin.text import BuiltinText
+    from a2a_serverless.adapters.dynamo import DynamoTaskLog
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.domain.bells import WorkBell
+    from a2a_serverless.engine.run import Engine, run
+    from a2a_serverless.handlers.queues import make_queue_handler
+
+    settings, aws, clock = read(environment), _aws(), SystemClock()
+    log = DynamoTaskLog(_table(settings, aws), _bodies(settings, aws))
+    bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), "")
+    engine = Engine(log, bells, UuidIds(), clock.now, _agents(), BuiltinText())
+    return _ready(
+        make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
+    )
+
+
+def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the relay function."""
+    from a2a_serverless.adapters.dynamo import DynamoPushStore
+    from a2a_serverless.adapters.keys import task_key_of
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock
+    from a2a_serverless.handlers.stream import make_stream_handler
+    from a2a_serverless.services.relay import relay
+
+    settings, aws, clock = read(environment), _aws(), SystemClock()
+    store = DynamoPushStore(_table(settings, aws))
+    bells = SqsBells(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL"))
+    return _ready(make_stream_handler(lambda tasks: relay(store, bells, tasks, clock.now()), task_key_of))
+
+
+def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the notifier function."""
+    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.jose import RingSigner
+    from a2a_serverless.adapters.kms import KmsSealer
+    from a2a_serverless.adapters.secrets import CachedVault, SecretVault
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.adapters.webhook_sender import WebhookSender
+    from a2a_serverless.domain.bells import DeliveryBell
+    from a2a_serverless.handlers.queues import make_queue_handler
+    from a2a_serverless.services.deliver import Post, deliver
+
+    settings, aws, clock = read(environment), _aws(), SystemClock()
+    table = _table(settings, aws)
+    vault = CachedVault(SecretVault(aws.secrets, settings.need("KEY_RING_SECRET_ID")), clock.now, KEY_RING_CACHE_MS)
+    post = Post(
+        log=DynamoTaskLog(table, _bodies(settings, aws)),
+        store=DynamoPushStore(table),
+        bells=SqsBells(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
+        sender=WebhookSender(_policy(settings)),
+        signer=RingSigner(vault.load),
+        sealer=KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now),
+        clock=clock,
+        ids=UuidIds(),
+        issuer=settings.need("PUBLIC_BASE_URL"),
+        chance=random.random,
+        enforce_ownership=settings.webhook_ownership == "enforce",
+    )
+
+    return _ready(make_queue_handler(DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms)))
+
+
+def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the sweeper function."""
+    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.handlers.schedules import make_schedule_handler
+    from a2a_serverless.services.sweep import Broom, sweep
+
+    settings, aws = read(environment), _aws()
+    table = _table(settings, aws)
+    bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
+    log, store = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table)
+    broom = Broom(log, store, bells, SystemClock(), UuidIds())
+    return _ready(make_schedule_handler(lambda: sweep(broom), "swept"))
+
+
+def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the rotator function."""
+    from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.adapters.jose import Es256Keys
+    from a2a_serverless.adapters.secrets import SecretVault
+    from a2a_serverless.adapters.system import SystemClock
+    from a2a_serverless.domain.key_ring import KeyRing, Waits
+    from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
+    from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+    from a2a_serverless.services.publish import Press
+
+    settings, aws, clock = read(environment), _aws(), SystemClock()
+    public = DynamoPublications(_table(settings, aws))
+    press = Press(public, clock, _agents(), settings.need("PUBLIC_BASE_URL"), settings.card_shape)
+    waits = Waits(
+        publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
+        retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
+    )
+    vault = SecretVault(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
+    smith = Locksmith(vault, Es256Keys(), press, waits, settings.key_ring_rotation_days * DAY_MS)
+
+    def said(ring: KeyRing) -> dict[str, Any]:
+        return {"current": ring.current.kid, "next": ring.next.kid}
+
+    return _ready(
+        make_rotator_handler(
+            {
+                "ensure": lambda _: said(ensure_ring(smith)),
+                "schedule": lambda _: said(rotate_when_old(smith)),
+                "rotate": lambda _: said(rotate_ring(smith)),
+                "revoke": lambda event: said(revoke_key(smith, str(event["kid"]))),
+            },
+            put_answer,
+        )
+    )
+
+
+def _ready(handler: Handler) -> Handler:
+    """The handler; what was built for it lives as long as the process, so the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    return handler
+
+
+def _aws() -> Aws:
+    from a2a_serverless.adapters.aws import Aws
+
+    return Aws()
+
+
+def _table(settings: Settings, aws: Aws) -> Table:
+    from a2a_serverless.adapters.system import SystemClock
+    from a2a_serverless.adapters.table import Patience, Table
+
+    patience = Patience(sleep=time.sleep, chance=random.random)
+    return Table(aws.dynamodb, settings.need("TABLE_NAME"), SystemClock().now, patience)
+
+
+def _bodies(settings: Settings, aws: Aws) -> Bodies:
+    """The store of big contents. The sweeper has no bucket, and reads no content."""
+    from a2a_serverless.adapters.bodies import Bodies
+    from a2a_serverless.adapters.s3 import S3Blobs
+
+    return Bodies(S3Blobs(aws.s3, settings.get("BLOBS_BUCKET")))
+
+
+def _policy(settings: Settings) -> EgressPolicy:
+    from a2a_serverless.domain.url_policy import EgressPolicy
+
+    return EgressPolicy(
+        allowed_domains=settings.webhook_allowed_domains,
+        trusted_domains=settings.webhook_trusted_domains,
+        local_allow=settings.webhook_local_allow,
+    )
+
+
+def _agents() -> Mapping[str, Agent]:
+    from a2a_serverless.agents.registry import by_id
+
+    return by_id()
+
+
+def _gate(settings: Settings) -> Gate:
+    """Who calls. Until sign-in is there: one fixed principal where anonymous access is on, nobody elsewhere."""
+    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.handlers.http import HttpRequest, Unauthenticated
+
+    def gate(_: HttpRequest) -> Principal:
+        if not settings.anonymous_access:
+            raise Unauthenticated
+        return Principal(*ANYBODY)
+
+    return gate
