@@ -53,7 +53,7 @@ def _check_depth(body: bytes, value: Json, limits: Limits) -> None:
 
 def _deeper(value: Json, depth: int) -> bool:
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(depth):
         level = [child for node in level for child in _children(node)]
         if not any(isinstance(node, (dict, list)) for node in level):
             return False

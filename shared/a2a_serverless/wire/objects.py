@@ -62,7 +62,7 @@ class Dialect:
     def parts(self, fields: Fields, name: str = "parts") -> tuple[Part, ...]:
         """The parts of a message or an artifact: at least one (5.7)."""
         found = fields.children(name, fields.limits.parts)
-        if not found and not fields.value(name):
+        if fields.value(name) in (None, []):
             fields.wrong(name, "must hold at least one part")
         return tuple([self.read_part(one) for one in found])
 

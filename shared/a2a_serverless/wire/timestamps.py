@@ -22,5 +22,8 @@ def from_text(text: str) -> int:
         raise ValueError("not a timestamp")
     date, clock, fraction, zone = found.groups()
     moment = datetime.fromisoformat(f"{date}T{clock}{'+00:00' if zone in {None, 'Z', 'z'} else zone}")
-    whole = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+    try:
+        whole = (moment.astimezone(UTC).replace(tzinfo=None) - _EPOCH) // timedelta(seconds=1)
+    except OverflowError:
+        raise ValueError("not a timestamp") from None
     return whole * 1000 + int((fraction or "").ljust(3, "0")[:3])

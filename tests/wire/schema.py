@@ -1,0 +1,35 @@
+"""The protocol's JSON schemas as assertions. What 1.0 does not name is refused, as strict readers do."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft7Validator, Draft202012Validator
+
+SCHEMAS = Path(__file__).parents[1] / "data" / "schema"
+
+
+def assert_v1(name: str, value: object) -> None:
+    """The value is a ``name`` of A2A 1.0 and has no member that 1.0 does not name."""
+    _v1(name).validate(value)
+
+
+def assert_v0_3(name: str, value: object) -> None:
+    """The value is a ``name`` of A2A 0.3."""
+    _v0_3(name).validate(value)
+
+
+@cache
+def _v1(name: str) -> Draft202012Validator:
+    document = json.loads((SCHEMAS / "a2a-1.0.json").read_text())
+    for definition in document["$defs"].values():
+        if "properties" in definition:
+            definition["additionalProperties"] = False
+    return Draft202012Validator(document | {"$ref": f"#/$defs/{name}"})
+
+
+@cache
+def _v0_3(name: str) -> Draft7Validator:
+    document: dict[str, Any] = json.loads((SCHEMAS / "a2a-0.3.json").read_text())
+    return Draft7Validator({"definitions": document["definitions"], "allOf": [{"$ref": f"#/definitions/{name}"}]})

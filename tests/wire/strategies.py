@@ -1,0 +1,112 @@
+"""Values of the model, for properties that must hold for all of them."""
+
+import base64
+import string
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.model import (
+    Artifact,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    PushRequest,
+    Role,
+    SendRequest,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+
+SOME = settings(deadline=None, max_examples=40)
+
+NAMES = st.text(string.ascii_letters + string.digits + "-_.:漢", min_size=1, max_size=20)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+MOMENTS = st.integers(0, 4_102_444_800_000)
+
+JSON: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(TEXTS, JSON, max_size=3)
+METADATA = st.none() | OBJECTS
+
+_ABOUT = {"media_type": st.none() | NAMES, "filename": st.none() | NAMES, "metadata": METADATA}
+_RAW = st.binary(max_size=20).map(lambda content: base64.b64encode(content).decode())
+_URLS = NAMES.map("https://example.com/".__add__)
+
+PARTS = (
+    st.builds(Part, kind=st.just("text"), value=TEXTS, **_ABOUT)
+    | st.builds(Part, kind=st.just("raw"), value=_RAW, **_ABOUT)
+    | st.builds(Part, kind=st.just("url"), value=_URLS, **_ABOUT)
+    | st.builds(Part, kind=st.just("data"), value=JSON, **_ABOUT)
+)
+_PARTS = st.lists(PARTS, min_size=1, max_size=3).map(tuple)
+_URIS = st.lists(_URLS, max_size=2).map(tuple)
+
+MESSAGES = st.builds(
+    Message,
+    message_id=NAMES,
+    role=st.sampled_from(Role),
+    parts=_PARTS,
+    context_id=st.none() | NAMES,
+    task_id=st.none() | NAMES,
+    metadata=METADATA,
+    extensions=_URIS,
+    reference_task_ids=st.lists(NAMES, max_size=2).map(tuple),
+)
+ARTIFACTS = st.builds(
+    Artifact,
+    artifact_id=NAMES,
+    parts=_PARTS,
+    name=st.none() | NAMES,
+    description=st.none() | NAMES,
+    metadata=METADATA,
+    extensions=_URIS,
+)
+STATUSES = st.builds(TaskStatus, state=st.sampled_from(TaskState), timestamp=MOMENTS, message=st.none() | MESSAGES)
+TASKS = st.builds(
+    Task,
+    task_id=NAMES,
+    context_id=NAMES,
+    status=STATUSES,
+    n=st.just(0),
+    artifacts=st.lists(ARTIFACTS, max_size=2).map(tuple),
+    history=st.lists(MESSAGES, max_size=2).map(tuple),
+    metadata=METADATA,
+)
+STATUS_EVENTS = st.builds(
+    StatusEvent,
+    n=st.just(0),
+    at=MOMENTS,
+    by=st.just(""),
+    state=st.sampled_from(TaskState),
+    message=st.none() | MESSAGES,
+)
+ARTIFACT_EVENTS = st.builds(
+    ArtifactEvent,
+    n=st.just(0),
+    at=st.just(0),
+    by=st.just(""),
+    artifact=ARTIFACTS,
+    append=st.booleans(),
+    last_chunk=st.booleans(),
+)
+EVENTS = STATUS_EVENTS | ARTIFACT_EVENTS
+_SECRETS = st.none() | st.text(string.ascii_letters, min_size=1, max_size=10)
+PUSH_REQUESTS = st.builds(
+    PushRequest, url=_URLS, config_id=st.none() | NAMES, token=_SECRETS, scheme=st.just("Basic"), credentials=_SECRETS
+) | st.builds(PushRequest, url=_URLS)
+SENDS = st.builds(
+    SendRequest,
+    message=MESSAGES,
+    return_immediately=st.booleans(),
+    history_length=st.none() | st.integers(0, 50),
+    accepted_output_modes=st.lists(NAMES, max_size=2).map(tuple),
+    push=st.none() | PUSH_REQUESTS,
+    metadata=METADATA,
+)

@@ -1,0 +1,104 @@
+import json
+from typing import TypeAlias
+
+import pytest
+
+from a2a_serverless.domain import errors
+from a2a_serverless.domain.errors import A2AError, FieldViolation
+from a2a_serverless.wire import errors as table
+from a2a_serverless.wire import jsonrpc, rest
+from tests.wire.schema import assert_v0_3
+
+Row: TypeAlias = tuple[Exception, int, int, int, int, str, str]
+
+# error, JSON-RPC 1.0, JSON-RPC 0.3, HTTP 1.0.1, HTTP 0.3, google.rpc name, reason
+ROWS: list[Row] = [
+    (errors.ParseError(), -32700, -32700, 400, 400, "INVALID_ARGUMENT", "JSON_PARSE"),
+    (errors.InvalidRequest(), -32600, -32600, 400, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+    (table.BodyTooLarge(), -32600, -32600, 413, 413, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+    (errors.MethodNotFound(), -32601, -32601, 404, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
+    (table.VerbNotAllowed(["GET"]), -32601, -32601, 405, 405, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
+    (errors.InvalidParams(), -32602, -32602, 400, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+    (errors.InternalError(), -32603, -32603, 500, 500, "INTERNAL", "INTERNAL"),
+    (errors.TaskNotFound(), -32001, -32001, 404, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+    (errors.TaskNotCancelable(), -32002, -32002, 400, 409, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+    (errors.PushNotSupported(), -32003, -32003, 400, 501, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+    (errors.UnsupportedOperation(), -32004, -32004, 400, 501, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+    (errors.ContentTypeNotSupported(), -32005, -32005, 400, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+    (errors.InvalidAgentResponse(), -32006, -32006, 500, 502, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+    (
+        errors.ExtendedCardNotConfigured(),
+        -32007,
+        -32007,
+        400,
+        404,
+        "FAILED_PRECONDITION",
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    ),
+    (errors.ExtensionRequired(), -32008, -32603, 400, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+    (errors.VersionNotSupported(), -32009, -32603, 400, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+    (errors.Overloaded(), -32000, -32603, 503, 503, "UNAVAILABLE", "OVERLOADED"),
+    (KeyError("secret"), -32603, -32603, 500, 500, "INTERNAL", "INTERNAL"),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row[0]).__name__)
+def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
+    error, code, old_code, http, old_http, grpc, reason = row
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}
+
+    new = json.loads(jsonrpc.failure("i", error, "1.0"))
+    assert (new["error"]["code"], new["error"]["data"]) == (code, [info])
+
+    old = json.loads(jsonrpc.failure("i", error, "0.3"))
+    assert old["error"]["code"] == old_code
+    assert_v0_3("JSONRPCErrorResponse", old)
+
+    status, body = rest.failure(error, "1.0")
+    assert status == http
+    message = new["error"]["message"]
+    assert json.loads(body) == {"error": {"code": http, "status": grpc, "message": message, "details": [info]}}
+
+    status, body = rest.failure(error, "0.3")
+    assert status == old_http
+    assert json.loads(body)["message"] == message
+
+
+def test_every_error_of_the_protocol_has_a_row_and_a_test() -> None:
+    named = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, A2AError)}
+    assert named - {A2AError} <= table.CODES.keys()
+    assert {type(row[0]) for row in ROWS} - {KeyError} == table.CODES.keys()
+
+
+def test_what_is_not_the_callers_business_shows_nothing_of_itself() -> None:
+    body = jsonrpc.failure(1, ValueError("password in the clear"), "1.0")
+    assert b"password" not in body
+    assert b"An internal error happened" in body
+
+
+def test_a_bare_a2a_error_is_internal_but_says_its_text() -> None:
+    error = A2AError("Something of ours.")
+    assert json.loads(jsonrpc.failure(1, error, "1.0"))["error"]["code"] == -32603
+    assert table.text_of(error) == "Something of ours."
+
+
+def test_wrong_fields_are_named_in_a_bad_request() -> None:
+    error = errors.InvalidParams(violations=(FieldViolation("message.parts[0]", "must be an object"),))
+    details = [
+        {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "INVALID_PARAMS",
+            "domain": "a2a-protocol.org",
+        },
+        {
+            "@type": "type.googleapis.com/google.rpc.BadRequest",
+            "fieldViolations": [{"field": "message.parts[0]", "description": "must be an object"}],
+        },
+    ]
+    assert json.loads(jsonrpc.failure(1, error, "1.0"))["error"]["data"] == details
+    assert json.loads(rest.failure(error, "1.0")[1])["error"]["details"] == details
+    assert json.loads(rest.failure(error, "0.3")[1]) == {
+        "error": "InvalidParamsError",
+        "message": "A parameter is missing or wrong.",
+        "details": details,
+    }

@@ -1,0 +1,118 @@
+import json
+
+import pytest
+
+from a2a_serverless.domain.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, TaskNotFound
+from a2a_serverless.wire import jsonrpc
+from a2a_serverless.wire.jsonrpc import Call, Refusal
+from a2a_serverless.wire.limits import Limits
+from a2a_serverless.wire.operations import Operation
+from tests.wire.schema import assert_v0_3
+
+
+def test_a_sound_envelope_is_a_call() -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}, "extra": true}'
+    assert jsonrpc.parse(body) == Call(1, "GetTask", {"id": "t"})
+
+
+@pytest.mark.parametrize("call_id", ["abc", "", 0, -7, 2**70, None])
+def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": "m"}).encode()
+    assert jsonrpc.parse(body) == Call(call_id, "m", {})
+
+
+@pytest.mark.parametrize("params", ["{}", "null"])
+def test_params_may_be_absent_null_or_empty(params: str) -> None:
+    body = f'{{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {params}}}'.encode()
+    assert jsonrpc.parse(body) == Call(1, "m", {})
+
+
+@pytest.mark.parametrize(
+    ("body", "call_id", "error", "text"),
+    [
+        (b"not json", None, ParseError, "not valid JSON"),
+        (b"[]", None, InvalidRequest, "batches are not supported"),
+        (b'[{"jsonrpc": "2.0", "id": 1, "method": "m"}]', None, InvalidRequest, "batches are not supported"),
+        (b'"text"', None, InvalidRequest, "one JSON-RPC request"),
+        (b"{}", None, InvalidRequest, "jsonrpc must be"),
+        (b'{"id": 3, "method": "m"}', 3, InvalidRequest, "jsonrpc must be"),
+        (b'{"jsonrpc": "1.0", "id": "x", "method": "m"}', "x", InvalidRequest, "jsonrpc must be"),
+        (b'{"jsonrpc": 2.0, "id": "x", "method": "m"}', "x", InvalidRequest, "jsonrpc must be"),
+        (b'{"jsonrpc": "2.0", "id": 3}', 3, InvalidRequest, "method must be"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": 5}', 3, InvalidRequest, "method must be"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": ""}', 3, InvalidRequest, "method must be"),
+        (b'{"jsonrpc": "2.0", "method": "m"}', None, InvalidRequest, "notifications are not supported"),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "m"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "m"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "m"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": "m", "params": []}', 3, InvalidParams, "must be an object"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": "m", "params": "x"}', 3, InvalidParams, "must be an object"),
+        (b'{"jsonrpc": "2.0", "id": "' + b"x" * 2000 + b'", "method": "m"}', None, InvalidRequest, "id must be"),
+    ],
+)
+def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
+    body: bytes, call_id: str | int | None, error: type[Exception], text: str
+) -> None:
+    refusal = jsonrpc.parse(body)
+    assert isinstance(refusal, Refusal)
+    assert refusal.id == call_id
+    assert type(refusal.error) is error
+    assert text in str(refusal.error)
+
+
+def test_the_body_limit_is_the_callers() -> None:
+    refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "m"}', Limits(body=10))
+    assert isinstance(refusal, Refusal)
+    assert "at most 10 are allowed" in str(refusal.error)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [(operation.value, (operation, "1.0")) for operation in Operation]
+    + [
+        ("message/send", (Operation.SEND, "0.3")),
+        ("message.send", (Operation.SEND, "0.3")),
+        ("message/stream", (Operation.STREAM, "0.3")),
+        ("tasks/get", (Operation.GET, "0.3")),
+        ("tasks/cancel", (Operation.CANCEL, "0.3")),
+        ("tasks/resubscribe", (Operation.SUBSCRIBE, "0.3")),
+        ("tasks/pushNotificationConfig/set", (Operation.PUSH_CREATE, "0.3")),
+        ("tasks/pushNotificationConfig/get", (Operation.PUSH_GET, "0.3")),
+        ("tasks/pushNotificationConfig/list", (Operation.PUSH_LIST, "0.3")),
+        ("tasks/pushNotificationConfig/delete", (Operation.PUSH_DELETE, "0.3")),
+        ("agent/getAuthenticatedExtendedCard", (Operation.CARD, "0.3")),
+        ("agent/authenticatedExtendedCard", (Operation.CARD, "0.3")),
+    ],
+)
+def test_a_method_is_an_operation_in_a_version(name: str, expected: tuple[Operation, str]) -> None:
+    assert jsonrpc.method(name) == expected
+
+
+@pytest.mark.parametrize("name", ["sendMessage", "tasks/list", "SendMessage ", "category/action"])
+def test_an_unknown_method_is_not_found(name: str) -> None:
+    with pytest.raises(MethodNotFound):
+        jsonrpc.method(name)
+
+
+def test_a_result_of_null_is_printed() -> None:
+    body = json.loads(jsonrpc.success("a", None))
+    assert body == {"jsonrpc": "2.0", "id": "a", "result": None}
+    assert_v0_3("DeleteTaskPushNotificationConfigSuccessResponse", body)
+
+
+def test_an_error_has_code_text_and_details_only() -> None:
+    assert json.loads(jsonrpc.failure(7, TaskNotFound(), "1.0")) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "error": {
+            "code": -32001,
+            "message": "The task was not found.",
+            "data": [
+                {
+                    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                    "reason": "TASK_NOT_FOUND",
+                    "domain": "a2a-protocol.org",
+                }
+            ],
+        },
+    }

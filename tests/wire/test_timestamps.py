@@ -1,0 +1,53 @@
+import pytest
+from hypothesis import given
+
+from a2a_serverless.wire.timestamps import from_text, to_text
+from tests.wire import strategies
+from tests.wire.strategies import SOME
+
+
+def test_a_moment_is_printed_in_utc_with_milliseconds() -> None:
+    assert to_text(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
+    assert to_text(1_760_000_000_000) == "2025-10-09T08:53:20.000Z"
+
+
+@given(strategies.MOMENTS)
+@SOME
+def test_a_printed_moment_is_read_back_unchanged(at: int) -> None:
+    assert from_text(to_text(at)) == at
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:00", 0),
+        ("1970-01-01t00:00:00.5z", 500),
+        ("1970-01-01 00:00:01.123456789Z", 1_123),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1969-12-31T23:59:59.999Z", -1),
+    ],
+)
+def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
+    assert from_text(text) == at
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2025-10-09",
+        "2025-13-01T00:00:00Z",
+        "2025-01-01T25:00:00Z",
+        "2025-W01-1T00:00:00Z",
+        "2025-01-01T00:00:00.Z",
+        "２025-01-01T00:00:00Z",
+        "2025-01-01T00:00:00Z\n",
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-00:01",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        from_text(text)
