@@ -53,10 +53,22 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 test: $(ENVIRONMENTS) ## every test, with branch coverage
 	$(RUN)pytest --cov --cov-report=term
 
+.PHONY: build
+build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
+	@$(RUN)a2a-serverless build $(ARGS)
+
+.PHONY: demo up down logs
+demo: $(ENVIRONMENTS) ## a chain of agents with signed webhooks, on this machine
+up: $(ENVIRONMENTS) ## start the stack on this machine, or bring a running one up to date
+down: $(ENVIRONMENTS) ## stop it
+logs: $(ENVIRONMENTS) ## what it said: make logs ARGS=worker
+demo up down logs:
+	@$(RUN)a2a-serverless $@ $(ARGS)
+
 .PHONY: lock
 lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --extra http --extra jwt -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra egress -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt

@@ -78,7 +78,7 @@ def deploy(places: Places, endpoint: str, parameters: Mapping[str, str]) -> Depl
     """Deploy the local build into the emulator at `endpoint` and return what it says about itself."""
     env = without_aws(os.environ) | aws_environment(endpoint)
     _create_bucket(endpoint)
-    arguments = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
+    arguments: list[str | Path] = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
     arguments += ["--template-file", places.build / "template.yaml", *_overrides(parameters)]
     _sam(places, "deploy", arguments, env)
     return outputs(endpoint)
@@ -96,9 +96,15 @@ def outputs(endpoint: str) -> Deployment:
 
 def function_environment(deployment: Deployment, function: str) -> dict[str, str]:
     """The environment that the template gives a function, by its short name ("api"), for its twin on this machine."""
-    functions = client("lambda", deployment.endpoint)
-    name = deployment.outputs[f"{function.title()}FunctionName"]
-    return dict(functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"])
+    return dict(_configuration(deployment, function)["Environment"]["Variables"])
+
+
+def function_log(deployment: Deployment, function: str) -> list[str]:
+    """What a function has logged so far, by its short name, oldest line first."""
+    group = _configuration(deployment, function)["LoggingConfig"]["LogGroup"]
+    pages = client("logs", deployment.endpoint).get_paginator("filter_log_events").paginate(logGroupName=group)
+    events = sorted((event for page in pages for event in page["events"]), key=lambda event: event["timestamp"])
+    return [str(event["message"]).rstrip() for event in events]
 
 
 def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (botocore makes the type)
@@ -110,6 +116,11 @@ def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noq
         aws_access_key_id=account,
         aws_secret_access_key="test",  # noqa: S106
     )
+
+
+def _configuration(deployment: Deployment, function: str) -> dict[str, Any]:
+    name = deployment.outputs[f"{function.title()}FunctionName"]
+    return dict(client("lambda", deployment.endpoint).get_function_configuration(FunctionName=name))
 
 
 def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
