@@ -86,12 +86,13 @@ def _file(fields: Fields) -> Part:
     file = fields.need(fields.child("file"), "file")
     if file is None:
         return Part("text", "")
-    inline, link = _first(file, "bytes", "fileWithBytes"), _first(file, "uri", "fileWithUri")
-    if bool(inline) == bool(link):
+    source = _first(file, "bytes", "fileWithBytes", "uri", "fileWithUri")
+    inline = source in {"bytes", "fileWithBytes"}
+    if not source or (inline and (file.value("uri") or file.value("fileWithUri"))):
         file.wrong("", "must have exactly one of bytes, uri")
     return Part(
         kind="raw" if inline else "url",
-        value=file.base64(inline) if inline else file.text(link, file.limits.url) or "",
+        value=file.base64(source) if inline else file.text(source, file.limits.url) or "",
         media_type=file.text(_first(file, "mimeType", "mediaType"), file.limits.ident) or None,
         filename=file.text("name", file.limits.name) or None,
         metadata=fields.struct("metadata"),
@@ -99,8 +100,9 @@ def _file(fields: Fields) -> Part:
 
 
 def _first(fields: Fields, *names: str) -> str:
-    """The first of the names whose field is neither absent nor empty, or ""."""
-    return next((name for name in names if fields.value(name)), "")
+    """The first of the names whose field is there, best not empty (unset is empty in the proto); "" without any."""
+    there = [name for name in names if fields.value(name) is not None]
+    return next((name for name in there if fields.value(name)), next(iter(there), ""))
 
 
 _PARTS: Final[Mapping[str, Callable[[Fields], Part]]] = {"text": _text, "file": _file, "data": _data}
