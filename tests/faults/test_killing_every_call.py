@@ -9,7 +9,7 @@ import pytest
 from a2a_serverless.domain.events import ArtifactEvent, fold
 from a2a_serverless.domain.model import TaskState
 from tests.echo import Writer
-from tests.world import KillAt, Killed, NoFaults, World
+from tests.world import Faults, KillAt, Killed, NoFaults, World
 
 
 class Count(NoFaults):

@@ -1,0 +1,84 @@
+"""Signing keys and tokens by PyJWT and cryptography, both imported when they are first used."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, cast
+
+from a2a_serverless.domain.key_ring import SigningKey
+from a2a_serverless.ports import Signed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+    from a2a_serverless.domain.key_ring import KeyRing
+    from a2a_serverless.domain.model import Json
+
+ALGORITHM = "ES256"
+
+
+class NoKeyRing(RuntimeError):
+    """The rotator has not made the key ring yet; the delivery is tried again."""
+
+
+class Es256Keys:
+    """``ports.KeyMaker``: P-256 keys, named by their RFC 7638 thumbprint."""
+
+    def make(self, now: int) -> SigningKey:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from jwt.algorithms import ECAlgorithm
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        jwk = cast("dict[str, str]", ECAlgorithm.to_jwk(key.public_key(), as_dict=True))
+        kid = thumbprint(jwk)
+        public: dict[str, Json] = {**jwk, "kid": kid, "use": "sig", "alg": ALGORITHM}
+        return SigningKey(kid, public, private.decode(), now)
+
+    def sign(self, key: SigningKey, content: bytes) -> bytes:
+        from jwt.algorithms import ECAlgorithm
+
+        return ECAlgorithm(ECAlgorithm.SHA256).sign(content, _private(key))
+
+
+def thumbprint(jwk: Mapping[str, str]) -> str:
+    """The RFC 7638 thumbprint of an EC key, base64url without padding."""
+    from jwt.utils import base64url_encode
+
+    required = {name: jwk[name] for name in ("crv", "kty", "x", "y")}
+    return base64url_encode(sha256(json.dumps(required, sort_keys=True, separators=(",", ":")).encode()).digest()).decode()
+
+
+class RingSigner:
+    """``ports.Signer`` with the ring's current key. The key object is kept for as long as the key is current."""
+
+    def __init__(self, ring: Callable[[], KeyRing | None]) -> None:
+        self._ring = ring
+        self._kept: tuple[str, EllipticCurvePrivateKey] | None = None
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        import jwt
+
+        kid, key = self._current()
+        return Signed(jwt.encode(dict(claims), key, ALGORITHM, headers={"typ": typ, "kid": kid}), kid)
+
+    def _current(self) -> tuple[str, EllipticCurvePrivateKey]:
+        ring = self._ring()
+        if ring is None:
+            raise NoKeyRing
+        kept = self._kept
+        if kept is None or kept[0] != ring.current.kid:
+            kept = self._kept = (ring.current.kid, _private(ring.current))
+        return kept
+
+
+def _private(key: SigningKey) -> EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    return cast("EllipticCurvePrivateKey", load_pem_private_key(key.private.encode(), None))
