@@ -223,10 +223,10 @@ class DynamoPublications:
 
     def publish(self, name: str, document: Json) -> None:
         body = {"body": {"S": stored.document_text(document)}}
-        self._table.write(self._table.put(items.placed(keys.PUBLIC, keys.part(name), None, body)))
+        self._table.write(self._table.put(items.placed(keys.PUBLIC, keys.document(name), None, body)))
 
     def published(self, name: str) -> Json:
-        item = self._table.get(keys.PUBLIC, keys.part(name))
+        item = self._table.get(keys.PUBLIC, keys.document(name))
         return stored.document_of(items.readable(item)["body"]["S"]) if item else None
 
 

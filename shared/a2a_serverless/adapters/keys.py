@@ -65,6 +65,11 @@ def event_number(sk: str) -> int:
     return int(sk.removeprefix(EVENTS))
 
 
+def document(name: str) -> str:
+    """The sort key of a public document."""
+    return f"DOCUMENT#{part(name)}"
+
+
 def step(name: str) -> str:
     """The sort key of a step's result."""
     return STEPS + part(name)

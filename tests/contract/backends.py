@@ -1,0 +1,104 @@
+"""The stores that the contract is checked against, and what a test gets to hold of one."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, cast
+
+from botocore.session import Session
+
+from a2a_serverless.adapters.bodies import Bodies
+from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
+from a2a_serverless.adapters.table import Patience, Table
+from tests.contract.schema import table_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from a2a_serverless.ports import Publications, PushStore, TaskLog
+
+NOW = 1_790_000_000_000
+LIMIT = 2_000
+
+
+class Now:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.ms = NOW
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@dataclass(frozen=True)
+class Store:
+    """One empty store: three ports, the clock that they share, and the place of what is too big for them."""
+
+    log: TaskLog
+    push: PushStore
+    publications: Publications
+    now: Now
+    blobs: MemoryBlobs
+
+
+def memory() -> Store:
+    now = Now()
+    table = MemoryTable(now)
+    return Store(table, table, table, now, MemoryBlobs())
+
+
+@contextmanager
+def client_at(endpoint: str | None) -> Iterator[DynamoDBClient]:
+    """A DynamoDB client with made-up credentials; without an endpoint it needs moto around it."""
+    client = Session().create_client(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    with closing(client):
+        yield cast("DynamoDBClient", client)
+
+
+class OneAtATime:
+    """A client whose calls do not overlap: moto copies its tables while others write to them."""
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        call = getattr(self._client, name)
+
+        def locked(**parameters: object) -> object:
+            with self._lock:
+                result: object = call(**parameters)
+                return result
+
+        return locked
+
+
+@contextmanager
+def dynamo(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) -> Iterator[Store]:
+    """A store on a new table, which is deleted afterwards. Bodies over ``LIMIT`` bytes become blobs."""
+    client.create_table(TableName=name, **table_schema())
+    try:
+        yield store_on(client, name, sleep)
+    finally:
+        client.delete_table(TableName=name)
+
+
+def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) -> Store:
+    """A store on a table that exists."""
+    now, blobs = Now(), MemoryBlobs()
+    table = Table(client, name, now, Patience(sleep, lambda: 0.5))
+    return Store(
+        DynamoTaskLog(table, Bodies(blobs, LIMIT)), DynamoPushStore(table), DynamoPublications(table), now, blobs
+    )

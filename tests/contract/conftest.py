@@ -1,0 +1,74 @@
+"""Every test of the contract runs over every store. What cannot run on this machine is skipped, with its reason."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from moto import mock_aws
+
+from a2a_serverless.stack.emulator import start_emulator
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.places import CHECKOUT, Places
+from a2a_serverless.stack.processes import stop
+from tests.contract.backends import OneAtATime, Store, client_at, dynamo, memory
+from tests.contract.dynamodb_local import dynamodb_local
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_tables = (f"table-{number}" for number in count())
+REAL = pytest.mark.enable_socket
+
+
+@pytest.fixture(scope="session")
+def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBClient]:
+    """A client of DynamoDB Local."""
+    with dynamodb_local(tmp_path_factory.mktemp("dynamodb-local")) as url, client_at(url) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def emulator_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBClient]:
+    """A client of the emulator that the laptop's stack runs in."""
+    places = Places(CHECKOUT, tmp_path_factory.mktemp("emulator"))
+    if not places.emulator.exists():
+        pytest.skip(f"{places.relative(places.emulator)} is not installed (make setup)")
+    try:
+        process = start_emulator(places, port=0)
+    except StackError as error:
+        pytest.skip(f"the emulator does not start: {error}")
+    try:
+        with client_at(process.url) as client:
+            yield client
+    finally:
+        stop(places, process)
+
+
+@pytest.fixture(scope="module")
+def moto_client() -> Iterator[DynamoDBClient]:
+    """A client of moto, which keeps everything in this process."""
+    with mock_aws(), client_at(None) as client:
+        yield cast("DynamoDBClient", OneAtATime(client))
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        "moto_client",
+        pytest.param("emulator_client", marks=REAL),
+        pytest.param("local_client", marks=REAL),
+    ]
+)
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store."""
+    if request.param == "memory":
+        yield memory()
+        return
+    sleep = time.sleep if request.param != "moto_client" else lambda _: None
+    with dynamo(request.getfixturevalue(request.param), next(_tables), sleep) as made:
+        yield made

@@ -1,0 +1,33 @@
+"""The table as the template declares it, so that what is tested is what is deployed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import yaml
+
+from a2a_serverless.stack.places import CHECKOUT
+
+TAKEN: Final = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with CloudFormation's short tags, whose values do not matter here."""
+
+
+_Loader.add_multi_constructor("!", lambda *_: None)
+
+
+@cache
+def table_schema() -> dict[str, Any]:
+    """What ``CreateTable`` needs besides a name."""
+    template = yaml.load((CHECKOUT / "template.yaml").read_text(), _Loader)  # noqa: S506 - a SafeLoader
+    properties = template["Resources"]["Table"]["Properties"]
+    return {name: properties[name] for name in TAKEN}
+
+
+def projected(index: str) -> list[str]:
+    """The attributes that an index carries besides its keys."""
+    (found,) = (entry for entry in table_schema()["GlobalSecondaryIndexes"] if entry["IndexName"] == index)
+    return list(found["Projection"].get("NonKeyAttributes", []))

@@ -1,0 +1,96 @@
+"""Tasks, events and webhooks to store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
+from a2a_serverless.domain.head import Change, Head, Life, Look, report, submit, take
+from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+from a2a_serverless.ports import Opening, Receipt
+from tests.contract.backends import NOW
+
+if TYPE_CHECKING:
+    from a2a_serverless.ports import TaskLog
+
+KEY = TaskKey("tenant", "owner", "task-1")
+LIFE = Life(max_life_ms=60_000, retention_ms=60_000)
+EXPIRES = (NOW + 120_000) // 1000
+_authors = (f"author-{number}" for number in count())
+
+
+def by() -> str:
+    """An append id that was never used before."""
+    return next(_authors)
+
+
+def message(*parts: Part, message_id: str = "m-1") -> Message:
+    return Message(message_id, Role.USER, parts or (Part("text", "hello"),))
+
+
+def opening(
+    key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None, parts: tuple[Part, ...] = ()
+) -> Opening:
+    """A new task; ``sent`` is the message id that its receipt has, ``push`` the id of its webhook."""
+    incoming = Incoming(message(*parts))
+    head, event = submit(key, "echo", "context", incoming, now=NOW, by=by(), life=LIFE, push=push is not None)
+    receipt = Receipt("echo", sent, "digest", key.task) if sent else None
+    pushes = ((config(push), Cursor(push, "first")),) if push else ()
+    return Opening(head, event, receipt, pushes)
+
+
+def created(log: TaskLog, key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None) -> Look:
+    """Stores a new task and looks at it."""
+    assert log.create(opening(key, sent=sent, push=push)) is None
+    return seen(log, key)
+
+
+def taken(log: TaskLog, key: TaskKey = KEY) -> Look:
+    """A new task that a runner has taken."""
+    assert log.append(take(created(log, key), now=NOW + 1, by=by()))
+    return seen(log, key)
+
+
+def seen(log: TaskLog, key: TaskKey = KEY) -> Look:
+    look = log.look(key)
+    assert look is not None
+    return look
+
+
+def head_of(log: TaskLog, key: TaskKey = KEY) -> Head:
+    return seen(log, key).head
+
+
+def progress(look: Look, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
+    return report(look, look.head.fence, state, agent_says(said), now=NOW + 2, by=by())
+
+
+def agent_says(text: str) -> Message:
+    return Message("a-1", Role.AGENT, (Part("text", text),))
+
+
+def chunk(n: int, *parts: Part, append: bool = False) -> ArtifactEvent:
+    artifact = Artifact("document", parts or (Part("text", f"text {n}"),), name="document.md")
+    return ArtifactEvent(n, NOW + n, by(), artifact, append=append, emits=(n, n), fence=1)
+
+
+def status(n: int, state: TaskState) -> StatusEvent:
+    return StatusEvent(n, NOW + n, by(), state)
+
+
+def config(config_id: str = "hook", incarnation: str = "first") -> PushConfig:
+    return PushConfig(
+        config_id, f"https://hooks.example.com/{config_id}", "1.0", incarnation, NOW, token="sealed", scheme="Bearer"
+    )
+
+
+def attempt(config_id: str = "hook", n: int = 1, k: int = 1) -> Attempt:
+    return Attempt(config_id, n, k, NOW + 10 * n + k, 12, status=503, address="192.0.2.1", error="status", kid="kid")
+
+
+def moved(head: Head, **changes: int | None) -> Head:
+    """The head as the next writer leaves it."""
+    return replace(head, rev=head.rev + 1, **changes)  # type: ignore[arg-type]

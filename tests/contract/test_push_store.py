@@ -1,0 +1,225 @@
+"""Rule 8 of the log: deliveries keep order per configuration, and what was deleted stays deleted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.head import with_push
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from tests.contract.backends import NOW
+from tests.contract.tasks import EXPIRES, KEY, attempt, config, created, head_of, moved, seen
+
+if TYPE_CHECKING:
+    from tests.contract.backends import Store
+
+OTHER = replace(KEY, owner="other")
+
+
+def _added(store: Store, config_id: str = "hook", incarnation: str = "first") -> Cursor:
+    """A task with a webhook; its cursor."""
+    head = seen(store.log).head if store.log.look(KEY) else created(store.log).head
+    made, cursor = config(config_id, incarnation), Cursor(config_id, incarnation)
+    assert store.push.add_config(head, moved(head), made, cursor)
+    return cursor
+
+
+def _claimed(cursor: Cursor, holder: str) -> Cursor:
+    return replace(cursor, lease_no=cursor.lease_no + 1, lease_until=NOW + 30_000, holder=holder)
+
+
+def test_a_new_configuration_is_there_with_its_cursor_and_on_the_head(store: Store) -> None:
+    head = created(store.log).head
+    assert store.push.add_config(head, with_push(head), config(), Cursor("hook", "first"))
+    assert head_of(store.log) == with_push(head)
+    assert store.push.config(KEY, "hook") == config()
+    assert store.push.cursor(KEY, "hook") == Cursor("hook", "first")
+
+
+def test_a_configuration_on_a_stale_head_is_refused_and_changes_nothing(store: Store) -> None:
+    stale = created(store.log).head
+    store.log.touch(stale, moved(stale, due_at=None))
+    assert not store.push.add_config(stale, with_push(stale), config(), Cursor("hook", "first"))
+    assert head_of(store.log) == moved(stale, due_at=None)
+    assert store.push.config(KEY, "hook") is None
+    assert store.push.cursor(KEY, "hook") is None
+
+
+def test_a_configuration_that_is_added_again_counts_as_success(store: Store) -> None:
+    head = created(store.log).head
+    new = config(), Cursor("hook", "first")
+    assert store.push.add_config(head, with_push(head), *new)
+    claimed = _claimed(new[1], "notifier")
+    store.push.move(KEY, new[1], claimed)
+    assert store.push.add_config(head, with_push(head), *new)
+    assert store.push.cursor(KEY, "hook") == claimed
+
+
+def test_a_configuration_that_is_replaced_has_the_new_incarnation_only(store: Store) -> None:
+    old = _added(store)
+    new = _added(store, incarnation="second")
+    assert store.push.config(KEY, "hook") == config(incarnation="second")
+    assert store.push.cursors(KEY) == [new]
+    assert not store.push.move(KEY, old, _claimed(old, "late"))
+    assert store.push.cursors(KEY) == [new]
+
+
+def test_configurations_and_cursors_come_by_id(store: Store) -> None:
+    ids = ["b", "a", "B", "a#1", "a/1", "~", "CURSOR#a"]
+    for config_id in ids:
+        _added(store, config_id)
+    assert [found.config_id for found in store.push.configs(KEY)] == sorted(ids)
+    assert [found.config_id for found in store.push.cursors(KEY)] == sorted(ids)
+    assert all(store.push.config(KEY, config_id) == config(config_id) for config_id in ids)
+
+
+def test_a_configuration_of_somebody_else_does_not_exist(store: Store) -> None:
+    cursor = _added(store)
+    store.push.record(KEY, attempt(), EXPIRES)
+    assert (store.push.config(OTHER, "hook"), store.push.cursor(OTHER, "hook")) == (None, None)
+    assert (store.push.configs(OTHER), store.push.cursors(OTHER), store.push.attempts(OTHER)) == ([], [], [])
+    assert not store.push.move(OTHER, cursor, _claimed(cursor, "stranger"))
+    store.push.remove(OTHER, "hook", "first")
+    assert store.push.cursor(KEY, "hook") == cursor
+
+
+def test_every_field_of_a_configuration_and_a_cursor_is_kept(store: Store) -> None:
+    head = created(store.log).head
+    full = PushConfig("id", "https://x.example", "0.3", "i", NOW, "Basic", "", "", Verification.REFUSED)
+    cursor = Cursor("id", "i", start=4, position=3, attempt=2, next_at=NOW + 1, lease_until=NOW + 2, lease_no=7)
+    cursor = replace(cursor, holder="holder", state=CursorState.PAUSED, due_at=NOW + 3)
+    assert store.push.add_config(head, moved(head), full, cursor)
+    assert store.push.config(KEY, "id") == full
+    assert store.push.cursor(KEY, "id") == cursor
+    bare = Cursor("id", "i")
+    assert store.push.move(KEY, cursor, bare)
+    assert store.push.cursor(KEY, "id") == bare
+
+
+# ---- Moving a cursor
+
+
+def test_a_claim_is_given_to_one_notifier(store: Store) -> None:
+    cursor = _added(store)
+    claims = [_claimed(cursor, f"notifier-{number}") for number in range(10)]
+    with ThreadPoolExecutor(10) as threads:
+        won = list(threads.map(lambda claim: store.push.move(KEY, cursor, claim), claims))
+    assert won.count(True) == 1
+    assert store.push.cursor(KEY, "hook") == claims[won.index(True)]
+
+
+def test_a_move_that_is_tried_again_counts_as_success(store: Store) -> None:
+    cursor = _added(store)
+    claim = _claimed(cursor, "notifier")
+    assert store.push.move(KEY, cursor, claim)
+    assert store.push.move(KEY, cursor, claim)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        {"start": 5},
+        {"position": 5},
+        {"attempt": 1},
+        {"next_at": NOW},
+        {"lease_until": NOW},
+        {"lease_no": 9},
+        {"holder": "another"},
+        {"state": CursorState.CLOSED},
+        {"due_at": NOW},
+    ],
+    ids=repr,
+)
+def test_a_move_from_anything_but_what_is_stored_is_refused(store: Store, meanwhile: dict[str, object]) -> None:
+    cursor = _claimed(_added(store), "notifier")
+    store.push.move(KEY, replace(cursor, lease_no=0, lease_until=0, holder=""), cursor)
+    other = replace(cursor, **meanwhile)  # type: ignore[arg-type]
+    assert store.push.move(KEY, cursor, other)
+    assert not store.push.move(KEY, cursor, replace(cursor, position=7))
+    assert store.push.cursor(KEY, "hook") == other
+
+
+def test_a_slow_notifier_cannot_turn_a_position_back(store: Store) -> None:
+    start = _added(store)
+    slow = _claimed(start, "slow")
+    fast = replace(_claimed(slow, "fast"), position=9)
+    assert store.push.move(KEY, start, slow)
+    assert store.push.move(KEY, slow, fast)
+    assert not store.push.move(KEY, slow, replace(slow, position=4))
+    assert store.push.cursor(KEY, "hook") == fast
+
+
+def test_a_cursor_that_was_closed_is_not_moved_on(store: Store) -> None:
+    claim = _claimed(_added(store), "notifier")
+    store.push.move(KEY, Cursor("hook", "first"), claim)
+    closed = replace(claim, state=CursorState.CLOSED)
+    assert store.push.move(KEY, claim, closed)
+    assert not store.push.move(KEY, claim, replace(claim, position=1))
+    assert store.push.cursor(KEY, "hook") == closed
+
+
+# ---- Deleting
+
+
+def test_a_deleted_configuration_is_never_brought_back(store: Store) -> None:
+    cursor = _added(store)
+    store.push.remove(KEY, "hook", "first")
+    assert not store.push.move(KEY, cursor, _claimed(cursor, "late"))
+    assert not store.push.verify(KEY, replace(config(), verification=Verification.VERIFIED))
+    assert (store.push.configs(KEY), store.push.cursors(KEY)) == ([], [])
+
+
+def test_deleting_what_is_not_there_is_fine(store: Store) -> None:
+    _added(store)
+    store.push.remove(KEY, "hook", "first")
+    store.push.remove(KEY, "hook", "first")
+    store.push.remove(KEY, "never", "first")
+    assert store.push.configs(KEY) == []
+
+
+def test_a_late_delete_leaves_the_replacement_alone(store: Store) -> None:
+    _added(store)
+    new = _added(store, incarnation="second")
+    store.push.remove(KEY, "hook", "first")
+    assert store.push.config(KEY, "hook") == config(incarnation="second")
+    assert store.push.cursor(KEY, "hook") == new
+
+
+# ---- Verification and attempts
+
+
+def test_a_verification_is_kept_for_the_same_incarnation_only(store: Store) -> None:
+    _added(store)
+    verified = replace(config(), verification=Verification.VERIFIED)
+    assert store.push.verify(KEY, verified)
+    assert store.push.verify(KEY, verified)
+    assert store.push.config(KEY, "hook") == verified
+    assert not store.push.verify(KEY, replace(config(incarnation="old"), verification=Verification.REFUSED))
+    assert store.push.config(KEY, "hook") == verified
+    assert store.push.verify(KEY, config())
+    assert store.push.config(KEY, "hook") == config()
+
+
+def test_a_verification_changes_nothing_else(store: Store) -> None:
+    _added(store)
+    store.push.verify(KEY, replace(config(), url="https://other.example", verification=Verification.TRUSTED))
+    assert store.push.config(KEY, "hook") == replace(config(), verification=Verification.TRUSTED)
+
+
+def test_attempts_come_oldest_first_within_each_configuration(store: Store) -> None:
+    created(store.log)
+    made = [attempt("b", n, k) for n in (1, 12) for k in (1, 2, 12)] + [attempt("a#1", 3, 1)]
+    for one in reversed(made):
+        store.push.record(KEY, one, EXPIRES)
+    assert store.push.attempts(KEY) == [made[-1], *made[:-1]]
+
+
+def test_an_attempt_that_is_recorded_twice_is_there_once(store: Store) -> None:
+    created(store.log)
+    bare = Attempt("hook", 1, 1, NOW, 5)
+    store.push.record(KEY, bare, EXPIRES)
+    store.push.record(KEY, bare, EXPIRES)
+    assert store.push.attempts(KEY) == [bare]

@@ -1,0 +1,599 @@
+"""Rules 1 to 7 of the log, as far as storage keeps them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.model import JsonObject, Part, TaskKey, TaskState
+from a2a_serverless.ports import SHARDS, Receipt, StepResult
+from tests.contract.backends import LIMIT, NOW
+from tests.contract.schema import projected
+from tests.contract.tasks import (
+    EXPIRES,
+    KEY,
+    by,
+    chunk,
+    created,
+    head_of,
+    message,
+    moved,
+    opening,
+    progress,
+    seen,
+    taken,
+)
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.ports import TaskLog
+    from tests.contract.backends import Store
+
+STRANGERS = (
+    TaskKey("other", "owner", "task-1"),
+    TaskKey("tenant", "other", "task-1"),
+    TaskKey("tenant", "owner", "task-2"),
+    TaskKey("tenant/owner", "", "task-1"),
+    TaskKey("", "tenant/owner", "task-1"),
+    TaskKey("tenant", "owner/task-1", ""),
+    TaskKey("tenant%2Fowner", "owner", "task-1"),
+)
+
+
+# ---- Opening a task
+
+
+def test_a_new_task_is_there_as_it_was_written(store: Store) -> None:
+    new = opening()
+    assert store.log.create(new) is None
+    assert store.log.look(KEY) == heads.Look(new.head, 1)
+    assert store.log.load(KEY) == (new.head, [new.event])
+    assert store.log.read(KEY, 0) == [new.event]
+
+
+def test_a_task_that_was_never_made_does_not_exist(store: Store) -> None:
+    assert store.log.look(KEY) is None
+    assert store.log.load(KEY) is None
+    assert store.log.read(KEY, 0) == []
+    assert store.log.steps(KEY) == {}
+
+
+def test_an_opening_that_is_tried_again_counts_as_written_once(store: Store) -> None:
+    new = opening(sent="message")
+    assert store.log.create(new) is None
+    assert store.log.create(new) is None
+    assert store.log.load(KEY) == (new.head, [new.event])
+
+
+def test_an_opening_that_is_tried_again_later_does_not_set_the_task_back(store: Store) -> None:
+    new = opening(sent="message")
+    store.log.create(new)
+    store.log.append(heads.take(seen(store.log), now=NOW, by=by()))
+    assert store.log.create(new) is None
+    assert seen(store.log).last == 2
+
+
+def test_a_task_id_that_is_taken_is_an_error_and_changes_nothing(store: Store) -> None:
+    first = created(store.log)
+    with pytest.raises(RuntimeError, match="this id already"):
+        store.log.create(opening(sent="another"))
+    assert seen(store.log) == first
+    assert store.log.receipt(KEY, "echo", "another") is None
+
+
+def test_a_message_that_was_sent_before_gives_its_receipt_and_makes_no_task(store: Store) -> None:
+    first = opening(sent="message")
+    second = opening(replace(KEY, task="task-2"), sent="message", push="hook")
+    assert store.log.create(first) is None
+    assert store.log.create(second) == first.receipt
+    assert store.log.look(second.head.key) is None
+    assert store.push.configs(second.head.key) == []
+
+
+@pytest.mark.parametrize(
+    ("tenant", "owner", "agent", "message_id"),
+    [
+        ("other", "owner", "echo", "message"),
+        ("tenant", "other", "echo", "message"),
+        ("tenant", "owner", "other", "message"),
+        ("tenant", "owner", "echo", "other"),
+        ("tenant", "owner", "echo/message", ""),
+        ("tenant/owner", "echo", "message", ""),
+    ],
+)
+def test_a_receipt_is_for_its_own_tenant_owner_agent_and_message(
+    store: Store, tenant: str, owner: str, agent: str, message_id: str
+) -> None:
+    created(store.log, sent="message")
+    assert store.log.receipt(KEY, "echo", "message") == Receipt("echo", "message", "digest", KEY.task)
+    assert store.log.receipt(TaskKey(tenant, owner, KEY.task), agent, message_id) is None
+
+
+def test_a_message_id_of_any_length_is_remembered(store: Store) -> None:
+    created(store.log, sent="é" * 5000)
+    found = store.log.receipt(KEY, "echo", "é" * 5000)
+    assert found is not None
+    assert found.message_id == "é" * 5000
+    assert store.log.receipt(KEY, "echo", "é" * 4999) is None
+
+
+def test_the_webhooks_of_an_opening_are_there_with_the_task(store: Store) -> None:
+    new = opening(push="hook")
+    store.log.create(new)
+    ((config, cursor),) = new.pushes
+    assert store.push.configs(KEY) == [config]
+    assert store.push.cursors(KEY) == [cursor]
+
+
+def test_fifty_parallel_duplicates_make_one_task(store: Store) -> None:
+    openings = [opening(replace(KEY, task=f"task-{number}"), sent="message") for number in range(50)]
+    with ThreadPoolExecutor(10) as threads:
+        standing = list(threads.map(store.log.create, openings))
+    made = [new for new, receipt in zip(openings, standing, strict=True) if receipt is None]
+    assert len(made) == 1
+    assert {receipt for receipt in standing if receipt} == {made[0].receipt}
+    assert [new for new in openings if store.log.look(new.head.key)] == made
+
+
+def test_fifty_parallel_tries_of_one_opening_make_one_task(store: Store) -> None:
+    new = opening(sent="message", push="hook")
+    with ThreadPoolExecutor(10) as threads:
+        assert list(threads.map(store.log.create, [new] * 50)) == [None] * 50
+    assert store.log.load(KEY) == (new.head, [new.event])
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=repr)
+def test_what_belongs_to_somebody_else_does_not_exist(store: Store, stranger: TaskKey) -> None:
+    look = taken(store.log)
+    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    assert store.log.look(stranger) is None
+    assert store.log.load(stranger) is None
+    assert store.log.read(stranger, 0) == []
+    assert store.log.steps(stranger) == {}
+    assert not store.log.append(progress(heads.Look(replace(look.head, key=stranger), look.last)))
+    assert seen(store.log) == look
+
+
+@pytest.mark.parametrize(
+    "key", [*STRANGERS, TaskKey("租户", "#me?", "a b\0é\U0001f600"), TaskKey("", "", "~.-_")], ids=repr
+)
+def test_any_text_may_name_a_tenant_an_owner_and_a_task(store: Store, key: TaskKey) -> None:
+    created(store.log)
+    look = created(store.log, key)
+    assert look.head.key == key
+    assert seen(store.log).head.key == KEY
+
+
+# ---- Appending
+
+
+def test_a_status_event_moves_the_head_and_the_log_together(store: Store) -> None:
+    look = created(store.log)
+    change = heads.take(look, now=NOW + 1, by=by())
+    assert store.log.append(change)
+    assert store.log.look(KEY) == heads.Look(change.after, 2)
+    assert store.log.read(KEY, 1) == [change.event]
+
+
+def test_an_append_on_a_stale_head_is_refused_and_changes_nothing(store: Store) -> None:
+    stale = taken(store.log)
+    store.log.touch(stale.head, moved(stale.head, lease_until=NOW + 99))
+    before = store.log.load(KEY)
+    assert not store.log.append(progress(stale), Receipt("echo", "message", "digest", KEY.task))
+    assert store.log.load(KEY) == before
+    assert store.log.receipt(KEY, "echo", "message") is None
+
+
+def test_an_append_whose_number_is_taken_is_refused_and_changes_nothing(store: Store) -> None:
+    stale = taken(store.log)
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    before = store.log.load(KEY)
+    assert not store.log.append(progress(stale))
+    assert store.log.load(KEY) == before
+
+
+def test_an_append_that_is_tried_again_counts_as_success_and_is_there_once(store: Store) -> None:
+    change = progress(taken(store.log))
+    assert store.log.append(change)
+    assert store.log.append(change)
+    assert store.log.load(KEY) == (change.after, store.log.read(KEY, 0))
+    assert seen(store.log).last == 3
+
+
+def test_an_append_that_is_tried_again_after_others_went_on_still_counts_as_success(store: Store) -> None:
+    change = progress(taken(store.log))
+    store.log.append(change, Receipt("echo", "message", "digest", KEY.task))
+    store.log.append(progress(seen(store.log), TaskState.COMPLETED))
+    assert store.log.append(change, Receipt("echo", "message", "digest", KEY.task))
+    assert head_of(store.log).state is TaskState.COMPLETED
+    assert seen(store.log).last == 4
+
+
+def test_a_follow_up_leaves_a_receipt_in_the_same_transaction(store: Store) -> None:
+    follow_up = heads.follow_up(taken(store.log), Incoming(message(message_id="again")), now=NOW, by=by())
+    receipt = Receipt("echo", "again", "digest", KEY.task)
+    assert store.log.append(follow_up, receipt)
+    assert store.log.receipt(KEY, "echo", "again") == receipt
+
+
+def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: Store) -> None:
+    look = created(store.log, sent="message")
+    follow_up = heads.follow_up(look, Incoming(message()), now=NOW, by=by())
+    assert not store.log.append(follow_up, Receipt("echo", "message", "digest", KEY.task))
+    assert seen(store.log) == look
+
+
+def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
+    look, event = taken(store.log), chunk(3)
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.look(KEY) == heads.Look(look.head, 3)
+    assert store.log.read(KEY, 2) == [event]
+
+
+def test_a_chunk_that_is_tried_again_counts_as_success_and_is_there_once(store: Store) -> None:
+    taken(store.log)
+    event = chunk(3)
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.read(KEY, 2) == [event]
+
+
+def test_a_chunk_never_overwrites_another(store: Store) -> None:
+    taken(store.log)
+    first = chunk(3)
+    store.log.append_chunk(KEY, first, EXPIRES)
+    assert not store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    assert store.log.read(KEY, 2) == [first]
+
+
+def test_of_many_writers_of_one_number_exactly_one_wins(store: Store) -> None:
+    look = taken(store.log)
+    changes = [progress(look, said=str(number)) for number in range(20)]
+    with ThreadPoolExecutor(10) as threads:
+        won = [change for change, done in zip(changes, threads.map(store.log.append, changes), strict=True) if done]
+    assert len(won) == 1
+    assert store.log.load(KEY) == (won[0].after, [*store.log.read(KEY, 0, 2), won[0].event])
+
+
+def test_writers_that_look_again_all_get_their_turn_and_leave_no_gap(store: Store) -> None:
+    taken(store.log)
+
+    def write(said: str) -> None:
+        while not store.log.append(progress(seen(store.log), said=said)):
+            pass
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, map(str, range(12))))
+    events = store.log.read(KEY, 2)
+    assert [event.n for event in events] == list(range(3, 15))
+    assert sorted(_said(event) for event in events) == sorted(map(str, range(12)))
+
+
+def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) -> None:
+    look = taken(store.log)
+    late = progress(look, TaskState.COMPLETED)
+    assert store.log.append(heads.cancel(look, now=NOW, by=by()))
+    assert not store.log.append(late)
+    assert not store.log.append(replace(late, event=replace(late.event, n=4)))
+    assert head_of(store.log).state is TaskState.CANCELED
+    assert seen(store.log).last == 3
+
+
+# ---- Moving the head without an event
+
+
+def test_a_touch_moves_the_head_and_takes_no_number(store: Store) -> None:
+    look = taken(store.log)
+    renewed = heads.renewed(look.head, look.head.fence, now=NOW + 10_000)
+    assert store.log.touch(look.head, renewed)
+    assert store.log.look(KEY) == heads.Look(renewed, look.last)
+
+
+def test_a_touch_of_a_stale_head_is_refused(store: Store) -> None:
+    look = created(store.log)
+    store.log.append(heads.take(look, now=NOW, by=by()))
+    taken_over = head_of(store.log)
+    assert not store.log.touch(look.head, moved(look.head, due_at=None))
+    assert head_of(store.log) == taken_over
+
+
+def test_a_touch_that_is_tried_again_counts_as_success(store: Store) -> None:
+    head = created(store.log).head
+    after = moved(head, due_at=None)
+    assert store.log.touch(head, after)
+    assert store.log.touch(head, after)
+    assert head_of(store.log) == after
+
+
+def test_a_touch_of_a_task_that_is_not_there_makes_none(store: Store) -> None:
+    head = opening().head
+    assert not store.log.touch(head, moved(head))
+    assert store.log.look(KEY) is None
+
+
+def test_a_runner_whose_lease_was_taken_over_can_neither_renew_nor_report(store: Store) -> None:
+    stale = taken(store.log)
+    assert store.log.append(heads.take(stale, now=stale.head.lease_until + 1, by=by()))
+    assert not store.log.touch(stale.head, heads.renewed(stale.head, 1, now=NOW + 40_000))
+    assert not store.log.append(progress(stale, TaskState.COMPLETED))
+    assert head_of(store.log).fence == 2
+
+
+def test_every_field_of_a_head_is_kept(store: Store) -> None:
+    head = created(store.log).head
+    full = moved(head, fence=7, lease_until=NOW + 5, wake=3, push=True, rings=4, lost=2, due_at=NOW + 1)
+    store.log.touch(head, full)
+    assert head_of(store.log) == full
+    empty = moved(full, fence=0, lease_until=0, wake=0, push=False, rings=0, lost=0, due_at=None)
+    store.log.touch(full, empty)
+    assert head_of(store.log) == empty
+
+
+# ---- Reading
+
+
+def test_a_reader_gets_what_follows_its_number_in_order(store: Store) -> None:
+    _grow(store.log, 7)
+    assert [event.n for event in store.log.read(KEY, 3)] == [4, 5, 6, 7]
+    assert [event.n for event in store.log.read(KEY, 3, limit=2)] == [4, 5]
+    assert store.log.read(KEY, 7) == []
+    assert store.log.read(KEY, 1_000_000) == []
+
+
+def test_events_stay_in_order_beyond_nine_and_ninety_nine(store: Store) -> None:
+    _grow(store.log, 105)
+    loaded = store.log.load(KEY)
+    assert loaded is not None
+    assert [event.n for event in loaded[1]] == list(range(1, 106))
+    assert [event.n for event in store.log.read(KEY, 98, limit=4)] == [99, 100, 101, 102]
+    assert seen(store.log).last == 105
+
+
+def test_what_lies_behind_a_gap_is_not_read(store: Store) -> None:
+    taken(store.log)
+    for n in (3, 5, 6):
+        store.log.append_chunk(KEY, chunk(n), EXPIRES)
+    loaded = store.log.load(KEY)
+    assert loaded is not None
+    assert [event.n for event in loaded[1]] == [1, 2, 3]
+    assert [event.n for event in store.log.read(KEY, 1)] == [2, 3]
+    assert store.log.read(KEY, 3) == []
+
+
+def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -> None:
+    taken(store.log)
+
+    def write(said: str) -> None:
+        while not store.log.append(progress(seen(store.log), said=said)):
+            pass
+
+    def load(_: int) -> bool:
+        loaded = store.log.load(KEY)
+        assert loaded is not None
+        head, events = loaded
+        return head.n == max(event.n for event in events if isinstance(event, StatusEvent)) == len(events)
+
+    with ThreadPoolExecutor(6) as threads:
+        writes = [threads.submit(write, str(number)) for number in range(15)]
+        assert all(threads.map(load, range(40)))
+        assert all(done.result() is None for done in writes)
+
+
+# ---- The end of a task's life
+
+
+def test_an_expired_task_does_not_exist_for_any_reader(store: Store) -> None:
+    look = created(store.log, sent="message", push="hook")
+    store.log.append(heads.take(look, now=NOW, by=by()))
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.now.ms = EXPIRES * 1000 - 1
+    assert seen(store.log).last == 3
+    store.now.ms = EXPIRES * 1000
+    assert store.log.look(KEY) is None
+    assert store.log.load(KEY) is None
+    assert store.log.read(KEY, 0) == []
+    assert store.log.steps(KEY) == {}
+    assert store.log.receipt(KEY, "echo", "message") is None
+    assert (store.push.configs(KEY), store.push.cursors(KEY)) == ([], [])
+    assert (store.push.config(KEY, "hook"), store.push.cursor(KEY, "hook")) == (None, None)
+
+
+def test_an_expired_task_cannot_be_changed(store: Store) -> None:
+    look = taken(store.log)
+    store.now.ms = EXPIRES * 1000
+    assert not store.log.append(progress(look))
+    assert not store.log.touch(look.head, moved(look.head))
+    store.now.ms = NOW
+    assert seen(store.log) == look
+
+
+def test_a_message_is_new_again_once_its_receipt_has_expired(store: Store) -> None:
+    created(store.log, sent="message")
+    store.now.ms = EXPIRES * 1000
+    later = opening(replace(KEY, task="task-2"), sent="message")
+    later = replace(later, head=replace(later.head, expires=EXPIRES + 100))
+    assert store.log.create(later) is None
+    assert store.log.receipt(KEY, "echo", "message") == later.receipt
+
+
+# ---- What is due
+
+
+def test_a_task_is_due_in_one_shard_once_its_time_has_come(store: Store) -> None:
+    due_at = created(store.log).head.due_at or 0
+    assert _due(store.log, due_at - 1) == []
+    assert _due(store.log, due_at) == [(KEY, None)]
+
+
+def test_a_due_time_moves_and_ends_with_the_head(store: Store) -> None:
+    head = created(store.log).head
+    later = moved(head, due_at=NOW + 500_000)
+    store.log.touch(head, later)
+    assert _due(store.log, NOW + 499_999) == []
+    assert _due(store.log, NOW + 500_000) == [(KEY, None)]
+    store.log.touch(later, moved(later, due_at=None))
+    assert _due(store.log, NOW + 10**9) == []
+
+
+def test_a_cursor_is_due_apart_from_its_task(store: Store) -> None:
+    look = created(store.log, push="hook/1#")
+    cursor = store.push.cursor(KEY, "hook/1#")
+    assert cursor is not None
+    store.log.touch(look.head, moved(look.head, due_at=None))
+    store.push.move(KEY, cursor, replace(cursor, due_at=NOW + 5))
+    assert _due(store.log, NOW + 5) == [(KEY, "hook/1#")]
+
+
+def test_what_is_due_comes_oldest_first_and_no_more_than_was_asked_for(store: Store) -> None:
+    tasks = [replace(KEY, task=f"task-{number}") for number in range(40)]
+    for number, key in enumerate(tasks):
+        head = created(store.log, key).head
+        store.log.touch(head, moved(head, due_at=NOW + 1000 - number))
+    for shard in range(SHARDS):
+        due = store.log.due(shard, NOW + 1000)
+        assert [key for key, _ in due] == [key for key in reversed(tasks) if (key, None) in due]
+        assert store.log.due(shard, NOW + 1000, limit=2) == due[:2]
+    assert sorted(key.task for key, _ in _due(store.log, NOW + 1000)) == sorted(key.task for key in tasks)
+
+
+def test_what_has_expired_is_not_due(store: Store) -> None:
+    if not isinstance(store.log, MemoryTable) and "expires" not in projected("due"):
+        pytest.xfail("template.yaml: the due index must project `expires`")
+    created(store.log)
+    store.now.ms = EXPIRES * 1000
+    assert _due(store.log, store.now.ms) == []
+
+
+# ---- Steps
+
+
+def test_the_first_result_of_a_step_is_the_one_that_stays(store: Store) -> None:
+    created(store.log)
+    first, second = StepResult("arguments", {"text": "first"}), StepResult("others", {"text": "second"})
+    assert store.log.keep_step(KEY, "step", first, EXPIRES) == first
+    assert store.log.keep_step(KEY, "step", second, EXPIRES) == first
+    assert store.log.steps(KEY) == {"step": first}
+
+
+def test_steps_are_told_apart_by_any_name(store: Store) -> None:
+    names = ["step", "step#1", "a/b", "ärger", "", " ", "STEP#", "x" * 2000, "x" * 2001, "\U0001f600"]
+    for number, name in enumerate(names):
+        store.log.keep_step(KEY, name, StepResult("", number), EXPIRES)
+    assert store.log.steps(KEY) == {name: StepResult("", number) for number, name in enumerate(names)}
+
+
+# ---- Content
+
+VALUES: list[Json] = [
+    None,
+    True,
+    0,
+    -1,
+    2**80,
+    -0.5,
+    1.0,
+    1e308,
+    5e-324,
+    0.1 + 0.2,
+    "",
+    " ",
+    "\0\n\r\u2028\x7f",
+    "大纲 é \U0001f600",
+    "\ud800 alone",
+    [],
+    {},
+    [[], {}, [None, ""]],
+    {"": "", "a": {"b": [1, 2.0, "3", None, False]}, "é": None},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=ascii)
+def test_content_comes_back_as_it_was(store: Store, value: Json) -> None:
+    metadata: JsonObject = {"m": value}
+    part = Part("data", value, media_type="application/json", filename="", metadata=metadata)
+    new = opening(parts=(part, Part("text", ""), Part("raw", "AA=="), Part("url", "https://example.com/é")))
+    store.log.create(new)
+    store.log.keep_step(KEY, "step", StepResult("arguments", value), EXPIRES)
+    events = store.log.read(KEY, 0)
+    assert repr(events) == repr([new.event])
+    assert repr(store.log.steps(KEY)["step"].value) == repr(value)
+
+
+def test_every_field_of_an_event_is_kept(store: Store) -> None:
+    look = taken(store.log)
+    full = chunk(3, Part("text", "t", "text/plain", "f", {}), append=True)
+    artifact = replace(full.artifact, description="", metadata={}, extensions=("https://x.example", ""))
+    first = replace(full, artifact=artifact, last_chunk=True, emits=(3, 9), fence=7)
+    bare = replace(chunk(4), artifact=replace(artifact, name=None, parts=()), emits=(0, 0), fence=0)
+    incoming = Incoming(replace(message(), reference_task_ids=("t",), extensions=("e",)), ("text/plain", ""), {})
+    incoming = replace(incoming, message=replace(incoming.message, context_id="", task_id="x", metadata={}))
+    status = heads.follow_up(replace(look, last=4), incoming, now=NOW, by=by())
+    assert store.log.append_chunk(KEY, first, EXPIRES)
+    assert store.log.append_chunk(KEY, bare, EXPIRES)
+    assert store.log.append(status)
+    assert store.log.read(KEY, 2) == [first, bare, status.event]
+
+
+@pytest.mark.parametrize("size", [LIMIT // 2, LIMIT, 20 * LIMIT, 500_000])
+def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> None:
+    text = "长é1" * (size // 6)
+    new = opening(parts=(Part("text", text),))
+    assert store.log.create(new) is None
+    store.log.append(heads.take(seen(store.log), now=NOW, by=by()))
+    event = chunk(3, Part("text", text))
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    store.log.keep_step(KEY, "step", StepResult("", text), EXPIRES)
+    assert store.log.read(KEY, 2) == [event]
+    assert store.log.read(KEY, 0)[0] == new.event
+    assert store.log.steps(KEY) == {"step": StepResult("", text)}
+    assert seen(store.log).last == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_refused_and_changes_nothing(store: Store, value: float) -> None:
+    look = taken(store.log)
+    with pytest.raises(ValueError, match="JSON"):
+        store.log.append_chunk(KEY, chunk(3, Part("data", value)), EXPIRES)
+    with pytest.raises(ValueError, match="JSON"):
+        store.log.keep_step(KEY, "step", StepResult("", [value]), EXPIRES)
+    assert seen(store.log) == look
+
+
+def test_a_reader_cannot_change_the_log(store: Store) -> None:
+    store.log.create(opening(parts=(Part("data", {"a": 1}),)))
+    first = store.log.read(KEY, 0)
+    content = _parts(first[0])[0].value
+    assert isinstance(content, dict)
+    content["a"] = 2
+    assert _parts(store.log.read(KEY, 0)[0])[0].value == {"a": 1}
+
+
+def _grow(log: TaskLog, last: int) -> None:
+    """A task with events up to ``last``."""
+    taken(log)
+    for n in range(3, last + 1):
+        assert log.append_chunk(KEY, chunk(n), EXPIRES)
+
+
+def _due(log: TaskLog, until: int) -> list[tuple[TaskKey, str | None]]:
+    return [row for shard in range(SHARDS) for row in log.due(shard, until)]
+
+
+def _parts(event: Event) -> tuple[Part, ...]:
+    assert isinstance(event, StatusEvent)
+    assert event.incoming is not None
+    return event.incoming.message.parts
+
+
+def _said(event: Event) -> str:
+    assert isinstance(event, StatusEvent)
+    assert event.message is not None
+    return str(event.message.parts[0].value)
