@@ -49,18 +49,16 @@ class Connection:
 
     def receive(self, deadline: Deadline, budget: int) -> Iterator[h11.Event]:
         """The events of one answer, to its end. Raises TooLarge, h11.RemoteProtocolError, OSError."""
-        silent = True
-        while not isinstance(event := self._next_event(), h11.EndOfMessage):
+        event: object = h11.NEED_DATA
+        received = 0
+        while not isinstance(event, h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                received += self._feed(deadline, first=not received)
+                if received > budget:
+                    raise TooLarge("the answer is larger than its byte budget")
+            event = self._next_event()
             if isinstance(event, h11.Event):
                 yield event
-                continue
-            data = self._read(deadline)
-            if silent and not data:
-                raise ConnectionResetError("closed without an answer")
-            silent, budget = False, budget - len(data)
-            if budget < 0:
-                raise TooLarge
-            self._http.receive_data(data)
 
     def finish(self) -> bool:
         """Makes ready for the next request; False if the connection cannot serve one."""
@@ -88,12 +86,16 @@ class Connection:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
             if error.error_status_hint == _HEADER_FIELDS_TOO_LARGE:
-                raise TooLarge from error
+                raise TooLarge("the head is larger than the limit") from error
             raise
 
-    def _read(self, deadline: Deadline) -> bytes:
+    def _feed(self, deadline: Deadline, *, first: bool) -> int:
         self._sock.settimeout(deadline.left())
-        return self._sock.recv(CHUNK)
+        data = self._sock.recv(CHUNK)
+        if first and not data:
+            raise ConnectionResetError("closed without an answer")
+        self._http.receive_data(data)
+        return len(data)
 
 
 class _Idle(NamedTuple):
@@ -113,11 +115,11 @@ class KeptConnections:
         self._idle: list[_Idle] = []
 
     def take(self, origin: Origin, now: float) -> Connection | None:
-        """An open and silent connection to ``origin``, or None."""
-        while (found := self._pop(origin, now)) is not None:
-            if found.is_silent():
-                return found
-            found.close()
+        """A fresh and silent connection to ``origin``, or None."""
+        while (found := self._pop(origin)) is not None:
+            if found.is_fresh(now) and found.connection.is_silent():
+                return found.connection
+            found.connection.close()
         return None
 
     def keep(self, origin: Origin, connection: Connection, now: float) -> None:
@@ -132,15 +134,12 @@ class KeptConnections:
             idle, self._idle = self._idle, []
         _close(idle)
 
-    def _pop(self, origin: Origin, now: float) -> Connection | None:
+    def _pop(self, origin: Origin) -> _Idle | None:
         with self._lock:
-            old = [entry for entry in self._idle if not entry.is_fresh(now)]
-            self._idle = [entry for entry in self._idle if entry.is_fresh(now)]
-            found = next((entry for entry in reversed(self._idle) if entry.origin == origin), None)
-            if found is not None:
-                self._idle.remove(found)
-        _close(old)
-        return found and found.connection
+            for index in range(len(self._idle) - 1, -1, -1):
+                if self._idle[index].origin == origin:
+                    return self._idle.pop(index)
+        return None
 
 
 def _close(entries: list[_Idle]) -> None:

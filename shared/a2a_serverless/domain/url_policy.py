@@ -128,7 +128,7 @@ class WebhookTarget:
         return self.host if self.port == _DEFAULT_PORT[self.scheme] else f"{self.host}:{self.port}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # a webhook gets several events in a row
 def check_url(url: str, policy: EgressPolicy) -> WebhookTarget:
     """The target that ``url`` names; raises UrlRefused."""
     found = _URL.fullmatch(url) if len(url) <= MAX_URL else None
