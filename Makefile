@@ -68,7 +68,7 @@ demo up down logs:
 .PHONY: lock
 lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra egress -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt

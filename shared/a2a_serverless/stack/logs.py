@@ -4,19 +4,18 @@ from a2a_serverless.stack import processes, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
 
-FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 FILES = {"emulator": "emulator", "server": "api", "receiver": "receiver", "build": "sam-build", "deploy": "sam-deploy"}
-PARTS = (*FUNCTIONS, *FILES)
+PARTS = (*sam.FUNCTIONS, *FILES)
 
 
 def read(places: Places, part: str) -> list[str]:
-    """The lines of a part's log so far. Raises `StackError` when there is no such part, or no stack for a function."""
+    """The lines of a part's log so far. Raises `StackError` when there is no such part, or nothing runs."""
     if part in FILES:
         path = places.log(FILES[part])
         return path.read_text(errors="replace").splitlines() if path.exists() else []
-    if part not in FUNCTIONS:
+    if part not in sam.FUNCTIONS:
         raise StackError("logs", f"there is no {part!r}", remedy=f"one of {', '.join(PARTS)}")
-    return sam.function_log(sam.outputs(_endpoint(places)), part)
+    return sam.function_log(_endpoint(places), part)
 
 
 def _endpoint(places: Places) -> str:

@@ -21,6 +21,7 @@ from a2a_serverless.stack.places import Places
 STACK_NAME = "a2a-serverless"
 BUCKET = "a2a-serverless-code"
 INPUTS = ("template.yaml", "samconfig.toml", "pyproject.toml", "requirements/functions.txt", "requirements/sam.txt")
+FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -80,7 +81,12 @@ def deploy(places: Places, endpoint: str, parameters: Mapping[str, str]) -> Depl
     _create_bucket(endpoint)
     arguments: list[str | Path] = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
     arguments += ["--template-file", places.build / "template.yaml", *_overrides(parameters)]
-    _sam(places, "deploy", arguments, env)
+    try:
+        _sam(places, "deploy", arguments, env)
+    except StackError as error:
+        raise StackError(
+            "sam deploy", _failures(endpoint) or error.why, log=places.relative(_keep_logs(places, endpoint))
+        ) from error
     return outputs(endpoint)
 
 
@@ -96,15 +102,18 @@ def outputs(endpoint: str) -> Deployment:
 
 def function_environment(deployment: Deployment, function: str) -> dict[str, str]:
     """The environment that the template gives a function, by its short name ("api"), for its twin on this machine."""
-    return dict(_configuration(deployment, function)["Environment"]["Variables"])
+    name = deployment.outputs[f"{function.title()}FunctionName"]
+    configuration = client("lambda", deployment.endpoint).get_function_configuration(FunctionName=name)
+    return dict(configuration["Environment"]["Variables"])
 
 
-def function_log(deployment: Deployment, function: str) -> list[str]:
-    """What a function has logged so far, by its short name, oldest line first."""
-    group = _configuration(deployment, function)["LoggingConfig"]["LogGroup"]
-    pages = client("logs", deployment.endpoint).get_paginator("filter_log_events").paginate(logGroupName=group)
-    events = sorted((event for page in pages for event in page["events"]), key=lambda event: event["timestamp"])
-    return [str(event["message"]).rstrip() for event in events]
+def function_log(endpoint: str, function: str) -> list[str]:
+    """What a function has logged so far, by its short name, oldest line first; nothing when it is not deployed."""
+    logs = client("logs", endpoint)
+    groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
+    ours = [name for name in groups if f"{function.title()}Logs" in name]
+    events = [event for name in ours for event in logs.filter_log_events(logGroupName=name)["events"]]
+    return [str(event["message"]).rstrip() for event in sorted(events, key=lambda event: int(event["timestamp"]))]
 
 
 def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (botocore makes the type)
@@ -116,11 +125,6 @@ def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noq
         aws_access_key_id=account,
         aws_secret_access_key="test",  # noqa: S106
     )
-
-
-def _configuration(deployment: Deployment, function: str) -> dict[str, Any]:
-    name = deployment.outputs[f"{function.title()}FunctionName"]
-    return dict(client("lambda", deployment.endpoint).get_function_configuration(FunctionName=name))
 
 
 def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
@@ -150,6 +154,26 @@ def _reason(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("Error") or "FAILED" in line]
     return (telling or lines or ["it said nothing"])[-1]
+
+
+def _failures(endpoint: str) -> str:
+    """What CloudFormation says of the resources that failed, nothing when it was not reached."""
+    try:
+        events = client("cloudformation", endpoint).describe_stack_events(StackName=STACK_NAME)["StackEvents"]
+    except (BotoCoreError, ClientError):
+        return ""
+    ours = (event for event in events if event["LogicalResourceId"] != STACK_NAME)
+    failed = [event for event in ours if event["ResourceStatus"].endswith("_FAILED")]
+    return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
+
+
+def _keep_logs(places: Places, endpoint: str) -> Path:
+    """Write what the functions have logged beside SAM's log, because the emulator may stop next."""
+    log = places.log("sam-deploy")
+    with log.open("a") as out:
+        for function in FUNCTIONS:
+            out.writelines(f"[{function}] {line}\n" for line in function_log(endpoint, function))
+    return log
 
 
 def _create_bucket(endpoint: str) -> None:
