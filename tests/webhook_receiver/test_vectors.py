@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from receiver.errors import Refused
 from receiver.expectations import Expectation, digest
 from receiver.keys import parse_key_set

@@ -99,11 +99,11 @@ class DynamoStore:
         self._end_claim(sighting, admitted, "SET claim = :never")
 
     def _check_jti(self, sighting: Sighting) -> None:
-        item = {"seen": {"S": sighting.fingerprint}, "expires": _seconds(sighting.jti_expires)}
+        item: Item = {"seen": {"S": sighting.fingerprint}, "expires": _seconds(sighting.jti_expires)}
         try:
             self._client.put_item(
                 TableName=self._table,
-                Item=_key(f"JTI#{sighting.jti}", "JTI") | item,
+                Item={**_key(f"JTI#{sighting.jti}", "JTI"), **item},
                 ConditionExpression="attribute_not_exists(pk) OR seen = :seen",
                 ExpressionAttributeValues={":seen": {"S": sighting.fingerprint}},
             )

@@ -2,7 +2,7 @@
 
 Two parsers that disagree on a signed text are a way in: of two equal names one takes the first and another the last,
 and ``NaN`` or a lone surrogate passes here and breaks there. So: UTF-8 without a byte order mark, no name twice in an
-object, finite numbers, whole characters, at most 64 levels.
+object, numbers in range, whole characters, at most 64 levels.
 """
 
 import json
@@ -10,6 +10,7 @@ import math
 from typing import Never
 
 MAX_DEPTH = 64
+MAX_DIGITS = 300
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -22,6 +23,7 @@ def parse(raw: bytes) -> Json:
             object_pairs_hook=_refuse_twins,
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_bounded,
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
@@ -53,6 +55,12 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError("a number is out of range")
     return number
+
+
+def _bounded(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError("a number is out of range")
+    return int(digits)
 
 
 def _check(value: Json) -> None:

@@ -44,6 +44,7 @@ SHOWN = 60
 """Longest value that a name spells out."""
 
 Headers = list[tuple[str, str]]
+Expected = dict[str, str | int]
 
 STATUS = {"state": "TASK_STATE_WORKING", "timestamp": "2025-12-31T23:59:58.123Z"}
 STATUS_UPDATE = {"statusUpdate": {"taskId": TASK, "contextId": "ctx-1", "status": STATUS}}
@@ -61,7 +62,7 @@ class Case:
     headers: Headers
     body: bytes
     now: int = NOW
-    expectations: list[dict[str, str | int]] = field(
+    expectations: list[Expected] = field(
         default_factory=lambda: [{"taskId": TASK, "token": TOKEN, "expires": NOW + 3_600_000}]
     )
     challenge: str | None = None
@@ -159,7 +160,7 @@ def _accepted_cases() -> Iterator[Case]:
 
 
 def _accepted_credentials(token: str) -> Iterator[Case]:
-    expected: dict[str, str | int] = {"taskId": TASK, "token": TOKEN, "expires": NOW + 1}
+    expected: Expected = {"taskId": TASK, "token": TOKEN, "expires": NOW + 1}
     for name, credentials in (
         ("Basic", CREDENTIALS),
         ("Bearer", "Bearer opaque"),
@@ -170,13 +171,13 @@ def _accepted_credentials(token: str) -> Iterator[Case]:
         yield Case(f"the client's own {name} credentials", None, headers, BODY, expectations=with_credentials)
         yield Case(f"{name} credentials that nobody asked for", None, headers, BODY)
     headers = good_headers(token)
-    anything: list[dict[str, str | int]] = [{"token": TOKEN, "expires": NOW + 1}]
+    anything: list[Expected] = [{"token": TOKEN, "expires": NOW + 1}]
     yield Case("a token that is not bound to a task yet", None, headers, BODY, expectations=anything)
-    by_task: list[dict[str, str | int]] = [{"taskId": TASK, "expires": NOW + 1}]
+    by_task: list[Expected] = [{"taskId": TASK, "expires": NOW + 1}]
     without = good_headers(token, X_A2A_Notification_Token=...)
     yield Case("a task that is expected without a token", None, without, BODY, expectations=by_task)
     yield Case("a token where none was expected", None, headers, BODY, expectations=by_task)
-    several = [{"taskId": "other", "token": "other", "expires": NOW + 1}, *by_task]
+    several: list[Expected] = [{"taskId": "other", "token": "other", "expires": NOW + 1}, *by_task]
     yield Case("one of several expectations", None, without, BODY, expectations=several)
 
 
@@ -221,7 +222,7 @@ def _accepted_bodies() -> Iterator[Case]:
     }
     for name, body in bodies.items():
         yield _with_body(name, None, to_json(body))
-    old = {"kind": "task", "id": TASK, "contextId": "ctx-1", "status": {"state": "input-required"}}
+    old: dict[str, Json] = {"kind": "task", "id": TASK, "contextId": "ctx-1", "status": {"state": "input-required"}}
     file = {"kind": "file", "file": {"bytes": "aGk=", "mimeType": "text/plain", "name": "hi.txt"}}
     old |= {"artifacts": [{"artifactId": "a-1", "parts": [{"kind": "text", "text": "hi"}, file]}]}
     json_type = "application/json"
@@ -493,8 +494,9 @@ def _signature_cases() -> Iterator[Case]:
 
 def _claim_cases() -> Iterator[Case]:
     code = "malformed-claims"
+    removed: Json = ...
     for name in good_claims():
-        yield _plain(f"no {name}", code, good_token(**{name: ...}))
+        yield _plain(f"no {name}", code, good_token(**{name: removed}))
     seconds = NOW // 1000
     number: tuple[Json, ...] = (None, True, False, 0, -1, 1.5, float(seconds), str(seconds), [seconds], 2**53, 10**30)
     for name in ("iat", "exp", "eventNumber"):
@@ -583,7 +585,8 @@ def _issuer_cases() -> Iterator[Case]:
     )
     for issuer in issuers:
         yield _plain(f"the issuer {issuer!r}", "wrong-issuer", good_token(iss=issuer))
-    for value in (None, 7, ["https://agents.example.com"], {}, "", "x" * 2049):
+    values: tuple[Json, ...] = (None, 7, ["https://agents.example.com"], {}, "", "x" * 2049)
+    for value in values:
         yield _plain(f"an issuer {_say(value)}", "malformed-claims", good_token(iss=value))
 
 
@@ -670,7 +673,7 @@ def _expectation_cases() -> Iterator[Case]:
     headers = good_headers(good_token())
     later = NOW + 1
 
-    def case(name: str, code: str, *expectations: dict[str, str | int], sent: Headers = headers) -> Case:
+    def case(name: str, code: str, *expectations: Expected, sent: Headers = headers) -> Case:
         return Case(name, code, sent, BODY, expectations=list(expectations))
 
     yield case("nothing expected", "unknown-task")
@@ -682,7 +685,7 @@ def _expectation_cases() -> Iterator[Case]:
     yield case("a task id in another case", "unknown-task", {"taskId": TASK.upper(), "token": TOKEN, "expires": later})
     yield case("a task id that goes on", "unknown-task", {"taskId": f"{TASK}-2", "token": TOKEN, "expires": later})
     yield case("an expectation that has expired", "unknown-task", {"taskId": TASK, "token": TOKEN, "expires": NOW})
-    expected: dict[str, str | int] = {"taskId": TASK, "token": TOKEN, "expires": later}
+    expected: Expected = {"taskId": TASK, "token": TOKEN, "expires": later}
     tokens: tuple[Json, ...] = (..., "", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), f" {TOKEN}", f"{TOKEN},{TOKEN}")
     tokens += (sha256(TOKEN.encode()).hexdigest(), f"Bearer {TOKEN}", "null", "ü")
     for value in tokens:
@@ -772,6 +775,12 @@ def _wrong_events() -> dict[str, Json]:
         "a state of 0.3": status(status={"state": "working"}),
         "a state that is a number": status(status={"state": 2}),
         "a status message without parts": status(status=STATUS | {"message": {"messageId": "m", "role": "ROLE_AGENT"}}),
+        "a context that is a number": status(contextId=7),
+        "a file name that is a number": parts([{"raw": "aGk=", "filename": 7}]),
+        "a media type that is a list": parts([{"text": "x", "mediaType": ["text/plain"]}]),
+        "an artifact name that is an object": {
+            "artifactUpdate": event | {"artifact": {"artifactId": "a-1", "name": {}, "parts": [{"text": "x"}]}}
+        },
         "no artifact": {"artifactUpdate": event},
         "no artifact id": {"artifactUpdate": event | {"artifact": {"parts": [{"text": "x"}]}}},
         "no parts": parts([]),
@@ -808,14 +817,12 @@ def _version_cases() -> Iterator[Case]:
 
 
 def _challenge_cases() -> Iterator[Case]:
-    open_expectation: list[dict[str, str | int]] = [{"token": "any", "expires": NOW + 1}]
-    expired: list[dict[str, str | int]] = [{"token": "any", "expires": NOW}]
+    open_expectation: list[Expected] = [{"token": "any", "expires": NOW + 1}]
+    expired: list[Expected] = [{"token": "any", "expires": NOW}]
     body = to_json(CHALLENGE)
     header = good_header(typ="a2a-challenge+jwt")
 
-    def case(
-        name: str, code: str | None, text: bytes, expectations: list[dict[str, str | int]], **claims: Json
-    ) -> Case:
+    def case(name: str, code: str | None, text: bytes, expectations: list[Expected], **claims: Json) -> Case:
         notification_only = dict.fromkeys(("sub", "taskId", "configId", "notificationId", "eventNumber"), ...)
         token = make_token(header, good_claims(text, **(notification_only | claims)), CURRENT)
         sent = good_headers(token, Content_Type="application/json", X_A2A_Notification_Token=...)

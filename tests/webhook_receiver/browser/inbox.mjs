@@ -1,0 +1,48 @@
+// Drives the inbox page in a real browser. Usage: node inbox.mjs <chromium> <page url> <profile folder> [<pictures folder>]
+// Reads one command per line from stdin, so that the test decides when what arrives; answers each with one line of JSON.
+import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const [executablePath, url, profile, pictures] = process.argv.slice(2);
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
+
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath, headless: true, args: FLAGS, viewport: SIZES.desktop, permissions: ["clipboard-read", "clipboard-write"],
+});
+const page = browser.pages()[0] ?? await browser.newPage();
+const problems = [];
+page.on("console", (message) => { if (["error", "warning"].includes(message.type())) problems.push(message.text()); });
+page.on("pageerror", (error) => problems.push(String(error)));
+page.on("request", (request) => { if (!/^(data:|blob:)/.test(request.url()) && !request.url().startsWith(url)) problems.push(`asked ${request.url()}`); });
+page.on("dialog", (dialog) => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+page.setDefaultTimeout(10_000);
+
+const commands = {
+  async open() { await page.goto(url); },
+  async wait(selector) { await page.waitForSelector(selector); },
+  async status(state) { await page.waitForSelector(`#status[data-state="${state}"]`); },
+  async cards(count) { await page.waitForFunction((n) => document.querySelectorAll(".card").length === Number(n), count); },
+  async texts(selector) { return page.locator(selector).allInnerTexts(); },
+  async count(selector) { return page.locator(selector).count(); },
+  async click(selector) { await page.locator(selector).first().click(); },
+  async fill(argument) { const [selector, value] = argument.split(" :: "); await page.fill(selector, value); },
+  async evaluate(expression) { return page.evaluate(expression); },
+  async size(name) { await page.setViewportSize(SIZES[name]); },
+  async scheme(colorScheme) { await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); },
+  async overflow() { return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"); },
+  async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true }); },
+  async problems() { return problems; },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [name, ...rest] = line.split(" ");
+  try {
+    console.log(JSON.stringify({ value: (await commands[name](rest.join(" "))) ?? null }));
+  } catch (error) {
+    console.log(JSON.stringify({ error: `${line}: ${error.message}`, problems }));
+  }
+}
+await browser.close();

@@ -1,0 +1,39 @@
+"""An app behind a real socket on this machine."""
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from receiver.receive import WebhookRequest
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[int]:
+    """The port where ``app`` answers. It listens before the server runs, so nobody has to wait for it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def post(port: int, request: WebhookRequest) -> tuple[int, bytes]:
+    """The status and body of the answer to a webhook."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("POST", "/webhook", request.body, dict(request.headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()

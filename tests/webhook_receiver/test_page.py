@@ -1,0 +1,276 @@
+"""The inbox page in a real browser. Skipped, and said so, where there is no Node, no Chromium or no ``npm ci``."""
+
+import base64
+import json
+import os
+import shutil
+import struct
+import subprocess
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from receiver.body import Content, read_task
+from receiver.errors import Unreadable
+from receiver.http import create_app
+from receiver.receive import Receiver, WebhookRequest
+from receiver.wiring import tell_time
+from tests.webhook_receiver.sending import EXPECTED, event, receiving, settings_for
+from tests.webhook_receiver.serving import post, serving
+from vectors.cases import STATUS_UPDATE, TASK
+
+HERE = Path(__file__).parent / "browser"
+NODE = shutil.which("node")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+AUDIENCE = "http://127.0.0.1:8010/webhook"
+REFUSED = "Failed to load resource: the server responded with a status of 422 "
+AGENT = "http://127.0.0.1:8000/document"
+
+pytestmark = [
+    pytest.mark.enable_socket,
+    pytest.mark.skipif(NODE is None, reason="BROWSER TEST NOT RUN: no node"),
+    pytest.mark.skipif(CHROMIUM is None, reason="BROWSER TEST NOT RUN: no chromium"),
+    pytest.mark.skipif(
+        not (HERE / "node_modules").exists(),
+        reason="BROWSER TEST NOT RUN: npm ci --prefix tests/webhook_receiver/browser",
+    ),
+]
+
+
+class OneTask:
+    """A TaskSource with one task."""
+
+    def fetch(self, agent_url: str, task_id: str) -> Content:
+        if agent_url != AGENT:
+            raise Unreadable("the agent answered with error -32001")
+        artifact: Any = {"artifactId": "a-1", "name": "document.md", "parts": [{"text": "Wind and water."}]}
+        status: Any = {"state": "TASK_STATE_COMPLETED"}
+        return read_task({"id": task_id, "contextId": "c", "status": status, "artifacts": [artifact]})
+
+
+@dataclass
+class Browser:
+    """The page under test. Every method is one command to the browser."""
+
+    commands: IO[str]
+    answers: IO[str]
+
+    def do(self, command: str) -> Any:  # noqa: ANN401 - whatever JSON the browser answers
+        self.commands.write(command + "\n")
+        self.commands.flush()
+        answer = json.loads(self.answers.readline())
+        assert "error" not in answer, answer
+        return answer["value"]
+
+
+@dataclass
+class World:
+    """A page in a browser, the receiver behind it, and a sender."""
+
+    browser: Browser
+    receiver: Receiver
+    port: int
+
+    def send(self, number: int, body: object = STATUS_UPDATE, aud: str = AUDIENCE, **claims: object) -> int:
+        return self.deliver(event(number, attempt=1, body=body, now=tell_time(), aud=aud, **claims))
+
+    def deliver(self, request: WebhookRequest) -> int:
+        return post(self.port, request)[0]
+
+
+@contextmanager
+def started(url: str, profile: Path) -> Iterator[Browser]:
+    """A browser that shows nothing yet."""
+    assert NODE
+    assert CHROMIUM
+    pictures = os.environ.get("PICTURES", "")
+    arguments = [NODE, "inbox.mjs", CHROMIUM, url, str(profile), pictures]
+    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert process.stdin
+    assert process.stdout
+    with process:
+        yield Browser(process.stdin, process.stdout)
+        process.stdin.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    expected = replace(EXPECTED, expires=tell_time() + 86_400_000, agent_url=AGENT)
+    settings = settings_for(AUDIENCE=AUDIENCE)
+    with (
+        receiving(expected, audience=AUDIENCE, clock=tell_time, tasks=OneTask()) as receiver,
+        serving(create_app(receiver, settings)) as port,
+        started(f"http://127.0.0.1:{port}/", tmp_path) as browser,
+    ):
+        browser.do("scheme light")
+        browser.do("open")
+        browser.do("status live")
+        yield World(browser, receiver, port)
+
+
+def png(width: int, height: int) -> str:
+    """A picture of a sea at dusk, in base64."""
+    rows = b"".join(
+        b"\x00" + b"".join(bytes((30 + 150 * y // height, 80 + 60 * x // width, 140)) for x in range(width))
+        for y in range(height)
+    )
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows, 9)),
+        (b"IEND", b""),
+    )
+    framed = (
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(framed)).decode()
+
+
+def status(state: str, text: str | None = None) -> dict[str, Any]:
+    said = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}]}} if text else {}
+    update = {"taskId": TASK, "contextId": "ctx-1", "status": {"state": f"TASK_STATE_{state}"} | said}
+    return {"statusUpdate": update}
+
+
+def artifact(name: str, *parts: dict[str, Any], last: bool = True) -> dict[str, Any]:
+    made = {"artifactId": "a-1", "name": name, "parts": list(parts)}
+    return {
+        "artifactUpdate": {"taskId": TASK, "contextId": "ctx-1", "artifact": made, "append": True, "lastChunk": last}
+    }
+
+
+def test_an_empty_inbox_says_what_to_do(world: World) -> None:
+    browser = world.browser
+    browser.do("wait #start:not([hidden])")
+    assert "Say what you expect" in browser.do("texts #start")[0]
+    assert AUDIENCE in browser.do("texts #sample")[0]
+    look(browser, "empty")
+    assert browser.do("problems") == []
+
+
+def test_notifications_appear_as_they_come_with_their_checks_and_content(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, body=status("WORKING", "Writing two sections.")) == 200
+    browser.do("cards 1")
+    text, picture = {"text": "# Sailing\n\nWind 风 and water ⛵."}, {"raw": png(160, 100), "mediaType": "image/png"}
+    assert world.send(2, body=artifact("document.md", text, last=False)) == 200
+    assert (
+        world.send(3, body=artifact("sailboat.png", picture, {"data": {"width": 160, "sea": ["blue", "calm"]}})) == 200
+    )
+    assert world.send(4, body=status("COMPLETED")) == 200
+    assert world.send(4, body=status("COMPLETED"), jti="second-attempt") == 200
+    browser.do("cards 5")
+    assert browser.do("texts .card .badge") == ["Duplicate", "Verified", "Verified", "Verified", "Verified"]
+    assert browser.do("texts .card h3") == [
+        "Came before, no effect",
+        "Status: completed",
+        "Artifact sailboat.png",
+        "Artifact document.md, to be continued",
+        "Status: working",
+    ]
+    assert "风" in browser.do("texts .card:nth-child(4) pre")[0]
+    assert browser.do("count .card:nth-child(3) img") == 1
+    assert browser.do("evaluate document.querySelector('.card img').naturalWidth") == 160
+    assert "calm" in browser.do("texts .card:nth-child(3) pre")[0]
+    assert browser.do("texts .card:nth-child(2) .note") == ["Fetched the task: completed, with document.md."]
+    assert browser.do("count .card:nth-child(2) .checks li:not(.failed):not(.skipped)") == 9
+    assert browser.do("texts #tasks .now") == ["completed\nevent 4"]
+    look(browser, "full")
+    assert browser.do("problems") == []
+
+
+def look(browser: Browser, name: str) -> None:
+    """On a desk and on a phone, by day and by night: nothing sticks out. PICTURES=<folder> keeps what was seen."""
+    for size in ("desktop", "phone"):
+        for scheme in ("light", "dark"):
+            browser.do(f"size {size}")
+            browser.do(f"scheme {scheme}")
+            browser.do(f"picture {name}-{size}-{scheme}")
+            assert browser.do("overflow") == 0
+    browser.do("size desktop")
+
+
+def test_a_refused_request_says_which_rule_it_broke(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, aud="https://another.example/webhook") == 401
+    assert world.send(2, sub="stranger", taskId="stranger") == 401
+    assert world.deliver(replace(event(3, now=tell_time(), aud=AUDIENCE), body=b"{}")) == 401
+    assert world.deliver(WebhookRequest((("Content-Type", "application/json"),), b"{}")) == 401
+    browser.do("cards 4")
+    assert browser.do("texts .facts .code") == ["no-signature", "wrong-body", "unknown-task", "wrong-audience"]
+    assert browser.do("texts .checks .failed") == ["token", "body hash", "expectation", "claims"]
+    assert browser.do("count .card:last-child .checks .skipped") == 4
+    browser.do("click .card:last-child summary")
+    browser.do("wait .card:last-child dl")
+    assert "https://another.example/webhook" in browser.do("texts .card:last-child dl")[0]
+    look(browser, "refused")
+    assert browser.do("problems") == []
+
+
+def test_content_never_becomes_markup(world: World) -> None:
+    browser = world.browser
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(3)'/>").decode()
+    parts = (
+        {"text": evil},
+        {"data": {evil: evil}},
+        {"raw": svg, "mediaType": "image/png"},
+        {"url": "javascript:alert(4)"},
+    )
+    assert world.send(1, body=artifact(evil, *parts)) == 200
+    assert world.send(2, sub=evil.replace(" ", "_"), taskId=evil.replace(" ", "_")) == 401
+    browser.do("cards 2")
+    browser.do("click .card summary")
+    assert evil in browser.do("texts .card h3")[1]
+    assert browser.do("count .card img, .card script, .card svg, .card a") == 0
+    look(browser, "evil")
+    assert browser.do("problems") == []
+
+
+def test_a_late_event_is_marked_and_does_not_turn_the_task_back(world: World) -> None:
+    browser = world.browser
+    world.send(5, body=status("COMPLETED"))
+    world.send(2, body=status("WORKING"))
+    browser.do("cards 2")
+    assert browser.do("texts .card .badge") == ["Verified, late", "Verified"]
+    assert browser.do("texts #tasks .now") == ["completed\nevent 5"]
+    assert browser.do("problems") == []
+
+
+def test_a_person_can_say_what_to_expect_and_filter_what_came(world: World) -> None:
+    browser = world.browser
+    browser.do("click #expect")
+    browser.do("fill #agent :: not a url")
+    browser.do("click #form [type=submit]")
+    browser.do("wait #problem:not([hidden])")
+    browser.do("picture dialog-problem")
+    browser.do(f"fill #agent :: {AGENT}")
+    browser.do("click #form [type=submit]")
+    browser.do("wait #result:not([hidden])")
+    browser.do("picture dialog-result")
+    browser.do("size phone")
+    browser.do("picture dialog-phone")
+    config = json.loads(browser.do("texts #config")[0])
+    assert config["url"] == AUDIENCE
+    browser.do("click #done")
+    request = event(1, body=status_of("new-task"), now=tell_time(), aud=AUDIENCE, sub="new-task", taskId="new-task")
+    headers = dict(request.headers) | {"X-A2A-Notification-Token": config["token"]}
+    assert world.deliver(replace(request, headers=tuple(headers.items()))) == 200
+    assert world.send(2) == 200
+    assert world.send(3, iss="https://evil.example") == 401
+    browser.do("cards 3")
+    browser.do("click #filter button:nth-child(3)")
+    assert browser.do("count .card:not([hidden])") == 1
+    browser.do("click #filter button:nth-child(1)")
+    browser.do("click #tasks li:last-child button")
+    assert "new-task" in browser.do("texts .card:not([hidden]) .facts")[0]
+    assert browser.do("count .card:not([hidden])") == 1
+    assert [problem.split("(")[0] for problem in browser.do("problems")] == [REFUSED]
+
+
+def status_of(task: str) -> dict[str, Any]:
+    return {"statusUpdate": {"taskId": task, "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}

@@ -1,0 +1,306 @@
+// Whether an A2A webhook is genuine. Node 20 or newer, no dependencies. The same rules in the same order as the Python
+// receiver; both are held to ../../vectors/vectors.json.
+import { createHash, createPublicKey, timingSafeEqual, verify as verifySignature } from "node:crypto";
+import { isObject, parseObject } from "./strict-json.mjs";
+
+const NOTIFICATION = "a2a-notification+jwt";
+const CHALLENGE = "a2a-challenge+jwt";
+const CLOCK_SKEW = 60_000;
+const MAX_LIFETIME = 300_000;
+const MAX_TOKEN = 8192;
+const OWN_HEADER = "x-a2a-notification-jwt";
+const SINGLE = new Set(["authorization", OWN_HEADER, "x-a2a-notification-token", "a2a-version", "content-type", "content-encoding"]);
+const KEY_ID = /^[A-Za-z0-9_.~-]{1,128}$/;
+const STATES = ["submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected"];
+const STATES_1_0 = STATES.map((state) => `TASK_STATE_${state.toUpperCase().replaceAll("-", "_")}`);
+const EVENTS = ["task", "message", "statusUpdate", "artifactUpdate"];
+
+/** A request that must have no effect. `code` names the rule that it breaks; do not tell the sender. */
+export class Refused extends Error {
+  constructor(code, message = code) { super(message); this.code = code; }
+}
+
+/**
+ * The usable keys of a JWK set, by key id: P-256 keys for signatures. Throws on anything ambiguous or too large.
+ * @param {Buffer} raw what the issuer's /.well-known/jwks.json answered
+ */
+export function parseKeys(raw) {
+  if (raw.length > 64 * 1024) throw new Error("the key set is too large");
+  const { keys } = parseObject(raw);
+  if (!Array.isArray(keys) || keys.length > 16) throw new Error("no list of at most 16 keys");
+  const usable = keys.filter(isUsable);
+  const parsed = new Map(usable.map((jwk) => [jwk.kid, createPublicKey({ key: { ...jwk }, format: "jwk" })]));
+  if (parsed.size === 0 || parsed.size !== usable.length) throw new Error("no usable key, or a key id twice");
+  return parsed;
+}
+
+function isUsable(jwk) {
+  return isObject(jwk) && !("d" in jwk) && typeof jwk.kid === "string" && KEY_ID.test(jwk.kid)
+    && jwk.kty === "EC" && jwk.crv === "P-256" && (jwk.use ?? "sig") === "sig" && (jwk.alg ?? "ES256") === "ES256"
+    && (!("key_ops" in jwk) || (Array.isArray(jwk.key_ops) && jwk.key_ops.includes("verify")));
+}
+
+/**
+ * The proof that a request is genuine: {type: "notification", claims, body} or {type: "challenge", challenge}.
+ * Throws Refused.
+ *
+ * @param {object} request
+ * @param {[string, string][]} request.headers all of them, duplicates too (req.rawHeaders in pairs)
+ * @param {Buffer} request.body the raw bytes
+ * @param {Map} request.keys from parseKeys
+ * @param {number} request.now milliseconds since the epoch
+ * @param {string} request.issuer base URL of the deployment that signs
+ * @param {string} request.audience our own webhook URL, exactly as registered
+ * @param {{taskId?: string, token?: string, authorization?: string, expires: number}[]} request.expectations
+ */
+export function verify({ headers, body, keys, now, issuer, audience, expectations }) {
+  const envelope = readEnvelope(headers);
+  const claims = readClaims(checkSignature(envelope, keys), envelope.type);
+  if (claims.iss !== issuer) throw new Refused("wrong-issuer");
+  if (claims.aud !== audience) throw new Refused("wrong-audience");
+  checkTimes(claims, now);
+  if (!same(sha256(body).toString("hex"), claims.request_body_sha256)) throw new Refused("wrong-body");
+  const open = expectations.filter((each) => each.expires > now);
+  if (envelope.type === CHALLENGE) return readChallenge(body, open);
+  matchExpectation(envelope, claims.taskId, open);
+  const content = readBody(body, envelope.version);
+  if (content.taskId !== claims.taskId) throw new Refused("wrong-task");
+  return { type: "notification", claims, body: content.body };
+}
+
+/** The key id that a request names, to know whether the cached keys will do. Throws Refused. */
+export function keyIdOf(headers) {
+  return readEnvelope(headers).kid;
+}
+
+function readEnvelope(headers) {
+  const single = singleHeaders(headers);
+  checkMedia(single);
+  const { token, authorization } = findToken(single);
+  const header = joseHeader(token);
+  if (header.alg !== "ES256") throw new Refused("wrong-algorithm");
+  if (header.typ !== NOTIFICATION && header.typ !== CHALLENGE) throw new Refused("wrong-type");
+  if (typeof header.kid !== "string" || !KEY_ID.test(header.kid)) throw new Refused("malformed-token");
+  return {
+    token, authorization, type: header.typ, kid: header.kid,
+    clientToken: single.get("x-a2a-notification-token"), version: single.get("a2a-version") ?? "0.3",
+  };
+}
+
+function singleHeaders(headers) {
+  const found = new Map();
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase();
+    if (found.has(lower)) throw new Refused("duplicate-header");
+    if (SINGLE.has(lower)) found.set(lower, value);
+  }
+  return found;
+}
+
+function checkMedia(single) {
+  const [type, ...parameters] = (single.get("content-type") ?? "").split(";");
+  const charset = parameters.join(";").trim().toLowerCase().replaceAll('"', "");
+  const json = ["application/a2a+json", "application/json"].includes(type.trim().toLowerCase());
+  const plain = (single.get("content-encoding") ?? "identity").toLowerCase() === "identity";
+  if (!json || !plain || !["", "charset=utf-8"].includes(charset)) throw new Refused("unsupported-media");
+}
+
+function findToken(single) {
+  const authorization = single.get("authorization");
+  const bearer = /^Bearer (\S+)$/i.exec(authorization ?? "")?.[1];
+  const own = single.get(OWN_HEADER);
+  if (own === undefined) {
+    if (bearer === undefined) throw new Refused("no-signature");
+    return { token: bearer };
+  }
+  if (bearer !== undefined && claimsOurType(bearer)) throw new Refused("ambiguous-signature");
+  return { token: own, authorization };
+}
+
+function claimsOurType(token) {
+  try {
+    return [NOTIFICATION, CHALLENGE].includes(joseHeader(token).typ);
+  } catch (error) {
+    if (error instanceof Refused) return false;
+    throw error;
+  }
+}
+
+function joseHeader(token) {
+  const segments = token.length <= MAX_TOKEN ? token.split(".") : [];
+  if (segments.length !== 3) throw new Refused("malformed-token");
+  const [header] = segments.map(decodeSegment);
+  const jose = attempt("malformed-token", () => parseObject(header));
+  if (Object.keys(jose).some((name) => !["alg", "typ", "kid"].includes(name))) throw new Refused("forbidden-header");
+  return jose;
+}
+
+function decodeSegment(segment) {
+  const bytes = Buffer.from(segment, "base64url");
+  if (segment === "" || bytes.toString("base64url") !== segment) throw new Refused("malformed-token");
+  return bytes;
+}
+
+function checkSignature({ token, kid }, keys) {
+  const key = keys.get(kid);
+  if (key === undefined) throw new Refused("unknown-key");
+  const [header, payload, signature] = token.split(".");
+  const raw = Buffer.from(signature, "base64url");
+  const signed = Buffer.from(`${header}.${payload}`, "ascii");
+  const right = raw.length === 64 && verifySignature("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, raw);
+  if (!right) throw new Refused("wrong-signature");
+  return Buffer.from(payload, "base64url");
+}
+
+function readClaims(payload, type) {
+  return attempt("malformed-claims", () => {
+    const claims = parseObject(payload);
+    for (const name of ["iss", "aud"]) requireText(claims[name], 2048);
+    for (const name of ["iat", "exp"]) requireNumber(claims[name]);
+    if ("nbf" in claims && requireNumber(claims.nbf) > claims.iat) throw new SyntaxError("nbf");
+    requireIdentifier(claims.jti);
+    if (!/^[0-9a-f]{64}$/.test(requireText(claims.request_body_sha256, 64))) throw new SyntaxError("request_body_sha256");
+    if (type === NOTIFICATION) checkSubject(claims);
+    return claims;
+  });
+}
+
+function checkSubject(claims) {
+  for (const name of ["taskId", "sub", "configId", "notificationId"]) requireIdentifier(claims[name]);
+  if (claims.sub !== claims.taskId) throw new SyntaxError("sub");
+  requireNumber(claims.eventNumber);
+}
+
+function checkTimes({ iat, exp }, now) {
+  const lifetime = (exp - iat) * 1000;
+  if (lifetime <= 0 || lifetime > MAX_LIFETIME) throw new Refused("lives-too-long");
+  if (iat * 1000 > now + CLOCK_SKEW) throw new Refused("not-yet-valid");
+  if (exp * 1000 + CLOCK_SKEW <= now) throw new Refused("expired");
+}
+
+function matchExpectation({ clientToken, authorization }, taskId, open) {
+  const named = open.filter((each) => (each.taskId ?? taskId) === taskId);
+  const right = named.filter((each) => each.token === undefined || same(each.token, clientToken));
+  if (right.length === 0) throw new Refused(open.some((each) => each.taskId === taskId) ? "wrong-token" : "unknown-task");
+  const met = right.filter((each) => each.authorization === undefined || same(each.authorization, authorization));
+  if (met.length === 0) throw new Refused("wrong-credentials");
+}
+
+function readChallenge(raw, open) {
+  if (open.length === 0) throw new Refused("unexpected-challenge");
+  const { type, challenge } = attempt("unreadable-body", () => parseObject(raw));
+  const right = type === "a2a.webhook.challenge" && typeof challenge === "string" && challenge.length >= 1 && challenge.length <= 512;
+  if (!right) throw new Refused("unreadable-body");
+  return { type: "challenge", challenge };
+}
+
+function readBody(raw, version) {
+  const read = { "1.0": read10, 0.3: read03 };
+  if (!Object.hasOwn(read, version)) throw new Refused("unsupported-version");
+  return attempt("unreadable-body", () => read[version](parseObject(raw)));
+}
+
+function read10(body) {
+  const kinds = EVENTS.filter((kind) => kind in body);
+  if (kinds.length !== 1) throw new SyntaxError("not exactly one event");
+  const [kind] = kinds;
+  const event = requireObject(body[kind]);
+  checkOptional(event, "contextId");
+  if (kind === "task" || kind === "statusUpdate") checkStatus(event.status, STATES_1_0);
+  if (kind === "task" && "artifacts" in event) requireList(event.artifacts).forEach(checkArtifact);
+  if (kind === "artifactUpdate") checkArtifact(event.artifact);
+  if (kind === "message") { requireString(event.messageId); requireString(event.role); checkParts(event.parts); }
+  return { taskId: requireString(kind === "task" ? event.id : event.taskId), body };
+}
+
+function read03(body) {
+  if (body.kind !== "task") throw new SyntaxError("not a task");
+  checkStatus(body.status, STATES);
+  requireString(body.contextId);
+  if ("artifacts" in body) requireList(body.artifacts).forEach(checkArtifact);
+  return { taskId: requireString(body.id), body };
+}
+
+function checkStatus(status, states) {
+  requireObject(status);
+  if (!states.includes(status.state)) throw new SyntaxError("state");
+  if ("message" in status) checkParts(requireObject(status.message).parts);
+}
+
+function checkArtifact(artifact) {
+  requireObject(artifact);
+  requireString(artifact.artifactId);
+  checkOptional(artifact, "name");
+  checkParts(artifact.parts);
+}
+
+function checkParts(parts) {
+  if (requireList(parts).length === 0) throw new SyntaxError("no parts");
+  parts.forEach(checkPart);
+}
+
+function checkPart(part) {
+  requireObject(part);
+  if (part.kind === "file") {
+    const file = requireObject(part.file);
+    requireString("bytes" in file ? file.bytes : file.uri);
+    checkOptional(file, "mimeType", "name");
+    return;
+  }
+  const found = ["text", "data", "url", "raw"].filter((name) => name in part);
+  if (found.length !== 1) throw new SyntaxError("not exactly one content");
+  if (found[0] !== "data") requireString(part[found[0]]);
+  checkOptional(part, "mediaType", "filename");
+}
+
+function checkOptional(holder, ...names) {
+  for (const name of names) if ((holder[name] ?? null) !== null) requireString(holder[name]);
+}
+
+function requireObject(value) {
+  if (!isObject(value)) throw new SyntaxError("not an object");
+  return value;
+}
+
+function requireList(value) {
+  if (!Array.isArray(value)) throw new SyntaxError("not a list");
+  return value;
+}
+
+function requireString(value) {
+  if (typeof value !== "string") throw new SyntaxError("not a string");
+  return value;
+}
+
+function requireText(value, limit) {
+  if (requireString(value).length === 0 || [...value].length > limit) throw new SyntaxError("not a text of that length");
+  return value;
+}
+
+function requireIdentifier(value) {
+  if (!/^[\x21-\x7e]{1,256}$/.test(requireString(value))) throw new SyntaxError("not an identifier");
+  return value;
+}
+
+function requireNumber(value) {
+  if (!Number.isSafeInteger(value) || value < 1) throw new SyntaxError("not a whole number from 1");
+  return value;
+}
+
+function attempt(code, read) {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new Refused(code, error.message);
+    throw error;
+  }
+}
+
+/** Compares in the same time whatever it compares. */
+function same(expected, given) {
+  return timingSafeEqual(sha256(expected), sha256(given ?? "")) && given !== undefined;
+}
+
+function sha256(value) {
+  return createHash("sha256").update(value).digest();
+}
