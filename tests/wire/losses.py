@@ -1,7 +1,7 @@
 """What a value of the model becomes on its way through 0.3: the list of what that version cannot say."""
 
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import TypeVar, cast
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
@@ -10,18 +10,18 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskStatu
 T = TypeVar("T")
 
 
-def without_losses(value: T) -> T:
-    """The value as a 0.3 peer gets it."""
-    return cast("T", _lossy(value))
+def without_losses(value: T, *, references: bool = True) -> T:
+    """The value as a 0.3 peer gets it. REST also loses the references of a message."""
+    return cast("T", _lossy(value, references))
 
 
 @singledispatch
-def _lossy(value: object) -> object:
+def _lossy(value: object, _: bool) -> object:  # noqa: FBT001 - singledispatch passes by position
     return value
 
 
 @_lossy.register
-def _(part: Part) -> Part:
+def _(part: Part, _: bool) -> Part:  # noqa: FBT001
     """Text and data have neither media type nor filename; wrapping forgets empty metadata."""
     if part.kind in {"text", "data"}:
         part = replace(part, media_type=None, filename=None)
@@ -31,39 +31,40 @@ def _(part: Part) -> Part:
 
 
 @_lossy.register
-def _(message: Message) -> Message:
-    return replace(message, parts=_parts(message.parts))
+def _(message: Message, references: bool) -> Message:  # noqa: FBT001
+    kept = message.reference_task_ids if references else ()
+    return replace(message, parts=_all(message.parts, references=references), reference_task_ids=kept)
 
 
 @_lossy.register
-def _(artifact: Artifact) -> Artifact:
-    return replace(artifact, parts=_parts(artifact.parts))
+def _(artifact: Artifact, references: bool) -> Artifact:  # noqa: FBT001
+    return replace(artifact, parts=_all(artifact.parts, references=references))
 
 
 @_lossy.register
-def _(status: TaskStatus) -> TaskStatus:
-    return replace(status, message=status.message and without_losses(status.message))
+def _(status: TaskStatus, references: bool) -> TaskStatus:  # noqa: FBT001
+    return replace(status, message=without_losses(status.message, references=references))
 
 
 @_lossy.register
-def _(task: Task) -> Task:
+def _(task: Task, references: bool) -> Task:  # noqa: FBT001
     return replace(
         task,
-        status=without_losses(task.status),
-        artifacts=tuple(map(without_losses, task.artifacts)),
-        history=tuple(map(without_losses, task.history)),
+        status=without_losses(task.status, references=references),
+        artifacts=_all(task.artifacts, references=references),
+        history=_all(task.history, references=references),
     )
 
 
 @_lossy.register
-def _(event: StatusEvent) -> StatusEvent:
-    return replace(event, message=event.message and without_losses(event.message))
+def _(event: StatusEvent, references: bool) -> StatusEvent:  # noqa: FBT001
+    return replace(event, message=without_losses(event.message, references=references))
 
 
 @_lossy.register
-def _(event: ArtifactEvent) -> ArtifactEvent:
-    return replace(event, artifact=without_losses(event.artifact))
+def _(event: ArtifactEvent, references: bool) -> ArtifactEvent:  # noqa: FBT001
+    return replace(event, artifact=without_losses(event.artifact, references=references))
 
 
-def _parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(map(without_losses, parts))
+def _all(values: tuple[T, ...], *, references: bool) -> tuple[T, ...]:
+    return tuple(map(partial(without_losses, references=references), values))

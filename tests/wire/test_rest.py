@@ -27,7 +27,7 @@ OLD_PATHS = [
     ("POST", "/v1/tasks/t1:cancel", Operation.CANCEL, {"id": "t1"}),
     ("POST", "/v1/tasks/t1:subscribe", Operation.SUBSCRIBE, {"id": "t1"}),
     ("GET", "/v1/tasks/t1:subscribe", Operation.SUBSCRIBE, {"id": "t1"}),
-    ("POST", f"/v1/tasks/t1/{CONFIGS}", Operation.PUSH_CREATE, {"id": "t1"}),
+    ("POST", f"/v1/tasks/t1/{CONFIGS}", Operation.PUSH_CREATE, {"taskId": "t1"}),
     ("GET", f"/v1/tasks/t1/{CONFIGS}", Operation.PUSH_LIST, {"id": "t1"}),
     ("GET", f"/v1/tasks/t1/{CONFIGS}/p", Operation.PUSH_GET, {"id": "t1", "pushNotificationConfigId": "p"}),
     ("DELETE", f"/v1/tasks/t1/{CONFIGS}/p", Operation.PUSH_DELETE, {"id": "t1", "pushNotificationConfigId": "p"}),

@@ -83,7 +83,7 @@ _V0_3: Final = (
     Route("POST", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
     Route("GET", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
     Route("GET", "/v1/tasks/{id}", Operation.GET, "0.3"),
-    Route("POST", _OLD_CONFIGS, Operation.PUSH_CREATE, "0.3"),
+    Route("POST", "/v1" + _CONFIGS, Operation.PUSH_CREATE, "0.3"),
     Route("GET", _OLD_CONFIGS, Operation.PUSH_LIST, "0.3"),
     Route("GET", _OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_GET, "0.3"),
     Route("DELETE", _OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_DELETE, "0.3"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, PushRequest, Role, SendRequest, Task, TaskState
 from a2a_serverless.domain.queries import (
@@ -135,7 +136,9 @@ DIALECT: Final = Dialect(
 
 
 def parse(operation: Operation, params: Json, limits: Limits = LIMITS) -> Request:
-    """The request. Raises InvalidParams with all violations. 0.3 has no ListTasks."""
+    """The request. Raises InvalidParams with all violations, or MethodNotFound for ListTasks: 0.3 has none."""
+    if operation not in REQUESTS:
+        raise MethodNotFound
     return read(params, limits, REQUESTS[operation])
 
 

@@ -59,8 +59,10 @@ DIALECT: Final = Dialect(
 
 
 def parse(operation: Operation, params: Json, limits: Limits = LIMITS) -> Request:
-    """The request. Raises InvalidParams with all violations."""
-    return read(params, limits, REQUESTS[operation])
+    """The request. Raises InvalidParams with all violations, or MethodNotFound for ListTasks: 0.3 has none."""
+    if operation not in _REQUESTS:
+        return v0_3.parse(operation, params, limits)
+    return read(params, limits, _REQUESTS[operation])
 
 
 def _create_push(fields: Fields) -> CreatePush:
@@ -69,11 +71,10 @@ def _create_push(fields: Fields) -> CreatePush:
     inner = outer.child("pushNotificationConfig") or outer
     push = v0_3.read_push(inner)
     named = push.config_id or fields.ident("configId")
-    return CreatePush(fields.need_ident("id"), PushRequest(push.url, named, push.token, push.scheme, push.credentials))
+    return CreatePush(fields.need_ident("taskId"), PushRequest(push.url, named, push.token, push.scheme, push.credentials))
 
 
-REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
-    **v0_3.REQUESTS,
+_REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
     Operation.SEND: partial(v0_3.read_send, DIALECT),
     Operation.STREAM: partial(v0_3.read_send, DIALECT),
     Operation.PUSH_CREATE: _create_push,

@@ -1,0 +1,155 @@
+"""Whatever a client sends, the edge's codecs answer with a request or with an error that the protocol names."""
+
+from contextlib import suppress
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.model import Json
+from a2a_serverless.wire import card, jsonrpc, legacy, rest, v0_3, v0_3_rest, v1, versions
+from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.operations import Operation
+from tests.wire import strategies
+from tests.wire.strategies import SOME
+
+# Names that mean something, so that random values get past the first check.
+NAMES = st.sampled_from(
+    [
+        "id",
+        "tenant",
+        "message",
+        "messageId",
+        "message_id",
+        "role",
+        "parts",
+        "content",
+        "text",
+        "raw",
+        "url",
+        "data",
+        "kind",
+        "type",
+        "file",
+        "bytes",
+        "uri",
+        "fileWithBytes",
+        "fileWithUri",
+        "mimeType",
+        "mediaType",
+        "filename",
+        "name",
+        "metadata",
+        "extensions",
+        "referenceTaskIds",
+        "contextId",
+        "taskId",
+        "state",
+        "status",
+        "timestamp",
+        "history",
+        "artifacts",
+        "artifactId",
+        "append",
+        "lastChunk",
+        "configuration",
+        "historyLength",
+        "blocking",
+        "returnImmediately",
+        "acceptedOutputModes",
+        "taskPushNotificationConfig",
+        "pushNotificationConfig",
+        "pushNotification",
+        "pushNotificationConfigId",
+        "authentication",
+        "scheme",
+        "schemes",
+        "credentials",
+        "token",
+        "pageSize",
+        "pageToken",
+        "statusTimestampAfter",
+        "includeArtifacts",
+        "request",
+        "config",
+        "config_id",
+        "task",
+        "statusUpdate",
+        "artifactUpdate",
+        "jsonrpc",
+        "method",
+        "params",
+        "supportedInterfaces",
+        "protocolVersion",
+        "skills",
+        "capabilities",
+        "additionalInterfaces",
+        "data_part_compat",
+        "value",
+    ]
+)
+WORDS = st.sampled_from(
+    ["", "ROLE_USER", "user", "TASK_STATE_WORKING", "working", "text", "file", "data", "task", "status-update", "YQ==",
+     "2.0", "SendMessage", "message/send", "1970-01-01T00:00:00Z", "true", "5", "-1", "\x00", "\U0001f600", "9" * 30]
+)  # fmt: skip
+LEAVES = WORDS | strategies.JSON
+HOSTILE: st.SearchStrategy[Json] = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@pytest.mark.parametrize("codec", [v1, v0_3, v0_3_rest], ids=["v1", "v0_3", "v0_3_rest"])
+@given(operation=st.sampled_from(Operation), params=HOSTILE)
+@SOME
+def test_any_params_are_read_or_refused(codec: ModuleType, operation: Operation, params: Json) -> None:
+    with suppress(A2AError):
+        codec.parse(operation, params)
+
+
+@given(HOSTILE)
+@SOME
+def test_any_answer_of_a_peer_is_read_or_refused(value: Json) -> None:
+    for reader in (v1.parse_task, v1.parse_stream_item, v0_3.parse_stream_item, card.read_card, legacy.parse_send):
+        with suppress(A2AError):
+            reader(value)
+
+
+@given(HOSTILE.map(dumps) | st.binary(max_size=60))
+@SOME
+def test_any_body_is_a_call_or_a_refusal_that_can_be_answered(body: bytes) -> None:
+    call = jsonrpc.parse(body)
+    if isinstance(call, jsonrpc.Refusal):
+        assert jsonrpc.failure(call.id, call.error, "0.3")
+        assert jsonrpc.failure(call.id, call.error, "1.0")
+
+
+@given(
+    st.sampled_from(["GET", "POST", "DELETE", "PATCH"]),
+    st.lists(
+        st.sampled_from(["v1", "tasks", "t:cancel", "%", "%2F", "message:send", "", "pushNotificationConfigs"])
+    ).map("/".join)
+    | st.text(max_size=20),
+    st.binary(max_size=20),
+)
+@SOME
+def test_any_path_is_a_route_or_not_found(verb: str, path: str, body: bytes) -> None:
+    with suppress(A2AError):
+        found = rest.match(verb, "/" + path)
+        rest.params(found, [("a", "b")], body)
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+@SOME
+def test_any_header_is_read_or_refused(header: str, other: str) -> None:
+    with suppress(A2AError):
+        versions.check("1.0", versions.asked(header, other))
+    with suppress(A2AError):
+        versions.activated(versions.requested(header, other), ["urn:a"], ["urn:a"])
+    with suppress(A2AError):
+        rest.check_content_type(header)
+    assert rest.answer_type(header, other) in {"application/json", "application/a2a+json"}
+    assert isinstance(card.unchanged(header, '"etag"'), bool)
