@@ -71,7 +71,9 @@ def _create_push(fields: Fields) -> CreatePush:
     inner = outer.child("pushNotificationConfig") or outer
     push = v0_3.read_push(inner)
     named = push.config_id or fields.ident("configId")
-    return CreatePush(fields.need_ident("taskId"), PushRequest(push.url, named, push.token, push.scheme, push.credentials))
+    return CreatePush(
+        fields.need_ident("taskId"), PushRequest(push.url, named, push.token, push.scheme, push.credentials)
+    )
 
 
 _REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {

@@ -1,0 +1,309 @@
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from jwt import PyJWS
+
+from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.card import (
+    ApiKey,
+    Card,
+    Extension,
+    HttpAuth,
+    Interface,
+    MutualTls,
+    OAuth2,
+    OpenIdConnect,
+    Provider,
+    SecurityScheme,
+)
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.model import Json
+from a2a_serverless.wire.card import (
+    canonical,
+    etag,
+    legacy_card,
+    read_card,
+    signature,
+    unchanged,
+    union_card,
+    v0_3_card,
+    v1_card,
+)
+from tests.wire.schema import assert_v0_3, assert_v1
+
+URL = "https://agents.example.com/outline"
+SKILL = Skill("outline", "Outline", "Writes an outline.", ("writing",), ("Outline a text on bees",), ("text/plain",))
+PLAIN = Card(
+    name="Outline",
+    description="Writes outlines.",
+    version="1.2.3",
+    interfaces=(
+        Interface(URL, "JSONRPC", "1.0"),
+        Interface(URL, "HTTP+JSON", "1.0", tenant="acme"),
+        Interface(URL, "JSONRPC", "0.3"),
+        Interface(URL, "HTTP+JSON", "0.3"),
+    ),
+    skills=(SKILL,),
+    input_modes=("text/plain",),
+    output_modes=("application/json",),
+    streaming=False,
+)
+FULL = replace(
+    PLAIN,
+    extended=True,
+    extensions=(
+        Extension("urn:a", "An extension", required=True, params={"deep": [1, {"x": None}]}),
+        Extension("urn:b"),
+    ),
+    provider=Provider("Example", "https://example.com"),
+    documentation_url="https://example.com/docs",
+    icon_url="https://example.com/icon.png",
+    schemes={
+        "key": ApiKey("X-Key"),
+        "bearer": HttpAuth("Bearer", "JWT", "A token"),
+        "oauth": OAuth2(
+            "authorizationCode",
+            "https://example.com/token",
+            {"read": "Reads"},
+            authorization_url="https://example.com/authorize",
+            refresh_url="https://example.com/refresh",
+            pkce_required=True,
+            metadata_url="https://example.com/.well-known/oauth",
+        ),
+        "machine": OAuth2("clientCredentials", "https://example.com/token"),
+        "tv": OAuth2("deviceCode", "https://example.com/token", device_authorization_url="https://example.com/device"),
+        "oidc": OpenIdConnect("https://example.com/.well-known/openid-configuration"),
+        "mtls": MutualTls(),
+    },
+    security=({"key": ()}, {"oauth": ("read",), "mtls": ()}),
+)
+
+
+@pytest.mark.parametrize("card", [PLAIN, FULL], ids=["plain", "full"])
+def test_each_card_fits_the_schema_of_its_version(card: Card) -> None:
+    assert_v1("AgentCard", v1_card(card))
+    assert_v0_3("AgentCard", v0_3_card(card))
+    assert_v0_3("AgentCard", union_card(card))
+
+
+def test_a_plain_card_has_no_member_that_is_empty() -> None:
+    assert v1_card(PLAIN) == {
+        "name": "Outline",
+        "description": "Writes outlines.",
+        "version": "1.2.3",
+        "supportedInterfaces": [
+            {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": URL, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "acme"},
+            {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": URL, "protocolBinding": "HTTP+JSON", "protocolVersion": "0.3"},
+        ],
+        "capabilities": {"streaming": False, "pushNotifications": True},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["application/json"],
+        "skills": [
+            {
+                "id": "outline",
+                "name": "Outline",
+                "description": "Writes an outline.",
+                "tags": ["writing"],
+                "examples": ["Outline a text on bees"],
+                "inputModes": ["text/plain"],
+            }
+        ],
+    }
+
+
+def test_a_0_3_card_names_its_main_interface_first() -> None:
+    card = v0_3_card(PLAIN)
+    assert {name: card[name] for name in ("protocolVersion", "url", "preferredTransport", "additionalInterfaces")} == {
+        "protocolVersion": "0.3.0",
+        "url": URL,
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": URL, "transport": "JSONRPC"}, {"url": URL, "transport": "HTTP+JSON"}],
+    }
+
+
+def test_security_is_spelled_as_each_version_does() -> None:
+    assert v1_card(FULL)["securityRequirements"] == [
+        {"schemes": {"key": {}}},
+        {"schemes": {"oauth": {"list": ["read"]}, "mtls": {}}},
+    ]
+    assert v0_3_card(FULL)["security"] == [{"key": []}, {"oauth": ["read"], "mtls": []}]
+    assert v0_3_card(FULL)["supportsAuthenticatedExtendedCard"] is True
+    capabilities = v1_card(FULL)["capabilities"]
+    assert isinstance(capabilities, dict)
+    assert capabilities["extendedAgentCard"] is True
+
+
+@pytest.mark.parametrize(
+    ("scheme", "new", "old"),
+    [
+        (
+            ApiKey("k", "query", "A key"),
+            {"apiKeySecurityScheme": {"location": "query", "name": "k", "description": "A key"}},
+            {"type": "apiKey", "in": "query", "name": "k", "description": "A key"},
+        ),
+        (HttpAuth("Basic"), {"httpAuthSecurityScheme": {"scheme": "Basic"}}, {"type": "http", "scheme": "Basic"}),
+        (
+            OpenIdConnect("u"),
+            {"openIdConnectSecurityScheme": {"openIdConnectUrl": "u"}},
+            {"type": "openIdConnect", "openIdConnectUrl": "u"},
+        ),
+        (MutualTls(), {"mtlsSecurityScheme": {}}, {"type": "mutualTLS"}),
+        (
+            OAuth2("authorizationCode", "t", authorization_url="a", pkce_required=True),
+            {
+                "oauth2SecurityScheme": {
+                    "flows": {
+                        "authorizationCode": {
+                            "tokenUrl": "t",
+                            "authorizationUrl": "a",
+                            "scopes": {},
+                            "pkceRequired": True,
+                        }
+                    }
+                }
+            },
+            {
+                "type": "oauth2",
+                "flows": {"authorizationCode": {"tokenUrl": "t", "authorizationUrl": "a", "scopes": {}}},
+            },
+        ),
+        (
+            OAuth2("deviceCode", "t", device_authorization_url="d"),
+            {
+                "oauth2SecurityScheme": {
+                    "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}}
+                }
+            },
+            {"type": "oauth2", "flows": {}},
+        ),
+    ],
+)
+def test_each_security_scheme_has_two_shapes_and_a_union_card_holds_both(
+    scheme: SecurityScheme, new: dict[str, Any], old: dict[str, Any]
+) -> None:
+    card = replace(PLAIN, schemes={"x": scheme})
+    assert v1_card(card)["securitySchemes"] == {"x": new}
+    assert v0_3_card(card)["securitySchemes"] == {"x": old}
+    assert union_card(card)["securitySchemes"] == {"x": old | new}
+
+
+def test_a_union_card_has_every_member_of_both() -> None:
+    union = union_card(FULL)
+    assert union.keys() == v1_card(FULL).keys() | v0_3_card(FULL).keys()
+    assert {name: union[name] for name in ("supportedInterfaces", "skills", "capabilities")} == {
+        name: v1_card(FULL)[name] for name in ("supportedInterfaces", "skills", "capabilities")
+    }
+
+
+def test_an_agent_without_a_0_3_interface_has_a_1_0_card_only() -> None:
+    modern = replace(PLAIN, interfaces=PLAIN.interfaces[:2])
+    assert union_card(modern) == v1_card(modern)
+    with pytest.raises(ValueError, match=r"no 0\.3 interface"):
+        v0_3_card(modern)
+
+
+def test_the_older_card_lists_schemes_by_name() -> None:
+    card = legacy_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}), URL)
+    assert card == {
+        "name": "Outline",
+        "description": "Writes outlines.",
+        "url": URL,
+        "version": "1.2.3",
+        "capabilities": {"streaming": False, "pushNotifications": True},
+        "authentication": {"schemes": ["apiKey"]},
+        "skills": [
+            {
+                "id": "outline",
+                "name": "Outline",
+                "description": "Writes an outline.",
+                "examples": ["Outline a text on bees"],
+                "inputModes": ["text/plain"],
+            }
+        ],
+    }
+
+
+def test_the_canonical_form_is_sorted_compact_and_without_signatures() -> None:
+    card: dict[str, Json] = {"b": 1.0, "a": "é", "signatures": [{}], "\U0001f600": None, "\ufb33": True}
+    assert canonical(card) == '{"a":"é","b":1,"\U0001f600":null,"\ufb33":true}'.encode()
+
+
+def test_a_signature_is_a_detached_jws_over_the_canonical_card() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+
+    def sign(content: bytes) -> bytes:
+        r, s = decode_dss_signature(key.sign(content, ec.ECDSA(SHA256())))
+        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+    card = v1_card(FULL)
+    signed = card | {"signatures": [signature(card, "kid-1", sign, jku="https://example.com/jwks.json")]}
+    assert_v1("AgentCard", signed)
+
+    parts = signature(card, "kid-1", sign, jku="https://example.com/jwks.json")
+    payload = base64.urlsafe_b64encode(canonical(signed)).rstrip(b"=").decode()
+    verified = PyJWS().decode_complete(
+        f"{parts['protected']}.{payload}.{parts['signature']}", key.public_key(), algorithms=["ES256"]
+    )
+    assert verified["header"] == {
+        "alg": "ES256",
+        "kid": "kid-1",
+        "typ": "JOSE",
+        "jku": "https://example.com/jwks.json",
+    }
+    assert json.loads(verified["payload"]) == card
+
+
+def test_an_etag_is_the_contents() -> None:
+    assert etag(b"a") == etag(b"a") != etag(b"b")
+    assert etag(b"a").startswith('"')
+
+
+@pytest.mark.parametrize(
+    ("if_none_match", "expected"),
+    [
+        (None, False),
+        ("", False),
+        ('"x"', False),
+        ('"e"', True),
+        ('W/"e"', True),
+        ('"x", W/"e"', True),
+        ("*", True),
+        ("e", False),
+    ],
+)
+def test_a_client_that_has_the_current_card_is_told_so(if_none_match: str | None, *, expected: bool) -> None:
+    assert unchanged(if_none_match, '"e"') is expected
+
+
+@pytest.mark.parametrize("printed", [v1_card(PLAIN), union_card(PLAIN)], ids=["v1", "union"])
+def test_a_peers_card_is_read(printed: dict[str, Json]) -> None:
+    without_modes = replace(SKILL, examples=(), input_modes=())
+    assert read_card(printed) == replace(PLAIN, skills=(without_modes,))
+
+
+def test_a_peers_0_3_card_is_read() -> None:
+    card = read_card(v0_3_card(PLAIN))
+    assert card.interfaces == (Interface(URL, "JSONRPC", "0.3"), *PLAIN.interfaces[2:])
+
+
+def test_interfaces_of_versions_that_we_do_not_speak_are_left_out() -> None:
+    interfaces: list[Json] = [
+        {"url": "u", "protocolBinding": "GRPC", "protocolVersion": version}
+        for version in ("2.0", "0.30", "1.0.1", "0.3.0", "")
+    ]
+    card = read_card({"name": "n", "supportedInterfaces": interfaces})
+    assert [one.version for one in card.interfaces] == ["1.0", "0.3", "0.3"]
+
+
+@pytest.mark.parametrize("value", [None, {}, {"name": "n"}, {"name": "n", "supportedInterfaces": [{}]}])
+def test_a_card_that_leads_nowhere_is_the_peers_fault(value: Json) -> None:
+    with pytest.raises(InvalidAgentResponse):
+        read_card(value)
