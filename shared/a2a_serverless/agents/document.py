@@ -38,15 +38,18 @@ async def document(task: AgentTask) -> None:
     source = task.text()
     outline = await _outline(task, source)
 
+    async def open_up() -> str:
+        return await task.text_model.opening(outline, source)
+
     async def write(section: Section) -> str:
         return await task.text_model.section(outline, section, source)
 
     await task.progress(_plan(outline))
-    await task.emit(ARTIFACT, f"# {outline.title}\n", media_type="text/markdown", description=outline.title)
+    opening = await task.step("opening", open_up)
+    await task.emit(ARTIFACT, opening, media_type="text/markdown", description=outline.title)
     for number, section in enumerate(outline.sections, 1):
         text = await task.step(f"section {section.id}", write, section)
-        chunk = f"\n## {section.title}\n\n{text}\n"
-        await task.emit(ARTIFACT, chunk, append=True, last=number == len(outline.sections), media_type="text/markdown")
+        await task.emit(ARTIFACT, text, append=True, last=number == len(outline.sections), media_type="text/markdown")
 
 
 async def _outline(task: AgentTask, source: str) -> Outline:

@@ -35,8 +35,12 @@ class TextModel(Protocol):
         """The plan of a document about ``source`` (a text or a topic)."""
         ...
 
+    async def opening(self, outline: Outline, source: str) -> str:
+        """How the document begins: its title, and how it was made. Markdown that ends with a blank line."""
+        ...
+
     async def section(self, outline: Outline, section: Section, source: str) -> str:
-        """One section of the document, Markdown without its heading."""
+        """One section of the document with its heading. Markdown that ends with a blank line."""
         ...
 
     async def summary(self, text: str, *, sentences: int = 3) -> str:

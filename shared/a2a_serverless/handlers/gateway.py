@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.handlers.http import Edge, HttpAnswer, HttpRequest
+from a2a_serverless.handlers.http import Edge, HttpAnswer, HttpRequest, encoded
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.queues import Context, Event, Handler
@@ -44,7 +44,7 @@ def request_of(event: Event) -> HttpRequest:
     query = _many(event, "multiValueQueryStringParameters", "queryStringParameters")
     return HttpRequest(
         verb=str(event.get("httpMethod", "GET")),
-        path=str(event.get("path", "/")),
+        path=encoded(str(event.get("path", "/"))),
         headers=headers,
         query=tuple((name, value) for name, values in query.items() for value in values),
         body=_body(event),

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound
 from a2a_serverless.domain.model import Json, Principal
@@ -53,6 +54,11 @@ class HttpAnswer:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def encoded(path: str) -> str:
+    """A decoded path as it could have stood in the request line."""
+    return quote(path, safe="/:@!$&'()*+,;=")
 
 
 class Unauthenticated(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from a2a_serverless.handlers.http import HttpRequest
+from a2a_serverless.handlers.http import HttpRequest, encoded
 from a2a_serverless.wire import rest
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _endpoint(edge: Edge) -> Endpoint:
     async def answer(request: Request) -> Response:
         given = HttpRequest(
             verb=request.method,
-            path=request.scope.get("raw_path", request.url.path.encode()).decode("ascii", "replace").partition("?")[0],
+            path=_path(request),
             headers=dict(request.headers),
             query=tuple(request.query_params.multi_items()),
             body=await _read(request, edge.limits.body),
@@ -56,6 +56,12 @@ def _endpoint(edge: Edge) -> Endpoint:
         return Response(answered.body, answered.status, dict(answered.headers))
 
     return answer
+
+
+def _path(request: Request) -> str:
+    """The path as it stood in the request line. Mangum has only the decoded one."""
+    raw = request.scope.get("raw_path")
+    return raw.decode("ascii", "replace").partition("?")[0] if raw else encoded(request.scope["path"])
 
 
 async def _read(request: Request, limit: int) -> bytes:
