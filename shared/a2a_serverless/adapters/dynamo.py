@@ -6,7 +6,6 @@ id, configurations their incarnation, and a head or cursor that already is what 
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items, keys, stored
@@ -77,7 +76,7 @@ class DynamoTaskLog:
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         found = self._table.between(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
-        return contiguous(after, self._events(islice(found, limit)))
+        return contiguous(after, self._events(found))
 
     def append(self, change: Change, receipt: Receipt | None = None) -> bool:
         before, after = items.head_item(change.before), items.head_item(change.after)
@@ -113,7 +112,7 @@ class DynamoTaskLog:
         return self._step(found) if found else result
 
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
-        found = islice(self._table.due(str(shard), keys.moment(until), limit), limit)
+        found = self._table.due(str(shard), keys.moment(until), limit)
         return [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
 
     def _matching(self, head: Head, events: list[Event]) -> list[Event]:

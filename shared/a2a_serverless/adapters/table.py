@@ -8,6 +8,7 @@ because the table deletes it only days later.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
@@ -94,18 +95,16 @@ class Table:
     def between(self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False) -> Iterator[Item]:
         """The items of a partition from one sort key to another, both included; strongly consistent page by page.
 
-        ``limit`` is how many the caller will take at most; 0 takes all.
+        At most ``limit``; 0 is all.
         """
         values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
-        return self._pages(
-            {
-                "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
-                "ExpressionAttributeValues": values,
-                "ConsistentRead": True,
-                "ScanIndexForward": not newest_first,
-                **_limit(limit),
-            }
-        )
+        query = {
+            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
+            "ExpressionAttributeValues": values,
+            "ConsistentRead": True,
+            "ScanIndexForward": not newest_first,
+        }
+        return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
 
     def beginning(self, pk: str, prefix: str) -> Iterator[Item]:
         """The items of a partition whose sort key begins with ``prefix``; strongly consistent page by page."""
@@ -118,15 +117,14 @@ class Table:
         )
 
     def due(self, shard: str, until: str, limit: int) -> Iterator[Item]:
-        """The entries of the due index up to a moment, oldest first. The index lags a little behind the table."""
-        return self._pages(
-            {
-                "IndexName": "due",
-                "KeyConditionExpression": "due_shard = :shard AND due_at <= :until",
-                "ExpressionAttributeValues": {":shard": {"S": shard}, ":until": {"S": until}},
-                **_limit(limit),
-            }
-        )
+        """The first entries of the due index up to a moment, oldest first. The index lags a little behind the table."""
+        query = {
+            "IndexName": "due",
+            "KeyConditionExpression": "due_shard = :shard AND due_at <= :until",
+            "ExpressionAttributeValues": {":shard": {"S": shard}, ":until": {"S": until}},
+            "Limit": limit,
+        }
+        return islice(self._pages(query), limit)
 
     def put(self, item: Item) -> Action:
         """An action: the item is written, whatever was there."""
@@ -236,10 +234,6 @@ class _Words:
 
 
 _TELL: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-
-
-def _limit(limit: int) -> dict[str, int]:
-    return {"Limit": limit} if limit else {}
 
 
 def _change(words: _Words, before: Item, after: Item) -> str:

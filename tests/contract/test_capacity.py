@@ -1,0 +1,198 @@
+"""What storage costs in DynamoDB's units, indexes and idempotency counted, for an ordinary task.
+
+DynamoDB Local reports single calls as AWS does, but not transactions: it adds the bytes of all items up before it
+rounds, and multiplies everything by four. So items in a transaction are counted by AWS's rule (two units for each
+kilobyte begun of each item), and index entries, which follow once it is done, by a quarter of what is reported.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.events import Incoming
+from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
+from a2a_serverless.domain.push import Cursor
+from a2a_serverless.ports import Opening, Receipt
+from tests.contract.backends import NOW, dynamo
+from tests.contract.tasks import attempt, by, chunk, config, moved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from a2a_serverless.domain.head import Look
+    from tests.contract.backends import Store
+
+pytestmark = pytest.mark.enable_socket
+
+TASK: Final = "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11"
+KEY: Final = Principal("acme", "auth0|5f7c8ec7c33c6c004bbafe82").key(TASK)
+CONTEXT: Final = "7d9a4f8a-30f2-4a53-8c1b-3b8a2c5d7e90"
+DAY_MS: Final = 86_400_000
+LIFE: Final = heads.Life(7 * DAY_MS, 30 * DAY_MS)
+TEXT: Final = "Write a short document about the sea. " * 13
+
+
+CALLS: Final = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "GetItem", "Query")
+QUADRUPLED: Final = 4
+HEAD_BYTES: Final = 1024
+
+
+@dataclass
+class Meter:
+    """Calls and capacity units since the last reset."""
+
+    calls: list[str] = field(default_factory=list)
+    units: float = 0.0
+
+    def ask(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:  # noqa: ANN401 - botocore's model
+        self.calls.append(model.name)
+        self.units += sum(2 * _kilobytes(action) for action in params.get("TransactItems", []))
+        return {**params, "ReturnConsumedCapacity": "INDEXES"}
+
+    def count(self, parsed: dict[str, Any], **_: object) -> None:
+        used = parsed["ConsumedCapacity"]
+        if isinstance(used, dict):
+            self.units += used["CapacityUnits"]
+            return
+        indexes = (index for table in used for index in table.get("GlobalSecondaryIndexes", {}).values())
+        self.units += sum(index["CapacityUnits"] for index in indexes) / QUADRUPLED
+
+    @property
+    def writes(self) -> int:
+        return len([call for call in self.calls if call not in {"GetItem", "Query"}])
+
+    def reset(self) -> None:
+        self.calls.clear()
+        self.units = 0.0
+
+
+def _kilobytes(action: dict[str, Any]) -> int:
+    """Of what is put, its size; of what is updated, the head's, which a test below keeps under one."""
+    return -(-_size(action["Put"]["Item"]) // HEAD_BYTES) if "Put" in action else 1
+
+
+def _size(item: dict[str, Any]) -> int:
+    values = (text for value in item.values() for text in value.values())
+    return sum(len(name) for name in item) + sum(1 if text is True else len(text.encode()) for text in values)
+
+
+@contextmanager
+def _metered(client: DynamoDBClient) -> Iterator[Meter]:
+    meter, events = Meter(), client.meta.events
+    hooks: list[tuple[str, Any]] = [
+        (f"{moment}.dynamodb.{call}", hook)
+        for call in CALLS
+        for moment, hook in (
+            ("provide-client-params", meter.ask),
+            ("after-call", meter.count),
+        )
+    ]
+    for name, hook in hooks:
+        events.register(name, hook)
+    yield meter
+    for name, hook in hooks:
+        events.unregister(name, hook)
+
+
+@pytest.fixture
+def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
+    """A store on DynamoDB Local and a meter on its client."""
+    with dynamo(local_client, "capacity", time.sleep) as store, _metered(local_client) as meter:
+        yield store, meter
+
+
+def _opening(push: str | None = None) -> Opening:
+    message = Message("5b1f2c3d-message", Role.USER, (Part("text", TEXT),), CONTEXT)
+    head, event = heads.submit(
+        KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None
+    )
+    receipt = Receipt("document", message.message_id, "d" * 64, TASK)
+    return Opening(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())
+
+
+def _run(store: Store) -> Look:
+    """Submitted, working, one small artifact, completed: as the api and a worker write it."""
+    assert store.log.create(_opening()) is None
+    taken = heads.take(heads.Look(_opening().head, 1), now=NOW + 200, by=by())
+    assert store.log.append(taken)
+    artifact = Artifact("document", (Part("text", TEXT),), "document.md")
+    assert store.log.append_chunk(KEY, replace(chunk(3), artifact=artifact), taken.after.expires)
+    done = heads.report(heads.Look(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
+    assert store.log.append(done)
+    return heads.Look(done.after, 4)
+
+
+def test_a_queued_task_with_one_small_artifact_costs_28_units_in_5_calls_at_most(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    _run(store)
+    assert meter.writes == len(meter.calls) == 4
+    assert meter.units <= 28
+
+
+def test_a_head_stays_below_one_kilobyte(metered: tuple[Store, Meter], local_client: DynamoDBClient) -> None:
+    store, _ = metered
+    _run(store)
+    where = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
+    item = local_client.get_item(TableName="capacity", Key=where)["Item"]
+    assert _size(dict(item)) < HEAD_BYTES
+
+
+def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    _run(store)
+    meter.reset()
+    store.log.look(KEY)
+    assert (meter.calls, meter.units) == (["Query"], 1.0)
+
+
+def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    look = _run(store)
+    for n in range(5, 500):
+        event = replace(chunk(n), artifact=Artifact("document", (Part("text", "x" * 1700),)))
+        store.log.append_chunk(KEY, event, look.head.expires)
+    meter.reset()
+    loaded = store.log.load(KEY)
+    assert loaded is not None
+    assert len(loaded[1]) == 499
+    assert meter.calls == ["Query"]
+
+
+def test_a_lease_is_renewed_for_one_unit_because_no_index_carries_it(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    store.log.create(_opening())
+    head = _opening().head
+    meter.reset()
+    assert store.log.touch(head, moved(head, lease_until=NOW + 30_000))
+    assert (meter.calls, meter.units) == (["UpdateItem"], 1.0)
+
+
+def test_a_delivered_webhook_adds_3_units_at_most(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    opening = _opening(push="hook")
+    store.log.create(opening)
+    ((_, cursor),) = opening.pushes
+    claimed = replace(cursor, lease_no=1, lease_until=NOW + 30_000, holder="h" * 36)
+    meter.reset()
+    assert store.push.move(KEY, cursor, claimed)
+    store.push.record(KEY, attempt(), opening.head.expires)
+    assert store.push.move(KEY, claimed, replace(claimed, position=1, lease_until=0, holder=""))
+    assert meter.units <= 3
+
+
+def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    store.log.create(_opening())
+    meter.reset()
+    event = replace(chunk(2), artifact=Artifact("document", (Part("text", "x" * 1500),)))
+    store.log.append_chunk(KEY, event, _opening().head.expires)
+    assert (meter.calls, meter.units) == (["PutItem"], 2.0)
