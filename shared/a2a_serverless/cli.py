@@ -44,11 +44,9 @@ def build(
     architecture: Annotated[str, typer.Option(help="arm64 or x86_64.")] = sam.Target.architecture,
 ) -> None:
     """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
-    found = places.find()
-    target = sam.Target(runtime, architecture)
-    with step(console, f"Building the functions for {target.runtime} on {target.architecture}"):
-        sam.build(found, target, found.release)
-    for path in sorted(found.release.glob("*.zip")):
+    with step(console, f"Building the functions for {runtime} on {architecture}"):
+        released = sam.release(places.find(), sam.Target(runtime, architecture))
+    for path in sorted(released.glob("*.zip")):
         console.print(f"  {path.name:24} {path.stat().st_size / 1e6:5.1f} MB")
 
 

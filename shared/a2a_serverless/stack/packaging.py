@@ -26,15 +26,14 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 COMPRESSION = 4  # one MB in sixty more than the default, in half the time
 
 
-def pack(build: Path, *, runtime: str, compiled: Path) -> None:
+def pack(build: Path, *, python: Path, compiled: Path) -> None:
     """Turn each function's folder in a `sam build` result into a zip beside it; the built template then names the zips.
 
-    `compiled` is a folder that keeps compiled files between builds. Raises `StackError` without a Python of `runtime`.
+    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds.
     """
-    python = interpreter(runtime)
     for folder in functions(build):
         trim(folder)
-        compile_sources(folder, python=python, cache=compiled / runtime)
+        compile_sources(folder, python=python, cache=compiled)
     with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
         list(pool.map(write_zip, functions(build)))
     _name_zips(build / "template.yaml")

@@ -29,8 +29,8 @@ class Places:
         return self.root / ".a2a/venvs/emulator/bin/ministack"
 
     @property
-    def build(self) -> Path:
-        return self.root / ".a2a/build"
+    def builds(self) -> Path:
+        return self.root / ".a2a/builds"
 
     @property
     def release(self) -> Path:

@@ -1,8 +1,10 @@
 """`sam build` and `sam deploy` of the project's one template, and what the deployment says about itself."""
 
+import contextlib
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.packaging import pack
+from a2a_serverless.stack.packaging import interpreter, pack
 from a2a_serverless.stack.places import Places
 
 STACK_NAME = "a2a-serverless"
+KEPT_BUILDS = 3
 BUCKET = "a2a-serverless-code"
 INPUTS = ("template.yaml", "samconfig.toml", "pyproject.toml", "requirements/functions.txt", "requirements/sam.txt")
 FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
@@ -36,6 +39,18 @@ class Target:
     @property
     def parameters(self) -> dict[str, str]:
         return {"Runtime": self.runtime, "Architecture": self.architecture}
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built and packed set of functions. `fresh` when it was made just now."""
+
+    path: Path
+    fresh: bool
+
+    @property
+    def template(self) -> Path:
+        return self.path / "template.yaml"
 
 
 @dataclass(frozen=True)
@@ -62,31 +77,47 @@ def this_machine() -> Target:
     return Target(runtime, _ARCHITECTURES[platform.machine()])
 
 
-def build(places: Places, target: Target, into: Path) -> bool:
-    """Build every function for `target` and pack the zips. False means: no input has changed, nothing was done."""
-    stamp = into / "inputs.sha256"
-    inputs = _digest(places, target)
-    if stamp.exists() and stamp.read_text() == inputs:
-        return False
-    stamp.unlink(missing_ok=True)
-    _sam(places, "build", ["--build-dir", into, *_overrides(target.parameters)], without_aws(os.environ))
-    pack(into, runtime=target.runtime, compiled=places.compiled)
-    stamp.write_text(inputs)
-    return True
+def build(places: Places, target: Target) -> Build:
+    """Every function for `target`, built and packed; the build that is there already when no input has changed since.
+
+    A build never changes once it is there: each set of inputs has a folder of its own, and the oldest are removed.
+    """
+    done = places.builds / _digest(places, target)
+    if done.exists():
+        return Build(done, fresh=False)
+    python = interpreter(target.runtime)
+    work = places.builds / f"unfinished-{os.getpid()}"
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        _sam(places, "build", ["--build-dir", work, *_overrides(target.parameters)], without_aws(os.environ))
+        pack(work, python=python, compiled=places.compiled / target.runtime)
+        with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
+            work.rename(done)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    _forget_old_builds(places)
+    return Build(done, fresh=True)
 
 
-def deploy(places: Places, endpoint: str, parameters: Mapping[str, str]) -> Deployment:
-    """Deploy the local build into the emulator at `endpoint` and return what it says about itself."""
+def release(places: Places, target: Target) -> Path:
+    """Build for AWS, into the folder that `sam deploy` takes without being told."""
+    built = build(places, target)
+    shutil.rmtree(places.release, ignore_errors=True)
+    shutil.copytree(built.path, places.release)
+    return places.release
+
+
+def deploy(places: Places, built: Build, endpoint: str, parameters: Mapping[str, str]) -> Deployment:
+    """Deploy a build into the emulator at `endpoint` and return what it says about itself."""
     env = without_aws(os.environ) | aws_environment(endpoint)
-    _create_bucket(endpoint)
+    client("s3", endpoint).create_bucket(Bucket=BUCKET)
     arguments: list[str | Path] = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
-    arguments += ["--template-file", places.build / "template.yaml", *_overrides(parameters)]
+    arguments += ["--template-file", built.template, *_overrides(parameters)]
     try:
         _sam(places, "deploy", arguments, env)
     except StackError as error:
-        raise StackError(
-            "sam deploy", _failures(endpoint) or error.why, log=places.relative(_keep_logs(places, endpoint))
-        ) from error
+        log = places.relative(_keep_logs(places, endpoint))
+        raise StackError("sam deploy", _failures(endpoint) or error.why, log=log) from error
     return outputs(endpoint)
 
 
@@ -176,15 +207,17 @@ def _keep_logs(places: Places, endpoint: str) -> Path:
     return log
 
 
-def _create_bucket(endpoint: str) -> None:
-    client("s3", endpoint).create_bucket(Bucket=BUCKET)
+def _forget_old_builds(places: Places) -> None:
+    builds = sorted(places.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in builds[KEPT_BUILDS:]:
+        shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def _digest(places: Places, target: Target) -> str:
     digest = hashlib.sha256(repr(target).encode())
     for path in _inputs(places.root):
         digest.update(path.relative_to(places.root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 def _inputs(root: Path) -> Iterator[Path]:

@@ -73,9 +73,10 @@ def up(places: Places, options: Options, console: Console) -> Running:
         stop_servers(places)
         emulator = _emulator(places, options, console)
         with step(console, "Building the functions") as say:
-            say("" if sam.build(places, sam.this_machine(), places.build) else "nothing changed")
+            built = sam.build(places, sam.this_machine())
+            say("" if built.fresh else "nothing changed")
         with step(console, "Deploying template.yaml into the emulator"):
-            deployment = sam.deploy(places, emulator.url, local_parameters(options))
+            deployment = sam.deploy(places, built, emulator.url, local_parameters(options))
         with step(console, f"Starting the api on {options.api_url}"):
             api = servers.start_api(places, deployment, port=options.api_port)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
