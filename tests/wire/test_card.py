@@ -1,5 +1,4 @@
 import base64
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from jwt import PyJWS
+from jwt import InvalidSignatureError, PyJWS
 
 from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.card import (
@@ -30,6 +29,7 @@ from a2a_serverless.wire.card import (
     legacy_card,
     read_card,
     signature,
+    signatures,
     unchanged,
     union_card,
     v0_3_card,
@@ -236,29 +236,54 @@ def test_the_canonical_form_is_sorted_compact_and_without_signatures() -> None:
     assert canonical(card) == '{"a":"é","b":1,"\U0001f600":null,"\ufb33":true}'.encode()
 
 
+KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def sign(content: bytes) -> bytes:
+    r, s = decode_dss_signature(KEY.sign(content, ec.ECDSA(SHA256())))
+    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+
+def verified(parts: Json, payload: bytes) -> dict[str, Any]:
+    """The protected header of a signature that fits the payload; raises when it does not fit."""
+    assert isinstance(parts, dict)
+    carried = base64.urlsafe_b64encode(payload).rstrip(b"=").decode()
+    token = f"{parts['protected']}.{carried}.{parts['signature']}"
+    header: dict[str, Any] = PyJWS().decode_complete(token, KEY.public_key(), algorithms=["ES256"])["header"]
+    return header
+
+
 def test_a_signature_is_a_detached_jws_over_the_canonical_card() -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-
-    def sign(content: bytes) -> bytes:
-        r, s = decode_dss_signature(key.sign(content, ec.ECDSA(SHA256())))
-        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
-
     card = v1_card(FULL)
-    signed = card | {"signatures": [signature(card, "kid-1", sign, jku="https://example.com/jwks.json")]}
+    made = signature(card, "kid-1", sign, jku="https://example.com/jwks.json")
+    signed: dict[str, Json] = card | {"signatures": [made]}
     assert_v1("AgentCard", signed)
-
-    parts = signature(card, "kid-1", sign, jku="https://example.com/jwks.json")
-    payload = base64.urlsafe_b64encode(canonical(signed)).rstrip(b"=").decode()
-    verified = PyJWS().decode_complete(
-        f"{parts['protected']}.{payload}.{parts['signature']}", key.public_key(), algorithms=["ES256"]
-    )
-    assert verified["header"] == {
+    assert canonical(signed) == canonical(card)
+    assert verified(made, canonical(signed)) == {
         "alg": "ES256",
         "kid": "kid-1",
         "typ": "JOSE",
         "jku": "https://example.com/jwks.json",
     }
-    assert json.loads(verified["payload"]) == card
+
+
+def test_a_signature_does_not_fit_another_card() -> None:
+    made = signature(v1_card(PLAIN), "kid-1", sign)
+    with pytest.raises(InvalidSignatureError):
+        verified(made, canonical(v1_card(FULL)))
+
+
+def test_a_card_without_empties_has_one_signature() -> None:
+    (made,) = signatures(v1_card(PLAIN), "kid-1", sign)
+    assert verified(made, canonical(v1_card(PLAIN)))
+
+
+def test_a_card_with_an_empty_member_is_also_signed_as_the_official_sdk_reads_it() -> None:
+    card = v1_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}, security=({"key": ()},)))
+    by_the_letter, for_the_sdk = signatures(card, "kid-1", sign)
+    assert verified(by_the_letter, canonical(card))
+    without = {name: value for name, value in card.items() if name != "securityRequirements"}
+    assert verified(for_the_sdk, canonical(without))
 
 
 def test_an_etag_is_the_contents() -> None:

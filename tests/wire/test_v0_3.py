@@ -57,6 +57,7 @@ CONFIG = PushConfig("p", "https://example.com/hook", "0.3", "i", 0, scheme="Bear
         (Operation.SEND, {"message": MESSAGE}, SendRequest(HELLO)),
         (Operation.STREAM, {"message": MESSAGE, "metadata": {"a": 1}}, SendRequest(HELLO, metadata={"a": 1})),
         (Operation.SEND, {"message": MESSAGE, "configuration": {"blocking": True}}, SendRequest(HELLO)),
+        (Operation.SEND, {"message": MESSAGE, "configuration": {}}, SendRequest(HELLO)),
         (
             Operation.SEND,
             {

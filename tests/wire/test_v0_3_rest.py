@@ -61,6 +61,13 @@ def test_the_configuration_is_read_in_the_spelling_of_the_proto() -> None:
     )
 
 
+@pytest.mark.parametrize(("configuration", "at_once"), [({}, True), ({"blocking": True}, False), (None, False)])
+def test_a_configuration_that_does_not_say_it_blocks_does_not_block(configuration: Json, *, at_once: bool) -> None:
+    message: Json = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hello"}]}
+    request = v0_3_rest.parse(Operation.SEND, {"message": message, "configuration": configuration})
+    assert request == SendRequest(HELLO, return_immediately=at_once)
+
+
 @pytest.mark.parametrize(
     ("sent", "part"),
     [

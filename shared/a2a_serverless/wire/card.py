@@ -112,6 +112,17 @@ def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: s
     return {"protected": protected, "signature": _base64url(sign(signing_input))}
 
 
+def signatures(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None) -> list[Json]:
+    """What goes into the card's ``signatures``: one by the letter, and one for the official SDK where that differs.
+
+    SDK 1.3.0 drops every empty member before it verifies, required or not; a requirement without scopes is one. A
+    client should verify at least one signature (8.4.3).
+    """
+    bare = cast("JsonObject", _without_empties(card))
+    forms = [card] if canonical(bare) == canonical(card) else [card, bare]
+    return [signature(form, kid, sign, jku) for form in forms]
+
+
 def etag(content: bytes) -> str:
     """A strong ETag (RFC 9110) of the bytes that are served."""
     return f'"{sha256(content).hexdigest()[:32]}"'
@@ -215,6 +226,15 @@ def _flow(scheme: OAuth2) -> JsonObject:
 
 def _set(members: JsonObject) -> JsonObject:
     return {name: value for name, value in members.items() if value not in (None, "", [], {})}
+
+
+def _without_empties(value: Json) -> Json:
+    """The value without what is empty, or becomes so; None when nothing is left."""
+    if isinstance(value, dict):
+        value = {name: bare for name, inner in value.items() if (bare := _without_empties(inner)) is not None}
+    elif isinstance(value, list):
+        value = [bare for inner in value if (bare := _without_empties(inner)) is not None]
+    return None if value in ("", [], {}) else value
 
 
 def _merged(old: Json, new: Json) -> Json:

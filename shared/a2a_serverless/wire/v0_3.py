@@ -142,8 +142,11 @@ def parse(operation: Operation, params: Json, limits: Limits = LIMITS) -> Reques
     return read(params, limits, REQUESTS[operation])
 
 
-def read_send(dialect: Dialect, fields: Fields) -> SendRequest:
-    """What message/send and message/stream ask. The proto calls the message ``request``, and SDKs print it so."""
+def read_send(dialect: Dialect, fields: Fields, *, blocking: bool = True) -> SendRequest:
+    """What message/send and message/stream ask. ``blocking`` is what a configuration means that does not say it.
+
+    The proto calls the message ``request``, and some SDKs print it so.
+    """
     message = fields.child("request") or fields.need(fields.child("message"), "message")
     sent = dialect.message(message) if message else NOTHING_SAID
     metadata = fields.struct("metadata")
@@ -153,7 +156,7 @@ def read_send(dialect: Dialect, fields: Fields) -> SendRequest:
     push = configuration.child("pushNotificationConfig") or configuration.child("pushNotification")
     return SendRequest(
         message=sent,
-        return_immediately=configuration.flag("blocking") is False,
+        return_immediately=not (blocking if (said := configuration.flag("blocking")) is None else said),
         history_length=configuration.whole("historyLength") or None,
         accepted_output_modes=configuration.strings("acceptedOutputModes"),
         push=read_push(push) if push else None,

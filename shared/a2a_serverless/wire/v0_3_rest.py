@@ -3,14 +3,17 @@
 The prose of 0.3 calls the two "structurally equivalent"; what its SDKs speak is ProtoJSON of its gRPC definition, so
 that is what we print. On input either form will do, in camelCase or snake_case. The functions have the names that
 ``v1`` gives them; ``params`` is the body with what the path and the query say (``rest.params``).
+
+ProtoJSON does not print ``false``, so that a configuration without ``blocking`` is how SDKs say "do not block".
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.model import Json, JsonObject, Message, Part, PushRequest, Task
+from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
 from a2a_serverless.domain.queries import Answer, CreatePush, PushPage, Request, TaskPush
 from a2a_serverless.wire import v0_3, v1
 from a2a_serverless.wire.document import given
@@ -70,15 +73,13 @@ def _create_push(fields: Fields) -> CreatePush:
     outer = fields.child("config") or fields
     inner = outer.child("pushNotificationConfig") or outer
     push = v0_3.read_push(inner)
-    named = push.config_id or fields.ident("configId")
-    return CreatePush(
-        fields.need_ident("taskId"), PushRequest(push.url, named, push.token, push.scheme, push.credentials)
-    )
+    named = replace(push, config_id=push.config_id or fields.ident("configId"))
+    return CreatePush(fields.need_ident("taskId"), named)
 
 
 _REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
-    Operation.SEND: partial(v0_3.read_send, DIALECT),
-    Operation.STREAM: partial(v0_3.read_send, DIALECT),
+    Operation.SEND: partial(v0_3.read_send, DIALECT, blocking=False),
+    Operation.STREAM: partial(v0_3.read_send, DIALECT, blocking=False),
     Operation.PUSH_CREATE: _create_push,
 }
 
