@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.model import Json, Principal, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 
@@ -120,6 +120,29 @@ class TaskLog(Protocol):
 
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         """What is due in one of ``SHARDS`` shards, oldest first: (task, None) is a head, (task, config) a cursor."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task as the index knows it, perhaps a moment late. ``position`` is where it stands, for the next page."""
+
+    task: str
+    agent: str
+    state: TaskState
+    position: str
+
+
+class TaskIndex(Protocol):
+    """A caller's tasks, newest status first; tasks of the same millisecond by id, descending."""
+
+    def page(
+        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[Entry], str | None]:
+        """At most ``limit`` entries behind position ``after`` whose status is not older than ``since`` (ms).
+
+        Also the position to go on from; None when there are no more. ``context_id`` None is all contexts.
+        """
         ...
 
 

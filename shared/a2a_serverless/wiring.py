@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.url_policy import EgressPolicy
-    from a2a_serverless.handlers.http import Edge, Gate
+    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
 
 KEY_RING_CACHE_MS: Final = 300_000
@@ -47,12 +48,13 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 
 def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
     """Everything that answers HTTP, on the real adapters."""
-    from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.domain.head import Life
     from a2a_serverless.handlers.http import Edge
+    from a2a_serverless.services.listing import Shelf
     from a2a_serverless.services.push import Webhooks
     from a2a_serverless.services.tasks import Desk
 
@@ -68,6 +70,7 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         clock=clock,
         ids=ids,
         webhooks=Webhooks(log, store, bells, sealer, clock, ids, policy, asks),
+        shelf=Shelf(log, DynamoTaskIndex(table), sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
@@ -243,13 +246,7 @@ def _agents() -> Mapping[str, Agent]:
 
 
 def _gate(settings: Settings) -> Gate:
-    """Who calls. Until sign-in is there: one fixed principal where anonymous access is on, nobody elsewhere."""
-    from a2a_serverless.domain.model import Principal
-    from a2a_serverless.handlers.http import HttpRequest, Unauthenticated
+    """Who comes in. Until sign-in is there: everybody where anonymous access is on, nobody elsewhere."""
+    from a2a_serverless.handlers.gate import ClosedGate, OpenGate
 
-    def gate(_: HttpRequest) -> Principal:
-        if not settings.anonymous_access:
-            raise Unauthenticated
-        return Principal(*ANYBODY)
-
-    return gate
+    return OpenGate() if settings.anonymous_access else ClosedGate()

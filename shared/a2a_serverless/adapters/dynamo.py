@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.table import Action, Refusal, Table
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
-    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.ports import Opening, Receipt, StepResult
+    from a2a_serverless.ports import Entry, Opening, Receipt, StepResult
 
 CATCH_UPS: Final = 5
 
@@ -148,6 +148,25 @@ class DynamoTaskLog:
 
     def _found(self, place: Item, refusal: Refusal) -> Item | None:
         return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
+
+
+class DynamoTaskIndex:
+    """``ports.TaskIndex`` over the two list indexes."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def page(
+        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[Entry], str | None]:
+        owner = keys.path(who.tenant, who.owner)
+        index, held = "by_owner", ("own", owner)
+        if context_id is not None:
+            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
+        # The one at ``after`` itself comes along and is dropped; one more tells whether there is a next page.
+        found = self._table.newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
+        entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
+        return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
 
 
 class DynamoPushStore:

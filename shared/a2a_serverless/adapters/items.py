@@ -16,7 +16,7 @@ from a2a_serverless.adapters import keys
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.ports import Receipt
+from a2a_serverless.ports import Entry, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,6 +70,12 @@ def head_item(head: Head) -> Item:
 def head_of(item: Mapping[str, Any]) -> Head:
     """The head that ``head_item`` wrote."""
     return Head(key=keys.task_key(item["pk"]["S"]), **_values(Head, item))
+
+
+def entry_of(item: Mapping[str, Any]) -> Entry:
+    """The entry of a list index."""
+    task = keys.task_key(item["pk"]["S"]).task
+    return Entry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
 
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:

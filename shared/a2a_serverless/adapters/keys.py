@@ -27,6 +27,7 @@ PUSHES: Final = "PUSH#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
+NEWEST: Final = "~"  # sorts behind every digit
 
 _TASK: Final = "TASK#"
 _HASHED: Final = "sha256="

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from a2a_serverless.adapters import keys, stored
 from a2a_serverless.domain.head import Change, Head, Look
+from a2a_serverless.ports import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.key_ring import KeyRing
-    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.ports import Opening, Receipt, StepResult
 
@@ -171,6 +172,21 @@ class MemoryTable:
         rows = [(at, row) for at, row in chain(heads, cursors) if at is not None and at <= until]
         mine = [(at, row) for at, row in rows if keys.shard(row[0]) == shard]
         return [row for _, row in sorted(mine, key=lambda pair: pair[0])[:limit]]
+
+    def page(
+        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[Entry], str | None]:
+        with self._lock:
+            heads = [
+                head for key, _, head in self._heads.everything() if (key.tenant, key.owner) == (who.tenant, who.owner)
+            ]
+        entries = [
+            Entry(head.key.task, head.agent, head.state, f"{keys.moment(head.status_at)}#{keys.part(head.key.task)}")
+            for head in heads
+            if head.status_at >= since and context_id in {None, head.context_id}
+        ]
+        rest = sorted((entry for entry in entries if not after or entry.position < after), key=_position, reverse=True)
+        return rest[:limit], rest[limit - 1].position if len(rest) > limit else None
 
     def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
         with self._lock:
@@ -335,6 +351,10 @@ class MemorySealer:
         if bound != context:
             raise ValueError("sealed for another context")
         return str(secret)
+
+
+def _position(entry: Entry) -> str:
+    return entry.position
 
 
 def _refuse_foreign(written: _Written, opening: Opening) -> None:

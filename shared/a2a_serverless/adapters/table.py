@@ -126,6 +126,20 @@ class Table:
         }
         return islice(self._pages(query), limit)
 
+    def newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+        """The entries of a list index whose ``st`` lies between, both included, newest first, at most ``limit``.
+
+        ``held`` is the index's partition: attribute and value. The index lags a little behind the table.
+        """
+        query = {
+            "IndexName": index,
+            "KeyConditionExpression": f"{held[0]} = :partition AND st BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {":partition": {"S": held[1]}, ":first": {"S": first}, ":last": {"S": last}},
+            "ScanIndexForward": False,
+            "Limit": limit,
+        }
+        return list(islice(self._pages(query), limit))
+
     def put(self, item: Item) -> Action:
         """An action: the item is written, whatever was there."""
         return {"Put": {"Item": item}}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.card import Extension
     from a2a_serverless.domain.model import Json, Message, Part
     from a2a_serverless.domain.writing import Outline, Section
 
@@ -143,6 +144,7 @@ class Agent:
     output_modes: tuple[str, ...] = ("text/plain", "application/json")
     streaming: bool = True
     push: bool = True
+    extensions: tuple[Extension, ...] = ()
 
 
 def agent(  # noqa: PLR0913 - the fields of a card

@@ -6,13 +6,14 @@ goes through them, imported when the first such request comes.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.handlers.http import Edge, HttpAnswer, HttpRequest, encoded
+from a2a_serverless.handlers.http import BUFFERED_MS, Edge, HttpAnswer, HttpRequest, encoded
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.queues import Context, Event, Handler
@@ -30,7 +31,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
         return Mangum(make_web(edge), lifespan="off")
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        request = request_of(event)
+        request = request_of(event, context.get_remaining_time_in_millis())
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
         return web()(event, context)
@@ -38,7 +39,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
     return handler
 
 
-def request_of(event: Event) -> HttpRequest:
+def request_of(event: Event, time_left_ms: int) -> HttpRequest:
     """The request that a proxy event tells of. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
     headers = {name.lower(): ",".join(values) for name, values in _many(event, "multiValueHeaders", "headers").items()}
     query = _many(event, "multiValueQueryStringParameters", "queryStringParameters")
@@ -48,17 +49,23 @@ def request_of(event: Event) -> HttpRequest:
         headers=headers,
         query=tuple((name, value) for name, values in query.items() for value in values),
         body=_body(event),
+        time_left_ms=min(time_left_ms, BUFFERED_MS),
     )
 
 
 def proxy_answer(answer: HttpAnswer) -> dict[str, Any]:
-    """An answer as API Gateway takes it. All our buffered answers are UTF-8 text."""
+    """An answer as API Gateway takes it; a stream is collected first. All our buffered answers are UTF-8 text."""
+    body = answer.body if answer.stream is None else asyncio.run(_collected(answer.stream))
     return {
         "statusCode": answer.status,
         "headers": dict(answer.headers),
-        "body": answer.body.decode(),
+        "body": body.decode(),
         "isBase64Encoded": False,
     }
+
+
+async def _collected(stream: AsyncIterator[bytes]) -> bytes:
+    return b"".join([frame async for frame in stream])
 
 
 def _many(event: Event, many: str, one: str) -> Mapping[str, list[str]]:

@@ -6,54 +6,62 @@ there. Nothing below this module knows a header, a status or a version.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound
-from a2a_serverless.domain.model import Json, Principal
+from a2a_serverless.handlers.gate import Unauthenticated
+from a2a_serverless.handlers.operate import Done, Envelope, Operator, noted
 from a2a_serverless.services.publish import AGENTS, JWKS, card_name
-from a2a_serverless.services.serve import serve
-from a2a_serverless.wire import jsonrpc, rest, versions
+from a2a_serverless.wire import jsonrpc, rest
 from a2a_serverless.wire.card import unchanged
-from a2a_serverless.wire.codecs import Binding, codec
+from a2a_serverless.wire.codecs import codec
 from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Publications
     from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.wire.operations import Operation
-
-logger = logging.getLogger(__name__)
+    from a2a_serverless.wire.codecs import Binding
 
 JSON: Final = "application/json"
 CARD_PATHS: Final = frozenset({".well-known/agent-card.json", ".well-known/agent.json"})
 JWKS_PATH: Final = ".well-known/jwks.json"
+CARD_MAX_AGE_S: Final = 300
+STREAM_MS: Final = 840_000
+MARGIN_MS: Final = 3_000
+BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not streamed
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. ``path`` as in the request line, without the query; header names in lower case."""
+    """A request. ``path`` as in the request line, without the query; header names in lower case.
+
+    ``time_left_ms``: how long the platform will wait for the answer; None is "for as long as it takes".
+    """
 
     verb: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict)
     query: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    time_left_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A whole answer."""
+    """An answer: ``body`` is all of it, unless there is a ``stream`` of bytes to be sent as they come."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[bytes] | None = None
 
 
 def encoded(path: str) -> str:
@@ -61,22 +69,16 @@ def encoded(path: str) -> str:
     return quote(path, safe="/:@!$&'()*+,;=")
 
 
-class Unauthenticated(Exception):
-    """The caller is nobody that we know. The answer is 401, the same for everything that needs a caller."""
-
-
-Gate = Callable[[HttpRequest], Principal]
-
-
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Everything that answers HTTP. ``gate`` says who calls; ``jwks_max_age_s`` is what receivers may cache."""
+    """Everything that answers HTTP. ``jwks_max_age_s`` is what receivers may cache."""
 
     desk: Desk
     public: Publications
     agents: Mapping[str, Agent]
     gate: Gate
     jwks_max_age_s: int
+    stream_ms: int = STREAM_MS
     limits: Limits = LIMITS
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -86,7 +88,7 @@ class Edge:
         except Unauthenticated:
             return _unauthenticated()
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
-            return _rest_failure(error, "1.0")
+            return _failed(*rest.failure(noted(error), "1.0"))
 
     def _route(self, request: HttpRequest) -> HttpAnswer:
         first, _, below = request.path.strip("/").partition("/")
@@ -99,54 +101,53 @@ class Edge:
             raise MethodNotFound("There is no such path.")
         if below in CARD_PATHS:
             return self._document(request, card_name(agent.id), CARD_MAX_AGE_S)
-        if not below:
-            return self._rpc(agent, request)
-        return self._rest(agent, request, "/" + below)
-
-    def _rpc(self, agent: Agent, request: HttpRequest) -> HttpAnswer:
-        if request.verb != "POST":
+        if not below and request.verb != "POST":
             return HttpAnswer(405, headers={"allow": "POST"})
-        who = self.gate(request)
+        who = self.gate.admit(request.headers)
+        return self._rest(agent, who, request, "/" + below) if below else self._rpc(agent, who, request)
+
+    def _rpc(self, agent: Agent, who: Principal, request: HttpRequest) -> HttpAnswer:
         call = _refused_type(request) or jsonrpc.parse(request.body, self.limits)
         if isinstance(call, jsonrpc.Refusal):
-            return _json(jsonrpc.failure(call.id, _noted(call.error), "1.0"))
-        version: WireVersion = "1.0"
+            return _failed(200, jsonrpc.failure(call.id, noted(call.error), "1.0"))
         try:
             operation, version = jsonrpc.method(call.method)
-            result = self._operate(agent, who, request, "jsonrpc", operation, version, call.params)
-        except Exception as error:  # noqa: BLE001 - the caller's id goes with it
-            return _json(jsonrpc.failure(call.id, _noted(error), version))
-        return _json(jsonrpc.success(call.id, result))
+        except MethodNotFound as error:
+            return _failed(200, jsonrpc.failure(call.id, error, "1.0"))
+        call_id = call.id
+        envelope = Envelope(
+            content_type=JSON,
+            success=lambda result: jsonrpc.success(call_id, result),
+            failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
+            streams_errors=version == "0.3",
+        )
+        operator = Operator(
+            self.desk, self.gate, agent, codec("jsonrpc", version), version, self.stream_ms, self.limits
+        )
+        return _answered(operator.operate(who, request.headers, request.query, operation, call.params, envelope))
 
-    def _rest(self, agent: Agent, request: HttpRequest, path: str) -> HttpAnswer:
-        who = self.gate(request)
+    def _rest(self, agent: Agent, who: Principal, request: HttpRequest, path: str) -> HttpAnswer:
         version: WireVersion = "0.3" if path.startswith("/v1/") else "1.0"
         try:
             found = rest.match(request.verb, path)
             if request.body:
                 rest.check_content_type(request.headers.get("content-type"))
             params = rest.params(found, request.query, request.body, self.limits)
-            result = self._operate(agent, who, request, "rest", found.route.operation, version, params)
-        except Exception as error:  # noqa: BLE001 - the caller's version goes with it
-            return _rest_failure(error, version)
-        kind = rest.answer_type(request.headers.get("accept"), request.headers.get("content-type"))
-        return HttpAnswer(200, dumps({} if result is None else result), {"content-type": kind})
+        except A2AError as error:
+            return _failed(*rest.failure(error, version))
+        envelope = Envelope(
+            content_type=rest.answer_type(request.headers.get("accept"), request.headers.get("content-type")),
+            success=lambda result: dumps({} if result is None else result),
+            failure=lambda error: rest.failure(error, version),
+        )
+        operator = self._operator(agent, "rest", version, request)
+        return _answered(operator.operate(who, request.headers, request.query, found.route.operation, params, envelope))
 
-    def _operate(  # noqa: PLR0913 - what a call is made of
-        self,
-        agent: Agent,
-        who: Principal,
-        request: HttpRequest,
-        binding: Binding,
-        operation: Operation,
-        version: WireVersion,
-        params: Json,
-    ) -> Json:
-        asked = versions.asked(request.headers.get("a2a-version"), dict(request.query).get("A2A-Version"))
-        versions.check(version, asked)
+    def _operator(self, agent: Agent, binding: Binding, version: WireVersion, request: HttpRequest) -> Operator:
+        left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+        desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left))
         used = codec(binding, version)
-        answer = serve(self.desk, who, agent, used.parse(operation, params, self.limits), version)
-        return used.answer(operation, answer)
+        return Operator(desk, self.gate, agent, used, version, min(self.stream_ms, left), self.limits)
 
     def _document(self, request: HttpRequest, name: str, max_age_s: int) -> HttpAnswer:
         """A document that the rotator has published, with the headers that let it be cached (specification 8.6)."""
@@ -162,9 +163,6 @@ class Edge:
         return HttpAnswer(200, str(document["body"]).encode(), headers)
 
 
-CARD_MAX_AGE_S: Final = 300
-
-
 def _refused_type(request: HttpRequest) -> jsonrpc.Refusal | None:
     """What is refused before the body is looked at."""
     try:
@@ -174,20 +172,12 @@ def _refused_type(request: HttpRequest) -> jsonrpc.Refusal | None:
     return None
 
 
-def _json(body: bytes) -> HttpAnswer:
-    return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})
+def _answered(done: Done) -> HttpAnswer:
+    return HttpAnswer(done.status, done.body, {"cache-control": "no-store", **done.headers}, done.stream)
 
 
-def _rest_failure(error: Exception, version: WireVersion) -> HttpAnswer:
-    status, body = rest.failure(_noted(error), version)
+def _failed(status: int, body: bytes) -> HttpAnswer:
     return HttpAnswer(status, body, {"content-type": JSON, "cache-control": "no-store"})
-
-
-def _noted(error: Exception) -> Exception:
-    """The error; one that is our fault goes into the log, where alone its reason may be read."""
-    if not isinstance(error, A2AError):
-        logger.error("request failed", exc_info=error)
-    return error
 
 
 def _unauthenticated() -> HttpAnswer:

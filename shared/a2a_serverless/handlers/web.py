@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
 
-from a2a_serverless.handlers.http import HttpRequest, encoded
+from a2a_serverless.handlers.http import BUFFERED_MS, HttpRequest, encoded
 from a2a_serverless.wire import rest
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PUBLIC: Final = ("/agents", "/.well-known/jwks.json", "/{agent}/.well-known/agent-card.json")
 _ALIASES: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/{agent}/.well-known/agent.json")
+CALLS: Final = 200
 _EVERY_VERB: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -44,6 +46,8 @@ def make_web(edge: Edge) -> FastAPI:
 
 
 def _endpoint(edge: Edge) -> Endpoint:
+    limiter = CapacityLimiter(CALLS)  # a blocking send holds its thread while it waits
+
     async def answer(request: Request) -> Response:
         given = HttpRequest(
             verb=request.method,
@@ -51,8 +55,11 @@ def _endpoint(edge: Edge) -> Endpoint:
             headers=dict(request.headers),
             query=tuple(request.query_params.multi_items()),
             body=await _read(request, edge.limits.body),
+            time_left_ms=_time_left(request),
         )
-        answered = await run_in_threadpool(edge.answer, given)
+        answered = await to_thread.run_sync(edge.answer, given, limiter=limiter)
+        if answered.stream is not None:
+            return StreamingResponse(answered.stream, answered.status, dict(answered.headers))
         return Response(answered.body, answered.status, dict(answered.headers))
 
     return answer
@@ -62,6 +69,12 @@ def _path(request: Request) -> str:
     """The path as it stood in the request line. Mangum has only the decoded one."""
     raw = request.scope.get("raw_path")
     return raw.decode("ascii", "replace").partition("?")[0] if raw else encoded(request.scope["path"])
+
+
+def _time_left(request: Request) -> int | None:
+    """What Lambda says, by Mangum; uvicorn waits for as long as it takes."""
+    context = request.scope.get("aws.context")
+    return context and min(context.get_remaining_time_in_millis(), BUFFERED_MS)
 
 
 async def _read(request: Request, limit: int) -> bytes:

@@ -81,6 +81,7 @@ def card_of(agent: Agent, base_url: str) -> Card:
         output_modes=agent.output_modes,
         streaming=agent.streaming,
         push=agent.push,
+        extensions=agent.extensions,
     )
 
 

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.agent import Agent
 from a2a_serverless.domain.errors import PushNotSupported, UnsupportedOperation
-from a2a_serverless.domain.model import Principal, SendRequest
-from a2a_serverless.domain.push import WireVersion
+from a2a_serverless.domain.model import SendRequest
 from a2a_serverless.domain.queries import (
-    Answer,
     CancelTask,
     CreatePush,
     DeletePush,
     GetPush,
     GetTask,
     ListPushes,
+    ListTasks,
     PushPage,
-    Request,
+    SubscribeToTask,
     TaskPush,
     shown,
 )
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.services import push, tasks
-from a2a_serverless.services.tasks import Desk
+from a2a_serverless.services.follow import TURN_ENDS, Stream, begin, follow
+from a2a_serverless.services.listing import list_tasks
 
-Server: TypeAlias = Callable[[Desk, Principal, Agent, Any, WireVersion], Answer]
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Principal, Task, TaskKey, TaskState
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.queries import Answer, Request
+    from a2a_serverless.services.follow import Beat, Item
+    from a2a_serverless.services.tasks import Desk
+
+    Server: TypeAlias = Callable[[Desk, Principal, Agent, Any, WireVersion], Answer]
 
 
 def serve(desk: Desk, who: Principal, agent: Agent, request: Request, wire: WireVersion) -> Answer:
@@ -36,7 +45,49 @@ def serve(desk: Desk, who: Principal, agent: Agent, request: Request, wire: Wire
     return server(desk, who, agent, request, wire)
 
 
-def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A stream that has begun."""
+
+    task_id: str
+    context_id: str
+    items: AsyncIterator[Item | Beat]
+
+
+def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until when
+    desk: Desk, who: Principal, agent: Agent, request: Request, wire: WireVersion, after: int | None, until: int
+) -> Opened:
+    """The stream that a sent message or a subscription opens. ``after`` is the last event that the client has seen.
+
+    Raises A2AError for what is refused. A send stream ends where the turn becomes the client's; a subscription goes on
+    until the task ends (specification 3.1.2, 3.1.6, 11.7; which of them when is written down in docs/deviations.md).
+    """
+    if not agent.streaming:
+        raise UnsupportedOperation("This agent does not stream.")
+    if isinstance(request, SubscribeToTask):
+        key, ends = who.key(request.task_id), TERMINAL
+    elif isinstance(request, SendRequest):
+        sent = _send(desk, who, agent, replace(request, return_immediately=True), wire)
+        key, ends = who.key(sent.task_id), TURN_ENDS
+    else:
+        raise UnsupportedOperation
+    task, first = begin(desk.log, key, agent.id, after, ends_fine=ends is TURN_ENDS)
+    stream = Stream(desk.log, desk.clock, until, desk.off_loop)
+    return Opened(key.task, task.context_id, _items(stream, key, task, first, after, ends))
+
+
+async def _items(
+    stream: Stream, key: TaskKey, task: Task, first: Item | None, after: int | None, ends: frozenset[TaskState]
+) -> AsyncIterator[Item | Beat]:
+    if first:
+        yield first
+        if task.status.state in ends:
+            return
+    async for item in follow(stream, key, task.n if first or after is None else after, ends):
+        yield item
+
+
+def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Task:
     if request.push is not None:
         _check_push(agent)
     return shown(tasks.send(desk, who, agent.id, request, wire), request.history_length)
@@ -44,6 +95,10 @@ def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: 
 
 def _get(desk: Desk, who: Principal, agent: Agent, request: GetTask, _: WireVersion) -> Answer:
     return shown(tasks.get(desk, who, agent.id, request.task_id), request.history_length)
+
+
+def _list(desk: Desk, who: Principal, agent: Agent, request: ListTasks, _: WireVersion) -> Answer:
+    return list_tasks(desk.shelf, who, agent.id, request)
 
 
 def _cancel(desk: Desk, who: Principal, agent: Agent, request: CancelTask, _: WireVersion) -> Answer:
@@ -81,6 +136,7 @@ def _check_push(agent: Agent) -> None:
 _SERVERS: Final[dict[type, Server]] = {
     SendRequest: _send,
     GetTask: _get,
+    ListTasks: _list,
     CancelTask: _cancel,
     CreatePush: _create_push,
     GetPush: _get_push,

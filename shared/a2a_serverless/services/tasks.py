@@ -14,11 +14,13 @@ from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, T
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports import Bells, Clock, Ids, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
+from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, Life, Look
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.services.listing import Shelf
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
@@ -34,9 +36,11 @@ class Desk:
     clock: Clock
     ids: Ids
     webhooks: Webhooks
+    shelf: Shelf
     life: Life
     blocking_ms: int
     idempotent: bool = True
+    off_loop: OffLoop = in_thread
 
 
 def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Task:

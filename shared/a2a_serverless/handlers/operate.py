@@ -1,0 +1,132 @@
+"""One operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
+
+The two bindings differ in their envelopes only. Before the first item of a stream an error is an ordinary answer; after
+it, the error is the stream's last item.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.services.serve import open_stream, serve
+from a2a_serverless.wire import sse, v1, versions
+from a2a_serverless.wire.operations import STREAMING
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json, Principal
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.services.follow import Beat, Item
+    from a2a_serverless.services.serve import Opened
+    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.wire.codecs import Codec
+    from a2a_serverless.wire.limits import Limits
+    from a2a_serverless.wire.operations import Operation
+
+logger = logging.getLogger(__name__)
+
+STREAM_HEADERS: Final = {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream (0.3)."""
+
+    content_type: str
+    success: Callable[[Json], bytes]
+    failure: Callable[[Exception], tuple[int, bytes]]
+    streams_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an operation comes to, for HTTP."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Serves operations of one agent in one version over one binding. A stream lasts ``stream_ms`` at most."""
+
+    desk: Desk
+    gate: Gate
+    agent: Agent
+    codec: Codec
+    version: WireVersion
+    stream_ms: int
+    limits: Limits
+
+    def operate(
+        self,
+        who: Principal,
+        headers: Mapping[str, str],
+        query: tuple[tuple[str, str], ...],
+        operation: Operation,
+        params: Json,
+        envelope: Envelope,
+    ) -> Done:
+        """The answer. Never raises."""
+        try:
+            echoed = self._negotiated(headers, query)
+            request = self.codec.parse(operation, params, self.limits)
+            tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
+            who = self.gate.enter(who, tenant) if tenant else who
+            if operation in STREAMING:
+                after = sse.last_event_id(headers.get("last-event-id"))
+                until = self.desk.clock.now() + self.stream_ms
+                opened = open_stream(self.desk, who, self.agent, request, self.version, after, until)
+                return Done(200, headers=STREAM_HEADERS | echoed, stream=self._frames(opened, envelope))
+            result = self.codec.answer(operation, serve(self.desk, who, self.agent, request, self.version))
+            return Done(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
+        except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
+            return _refused(noted(error), envelope, streaming=operation in STREAMING)
+
+    def _negotiated(self, headers: Mapping[str, str], query: tuple[tuple[str, str], ...]) -> dict[str, str]:
+        """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
+        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), dict(query).get(versions.VERSION_HEADER))
+        versions.check(self.version, asked)
+        named = versions.requested(*(headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values()))
+        offered = self.agent.extensions
+        required = [one.uri for one in offered if one.required]
+        active = versions.activated(named, [one.uri for one in offered], required)
+        return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
+
+    async def _frames(self, opened: Opened, envelope: Envelope) -> AsyncIterator[bytes]:
+        try:
+            async for item in opened.items:
+                yield self._frame(item, opened, envelope)
+        except Exception as error:  # noqa: BLE001 - the status line is long gone
+            yield sse.frame(envelope.failure(noted(error))[1])
+
+    def _frame(self, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
+        if item is None:
+            return sse.BEAT
+        content = self.codec.stream_item(item.content, opened.task_id, opened.context_id)
+        return sse.frame(envelope.success(content), item.n)
+
+
+def noted(error: Exception) -> Exception:
+    """The error; one that is our fault goes into the log, where alone its reason may be read."""
+    if not isinstance(error, A2AError):
+        logger.error("request failed", exc_info=error)
+    return error
+
+
+def _refused(error: Exception, envelope: Envelope, *, streaming: bool) -> Done:
+    status, body = envelope.failure(error)
+    if streaming and envelope.streams_errors:
+        return Done(200, headers=STREAM_HEADERS, stream=_only(sse.frame(body)))
+    return Done(status, body, {"content-type": "application/json"})
+
+
+async def _only(frame: bytes) -> AsyncIterator[bytes]:
+    yield frame

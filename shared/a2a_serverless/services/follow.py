@@ -1,0 +1,105 @@
+"""A stream is a cursor on the log: the task as it is, then every event after it, in order, each once.
+
+Nothing is remembered between reads but the last number, so any instance serves any stream, closing one changes nothing,
+and a client that comes back with the last number that it saw misses nothing. Looking for news costs one query of an
+empty range (half a read unit) every ``QUIET_S`` seconds; news is seen within that time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
+from a2a_serverless.domain.events import Event, StatusEvent, fold
+from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.domain.states import TERMINAL
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports import Clock, TaskLog
+
+T = TypeVar("T")
+
+BUSY_S: Final = 0.1
+QUIET_S: Final = 0.25
+HEARTBEAT_MS: Final = 15_000
+BUSY_MS: Final = 5_000
+
+# What a send stream ends at: the turn is the client's. A task that waits for a sign-in elsewhere goes on by itself.
+TURN_ENDS: Final = TERMINAL | {TaskState.INPUT_REQUIRED}
+
+
+class OffLoop(Protocol):
+    """Runs a blocking call without blocking the event loop."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """The call's result."""
+        ...
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Runs the call in a thread."""
+    return await asyncio.to_thread(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a stream: a snapshot or an event, and the number of the last event that it tells of."""
+
+    n: int
+    content: Task | Event
+
+
+Beat: TypeAlias = None
+"""Nothing happened for a while; the connection should show a sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What a stream needs. ``until`` (ms) is when it has to end, whatever happens: the client comes back."""
+
+    log: TaskLog
+    clock: Clock
+    until: int
+    off_loop: OffLoop = in_thread
+
+
+def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fine: bool) -> tuple[Task, Item | None]:
+    """The task, and the first item: its snapshot, or None for a client that has seen everything up to ``after``.
+
+    Raises TaskNotFound; UnsupportedOperation when the task has ended and there is nothing more to see (3.1.6), unless
+    ``ends_fine``: whoever has just sent the message gets the end as it is.
+    """
+    loaded = log.load(key)
+    if loaded is None or loaded[0].agent != agent:
+        raise TaskNotFound
+    head, events = loaded
+    task = fold(key.task, head.context_id, events)
+    if after is not None and after < task.n:
+        return task, None
+    if head.ended and not ends_fine:
+        raise UnsupportedOperation("The task has ended. Read it with GetTask.")
+    return task, None if after == task.n else Item(task.n, task)
+
+
+async def follow(stream: Stream, key: TaskKey, after: int, ends: frozenset[TaskState]) -> AsyncIterator[Item | Beat]:
+    """Every event after ``after``, until a status in ``ends`` has been told or time is up; a beat when it is quiet."""
+    clock = stream.clock
+    told_at = quiet_since = clock.now()
+    while clock.now() < stream.until:
+        events = await stream.off_loop(lambda after=after: stream.log.read(key, after))  # type: ignore[misc]
+        for event in events:
+            yield Item(event.n, event)
+            after = event.n
+            if isinstance(event, StatusEvent) and event.state in ends:
+                return
+        now = clock.now()
+        if events:
+            told_at = quiet_since = now
+        elif now - told_at >= HEARTBEAT_MS:
+            told_at = now
+            yield None
+        await asyncio.sleep(BUSY_S if now - quiet_since < BUSY_MS else QUIET_S)

@@ -1,0 +1,93 @@
+"""ListTasks (specification 3.1.4): pages of a caller's tasks, newest status first, from an index.
+
+The index says which tasks there are and when their status changed; what is shown is read from their logs. A page reads
+a bounded number of entries, so a filter that few tasks pass may give short pages; ``totalSize`` is counted on the
+first page, up to ``COUNTED``. The page token is sealed for its caller and its filters: it opens for no others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.domain.events import fold
+from a2a_serverless.domain.queries import ListTasks, TaskPage, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from a2a_serverless.domain.model import Principal, Task
+    from a2a_serverless.ports import Entry, Sealer, TaskIndex, TaskLog
+
+COUNTED: Final = 1000
+READ: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What listing needs. ``sealer`` keeps page tokens from being read or changed."""
+
+    log: TaskLog
+    index: TaskIndex
+    sealer: Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a page begins: behind ``after`` in the index; ``total`` was counted on the first page."""
+
+    after: str | None = None
+    total: int | None = None
+
+
+def list_tasks(shelf: Shelf, who: Principal, agent: str, query: ListTasks) -> TaskPage:
+    """One page. Raises InvalidParams for a token that is not of this caller and these filters."""
+    context = _token_context(who, agent, query)
+    place = _place(shelf, query.page_token, context)
+    limit = COUNTED if place.total is None else READ
+    entries, after_last = shelf.index.page(who, query.context_id, place.after, query.since or 0, limit)
+    matching = [entry for entry in entries if _matches(entry, agent, query)]
+    page = matching[: query.page_size]
+    total = len(matching) if place.total is None else place.total
+    after = page[-1].position if len(matching) > len(page) else after_last
+    tasks = tuple(
+        shown(task, query.history_length, artifacts=query.include_artifacts) for task in _read(shelf, who, page)
+    )
+    token = "" if after is None else _token(shelf, _Place(after, total), context)
+    return TaskPage(tasks, query.page_size, total, token, query.include_artifacts)
+
+
+def _matches(entry: Entry, agent: str, query: ListTasks) -> bool:
+    return entry.agent == agent and query.state in {None, entry.state}
+
+
+def _read(shelf: Shelf, who: Principal, page: Iterable[Entry]) -> Iterator[Task]:
+    """The tasks as they are now. One that has expired since is left out."""
+    for entry in page:
+        loaded = shelf.log.load(who.key(entry.task))
+        if loaded:
+            head, events = loaded
+            yield fold(entry.task, head.context_id, events)
+
+
+def _token_context(who: Principal, agent: str, query: ListTasks) -> str:
+    filters = replace(query, page_token=None, page_size=1, history_length=None, include_artifacts=False)
+    return "\n".join(("page", who.tenant, who.owner, agent, digest(filters)))
+
+
+def _token(shelf: Shelf, place: _Place, context: str) -> str:
+    return shelf.sealer.seal(json.dumps([place.after, place.total]), context)
+
+
+def _place(shelf: Shelf, token: str | None, context: str) -> _Place:
+    if not token:
+        return _Place()
+    try:
+        after, total = json.loads(shelf.sealer.open(token, context))
+    except ValueError:
+        bad = FieldViolation("pageToken", "is not a token of an earlier page of this list")
+        raise InvalidParams(violations=(bad,)) from None
+    return _Place(after, total)
