@@ -32,6 +32,7 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.ports import Signed
 from a2a_serverless.services.deliver import Post, deliver
+from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Broom, sweep
@@ -228,7 +229,7 @@ class World:
         sender: Any = Frail(self.receiver, "receiver", self.faults)
         policy = EgressPolicy()
         hooks = Webhooks(log, log, bells, MemorySealer(), clock, self.ids, policy)
-        self.desk = Desk(log, bells, clock, self.ids, hooks, LIFE, blocking_ms=25_000)
+        self.desk = Desk(log, bells, clock, self.ids, hooks, Shelf(log, log, MemorySealer()), LIFE, blocking_ms=25_000)
         by_id = {agent.id: agent for agent in agents}
         model: Any = text_model
         self.engine = Engine(log, bells, self.ids, clock.now, by_id, model)
