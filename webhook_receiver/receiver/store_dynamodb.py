@@ -55,22 +55,20 @@ class DynamoStore:
     def bind(self, expectation: Expectation, task_id: str) -> bool:
         if expectation.task_id is not None:
             return expectation.task_id == task_id
-        bind_token: TransactWriteItemTypeDef = {
-            "Update": {
-                "TableName": self._table,
-                "Key": _key(f"TOKEN#{expectation.token_digest}", f"EXPECT#{expectation.id}"),
-                "UpdateExpression": "SET task_id = :task",
-                "ConditionExpression": "attribute_exists(pk) AND (attribute_not_exists(task_id) OR task_id = :task)",
-                "ExpressionAttributeValues": {":task": {"S": task_id}},
-            }
-        }
-        copy = self._put((f"TASK#{task_id}", f"EXPECT#{expectation.id}"), expectation.bound_to(task_id))
         try:
-            self._client.transact_write_items(TransactItems=[bind_token, copy])
-        except self._client.exceptions.TransactionCanceledException as error:
-            if error.response["CancellationReasons"][0]["Code"] != "ConditionalCheckFailed":
-                raise
+            self._client.update_item(
+                TableName=self._table,
+                Key=_key(f"TOKEN#{expectation.token_digest}", f"EXPECT#{expectation.id}"),
+                UpdateExpression="SET task_id = :task",
+                ConditionExpression="attribute_exists(pk) AND (attribute_not_exists(task_id) OR task_id = :task)",
+                ExpressionAttributeValues={":task": {"S": task_id}},
+            )
+        except self._client.exceptions.ConditionalCheckFailedException:
             return False
+        # Only so that a wrong token for this task is called that. The decision is in the item above.
+        bound = _expectation_item(expectation.bound_to(task_id))
+        key = _key(f"TASK#{task_id}", f"EXPECT#{expectation.id}")
+        self._client.put_item(TableName=self._table, Item=key | bound)
         return True
 
     def any_open(self, now: int) -> bool:

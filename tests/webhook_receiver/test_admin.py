@@ -1,0 +1,78 @@
+import base64
+from hashlib import sha256
+
+import pytest
+
+from receiver.admin import Access, decide
+from tests.webhook_receiver.sending import settings_for
+
+LOCAL = settings_for(AUDIENCE="http://127.0.0.1:8010/webhook")
+OPEN = settings_for(AUDIENCE="http://127.0.0.1:8010/webhook", OPEN_REGISTRATION="true")
+PUBLIC = settings_for()
+GUARDED = settings_for(ADMIN_TOKEN_SHA256=sha256(b"pass:word").hexdigest())
+HERE = {"host": "127.0.0.1:8010"}
+
+
+def basic(text: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(text.encode()).decode()}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8010", "localhost:8010", "localhost", "127.0.0.1", "[::1]:8010", "[::1]"])
+def test_this_machine_sees_the_inbox_of_a_local_receiver(host: str) -> None:
+    assert decide(LOCAL, {"host": host}, "127.0.0.1") is Access.GRANTED
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "evil.example:8010", "127.0.0.1.evil.example", "0.0.0.0:8010", "[::]"]
+)
+def test_a_name_that_only_leads_to_this_machine_is_refused(host: str) -> None:
+    assert decide(LOCAL, {"host": host}, "127.0.0.1") is Access.FORBIDDEN
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.7", "192.0.2.1", "::ffff:10.0.0.7", None])
+def test_another_machine_is_refused(peer: str | None) -> None:
+    assert decide(LOCAL, HERE, peer) is Access.FORBIDDEN
+
+
+def test_a_receiver_that_the_world_can_reach_trusts_no_address() -> None:
+    assert decide(PUBLIC, HERE, "127.0.0.1") is Access.FORBIDDEN
+    assert decide(GUARDED, HERE, "127.0.0.1") is Access.UNKNOWN
+
+
+def test_the_password_opens_a_receiver_to_anybody_who_has_it() -> None:
+    for headers in (basic("admin:pass:word"), basic(":pass:word"), {"authorization": "Bearer pass:word"}):
+        assert decide(GUARDED, headers, "192.0.2.1") is Access.GRANTED
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        basic("pass:word"),
+        basic("admin:wrong"),
+        {"authorization": "Basic ???"},
+        {"authorization": "Basic " + base64.b64encode(b"\xff:\xff").decode()},
+        {"authorization": "pass:word"},
+        {"authorization": "Bearer " + sha256(b"pass:word").hexdigest()},
+    ],
+    ids=repr,
+)
+def test_anything_else_is_asked_for_the_password(headers: dict[str, str]) -> None:
+    assert decide(GUARDED, headers, "192.0.2.1") is Access.UNKNOWN
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+def test_another_sites_page_is_refused_even_with_the_password(site: str) -> None:
+    asked = {"sec-fetch-site": site}
+    assert decide(LOCAL, HERE | asked, "127.0.0.1") is Access.FORBIDDEN
+    assert decide(OPEN, HERE | asked, "127.0.0.1") is Access.FORBIDDEN
+    assert decide(GUARDED, basic("a:pass:word") | asked, "192.0.2.1") is Access.FORBIDDEN
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_the_page_itself_is_welcome(site: str) -> None:
+    assert decide(LOCAL, HERE | {"sec-fetch-site": site}, "127.0.0.1") is Access.GRANTED
+
+
+def test_open_registration_lets_a_container_in() -> None:
+    assert decide(OPEN, {"host": "receiver:8010"}, "172.17.0.3") is Access.GRANTED

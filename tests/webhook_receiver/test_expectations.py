@@ -1,0 +1,49 @@
+from dataclasses import replace
+
+import pytest
+
+from receiver.errors import UnknownTask, WrongToken
+from receiver.expectations import Expectation, Presented, digest, match
+from vectors.cases import NOW
+
+TASK_AND_TOKEN = Expectation("e-1", NOW + 1, task_id="task", token_digest=digest("token"))
+ONLY_TOKEN = Expectation("e-2", NOW + 1, token_digest=digest("token"))
+ONLY_TASK = Expectation("e-3", NOW + 1, task_id="task")
+SHOWN = Presented("task", "token", None)
+
+
+def test_an_expectation_names_a_task_or_a_token() -> None:
+    with pytest.raises(ValueError, match="a task, a token, or both"):
+        Expectation("e", NOW)
+
+
+def test_a_secret_is_kept_as_its_hash_only() -> None:
+    assert "token" not in repr(ONLY_TOKEN).replace("token_digest", "")
+    assert ONLY_TOKEN.token_digest == digest("token")
+
+
+@pytest.mark.parametrize("expectation", [TASK_AND_TOKEN, ONLY_TOKEN, ONLY_TASK])
+def test_what_was_asked_for_is_met(expectation: Expectation) -> None:
+    assert match(SHOWN, [expectation], NOW) is expectation
+
+
+def test_an_expectation_that_names_the_task_goes_before_one_that_does_not() -> None:
+    assert match(SHOWN, [ONLY_TOKEN, TASK_AND_TOKEN], NOW) is TASK_AND_TOKEN
+    assert match(SHOWN, [TASK_AND_TOKEN, ONLY_TOKEN], NOW) is TASK_AND_TOKEN
+
+
+def test_a_token_that_is_bound_to_a_task_is_good_for_no_other() -> None:
+    with pytest.raises(UnknownTask):
+        match(replace(SHOWN, task_id="another"), [ONLY_TOKEN.bound_to("task")], NOW)
+
+
+def test_a_wrong_token_is_called_that_only_for_a_task_that_we_know() -> None:
+    with pytest.raises(WrongToken):
+        match(replace(SHOWN, token="wrong"), [TASK_AND_TOKEN], NOW)
+    with pytest.raises(UnknownTask):
+        match(replace(SHOWN, token="wrong"), [ONLY_TOKEN], NOW)
+
+
+def test_a_token_with_half_a_character_is_just_wrong() -> None:
+    with pytest.raises(WrongToken):
+        match(replace(SHOWN, token="\ud800"), [TASK_AND_TOKEN], NOW)

@@ -1,0 +1,126 @@
+import asyncio
+import threading
+
+import pytest
+
+from receiver.http_inbox import stream_entries
+from receiver.inbox import WATCHERS, Inbox, TaskLine
+from vectors.cases import NOW
+
+
+def fill(inbox: Inbox, count: int, outcome: str = "accepted") -> None:
+    for number in range(count):
+        inbox.add(NOW, "refused" if outcome == "refused" else "accepted", {"at": number})
+
+
+def test_entries_come_back_in_order_after_a_number() -> None:
+    inbox = Inbox(first=100)
+    fill(inbox, 3)
+    assert [entry.number for entry in inbox.after(0)] == [100, 101, 102]
+    assert [entry.number for entry in inbox.after(101)] == [102]
+    assert inbox.after(102) == ()
+
+
+def test_the_oldest_entries_are_forgotten() -> None:
+    inbox = Inbox(first=1, ring=3)
+    fill(inbox, 5)
+    assert [entry.number for entry in inbox.after(0)] == [3, 4, 5]
+
+
+def test_a_flood_of_refusals_pushes_nothing_good_out() -> None:
+    inbox = Inbox(first=1, ring=3)
+    fill(inbox, 2)
+    fill(inbox, 1000, "refused")
+    assert [entry.outcome for entry in inbox.after(0)] == ["accepted", "accepted", "refused", "refused", "refused"]
+
+
+def test_a_task_is_where_its_greatest_event_says() -> None:
+    inbox = Inbox(first=1)
+    for number, state in ((1, "working"), (4, "completed"), (2, "working"), (3, None)):
+        inbox.note_task(TaskLine("t", number, state))
+    assert inbox.tasks() == (TaskLine("t", 4, "completed"),)
+
+
+def test_an_event_without_state_leaves_the_state() -> None:
+    inbox = Inbox(first=1)
+    inbox.note_task(TaskLine("t", 1, "working"))
+    inbox.note_task(TaskLine("t", 2, None))
+    assert inbox.tasks() == (TaskLine("t", 2, "working"),)
+
+
+def test_the_task_last_heard_of_is_first_and_old_ones_are_forgotten() -> None:
+    inbox = Inbox(first=1)
+    for number in range(150):
+        inbox.note_task(TaskLine(f"t-{number}", 1, "working"))
+    assert len(inbox.tasks()) == 100
+    assert inbox.tasks()[0].task_id == "t-149"
+
+
+def test_a_stream_begins_after_a_number_and_goes_on_as_entries_come() -> None:
+    inbox = Inbox(first=1)
+    fill(inbox, 2)
+
+    async def watch() -> list[str]:
+        stream = stream_entries(inbox, 1, 10)
+        seen = [await anext(stream), await anext(stream)]
+        thread = threading.Thread(target=fill, args=(inbox, 1))
+        thread.start()
+        seen.append(await anext(stream))
+        thread.join()
+        await stream.aclose()  # type: ignore[attr-defined]
+        return seen
+
+    retry, second, third = asyncio.run(watch())
+    assert retry == "retry: 2000\n\n"
+    assert second.startswith("id: 2\ndata: {")
+    assert third.startswith("id: 3\ndata: {")
+    assert third.endswith("}\n\n")
+
+
+def test_a_silent_stream_says_that_it_is_alive() -> None:
+    async def watch() -> list[str]:
+        stream = stream_entries(Inbox(first=1), 0, 0.0)
+        return [await anext(stream), await anext(stream), await anext(stream)]
+
+    assert asyncio.run(watch())[1:] == [": alive\n\n", ": alive\n\n"]
+
+
+def test_one_watcher_too_many_is_asked_to_come_back_later() -> None:
+    inbox = Inbox(first=1)
+
+    async def crowd() -> list[str]:
+        streams = [stream_entries(inbox, 0, 10) for _ in range(WATCHERS)]
+        for stream in streams:
+            await anext(stream)
+        refused = [message async for message in stream_entries(inbox, 0, 10)]
+        await streams[0].aclose()  # type: ignore[attr-defined]
+        welcome = await anext(stream_entries(inbox, 0, 10))
+        return [*refused, welcome]
+
+    assert asyncio.run(crowd()) == ["retry: 30000\n\n", "retry: 2000\n\n"]
+
+
+def test_a_line_break_in_content_does_not_end_an_event() -> None:
+    inbox = Inbox(first=1)
+    inbox.add(NOW, "accepted", {"text": "one\n\ndata: two\r\n"})
+
+    async def first() -> str:
+        stream = stream_entries(inbox, 0, 10)
+        await anext(stream)
+        return await anext(stream)
+
+    assert asyncio.run(first()).count("\n") == 3
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_watch_that_ends_is_not_rung_any_more(count: int) -> None:
+    inbox = Inbox(first=1)
+
+    async def watch() -> None:
+        stream = stream_entries(inbox, 0, 10)
+        await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(watch())
+    fill(inbox, count)
+    assert len(inbox.after(0)) == count

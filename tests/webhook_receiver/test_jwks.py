@@ -1,0 +1,213 @@
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from receiver.errors import KeysUnavailable
+from receiver.jwks import COOL_DOWN, REFRESH_AFTER, STALE_AFTER, WAITERS, JwksCache, spawn_thread
+from receiver.keys import KeySet
+from receiver.outbound import Unreachable
+from tests.webhook_receiver.sending import JWKS
+from vectors.cases import KID, NEXT, NOW
+from vectors.forge import to_json, to_jwk
+
+NEXT_KID = to_jwk(NEXT)["kid"]
+ONLY_NEXT = to_json({"keys": [to_jwk(NEXT)]})
+
+
+class Issuer:
+    """Answers as it is told, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer: bytes | None = JWKS
+
+    def fetch(self) -> bytes:
+        self.asked += 1
+        if self.answer is None:
+            raise Unreachable("down")
+        return self.answer
+
+
+class SlowIssuer(Issuer):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.let = threading.Event()
+
+    def fetch(self) -> bytes:
+        self.reached.set()
+        assert self.let.wait(10)
+        return super().fetch()
+
+
+def at_once(work: Callable[[], None]) -> None:
+    work()
+
+
+def never(work: Callable[[], None]) -> None:
+    del work
+
+
+def test_a_key_is_fetched_once_and_then_remembered() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once)
+    for age in (0, 1, COOL_DOWN, REFRESH_AFTER - 1):
+        assert KID in cache.keys_for(KID, NOW + age)
+    assert issuer.asked == 1
+
+
+def test_a_flood_of_unknown_keys_makes_one_fetch_in_thirty_seconds() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once)
+    for at in range(10 * COOL_DOWN // 100):
+        assert "unknown" not in cache.keys_for("unknown", NOW + at * 100)
+        assert KID in cache.keys_for(KID, NOW + at * 100)
+    assert issuer.asked == 10
+
+
+def test_a_failing_issuer_is_asked_once_in_thirty_seconds() -> None:
+    issuer = Issuer()
+    issuer.answer = None
+    cache = JwksCache(issuer.fetch, at_once)
+    for at in range(10 * COOL_DOWN // 100):
+        with pytest.raises(KeysUnavailable) as refusal:
+            cache.keys_for(KID, NOW + at * 100)
+        assert 1 <= refusal.value.retry_after <= 30
+    assert issuer.asked == 10
+
+
+def test_a_new_key_is_found_after_the_cool_down() -> None:
+    issuer = Issuer()
+    issuer.answer = to_json({"keys": [to_jwk(NEXT)]})
+    cache = JwksCache(issuer.fetch, at_once)
+    assert KID not in cache.keys_for(KID, NOW)
+    issuer.answer = JWKS
+    assert KID not in cache.keys_for(KID, NOW + COOL_DOWN - 1)
+    assert KID in cache.keys_for(KID, NOW + COOL_DOWN)
+
+
+def test_known_keys_outlive_an_outage_of_a_day() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once)
+    cache.keys_for(KID, NOW)
+    issuer.answer = None
+    assert KID in cache.keys_for(KID, NOW + STALE_AFTER - 1)
+    with pytest.raises(KeysUnavailable):
+        cache.keys_for("unknown", NOW + STALE_AFTER - 1)
+    with pytest.raises(KeysUnavailable):
+        cache.keys_for(KID, NOW + STALE_AFTER)
+    issuer.answer = JWKS
+    assert KID in cache.keys_for(KID, NOW + STALE_AFTER + COOL_DOWN)
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b'{"keys":[]}', b"x" * 100_000])
+def test_an_answer_that_is_no_key_set_changes_nothing(answer: bytes) -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once)
+    cache.keys_for(KID, NOW)
+    issuer.answer = answer
+    assert KID in cache.keys_for(KID, NOW + REFRESH_AFTER)
+    assert issuer.asked == 2
+    assert KID in cache.keys_for(KID, NOW + REFRESH_AFTER + COOL_DOWN)
+
+
+def test_a_key_that_was_withdrawn_is_forgotten_when_the_set_is_fetched_again() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once)
+    cache.keys_for(KID, NOW)
+    issuer.answer = ONLY_NEXT
+    cache.keys_for(KID, NOW + REFRESH_AFTER)
+    assert KID not in cache.keys_for(KID, NOW + REFRESH_AFTER)
+    assert NEXT_KID in cache.keys_for(NEXT_KID, NOW + REFRESH_AFTER)
+
+
+def test_a_known_key_does_not_wait_for_a_refresh() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, never)
+    cache.keys_for(KID, NOW)
+    assert KID in cache.keys_for(KID, NOW + REFRESH_AFTER)
+    assert KID in cache.keys_for(KID, NOW + REFRESH_AFTER + 10 * COOL_DOWN)
+    assert issuer.asked == 1
+
+
+def test_a_refresh_runs_beside_the_request() -> None:
+    issuer = SlowIssuer()
+    issuer.let.set()
+    cache = JwksCache(issuer.fetch)
+    cache.keys_for(KID, NOW)
+    issuer.let.clear()
+    issuer.reached.clear()
+    assert KID in cache.keys_for(KID, NOW + REFRESH_AFTER)
+    assert issuer.reached.wait(10)
+    issuer.let.set()
+
+
+def test_a_known_key_is_answered_while_unknown_ones_wait_for_a_slow_issuer() -> None:
+    issuer = SlowIssuer()
+    issuer.let.set()
+    cache = JwksCache(issuer.fetch)
+    cache.keys_for(KID, NOW)
+    issuer.let.clear()
+    issuer.reached.clear()
+    later = NOW + COOL_DOWN
+    with ThreadPoolExecutor(20) as threads:
+        first = threads.submit(cache.keys_for, "unknown", later)
+        assert issuer.reached.wait(10)
+        flood = [threads.submit(cache.keys_for, f"unknown-{number}", later) for number in range(WAITERS + 10)]
+        turned_away = [future for future in flood if isinstance(_outcome_soon(future), KeysUnavailable)][:10]
+        assert KID in cache.keys_for(KID, later)
+        issuer.let.set()
+        assert "unknown" not in first.result(10)
+    assert len(turned_away) == 10
+    assert issuer.asked == 2
+
+
+def _outcome_soon(future: Future[KeySet]) -> BaseException | None:
+    """What became of a request that does not wait; None for one that does."""
+    try:
+        return future.exception(0.2)
+    except TimeoutError:
+        return None
+
+
+def test_many_first_requests_share_one_fetch() -> None:
+    issuer = SlowIssuer()
+    cache = JwksCache(issuer.fetch)
+    with ThreadPoolExecutor(WAITERS + 1) as threads:
+        requests = [threads.submit(cache.keys_for, KID, NOW) for _ in range(WAITERS + 1)]
+        assert issuer.reached.wait(10)
+        issuer.let.set()
+        assert all(KID in request.result(10) for request in requests)
+    assert issuer.asked == 1
+
+
+def test_a_defect_in_fetching_does_not_block_the_next_fetch() -> None:
+    answers = [JWKS]
+
+    def fetch() -> bytes:
+        answers.append(JWKS)
+        if len(answers) == 2:
+            raise RuntimeError("a defect")
+        return answers[0]
+
+    cache = JwksCache(fetch, at_once)
+    with pytest.raises(RuntimeError):
+        cache.keys_for(KID, NOW)
+    assert KID in cache.keys_for(KID, NOW + COOL_DOWN)
+
+
+def test_work_beside_runs_in_a_thread_that_ends_with_the_process() -> None:
+    seen: list[bool] = []
+    done = threading.Event()
+
+    def work() -> None:
+        seen.append(threading.current_thread().daemon)
+        done.set()
+
+    spawn_thread(work)
+    assert done.wait(10)
+    assert seen == [True]
