@@ -132,6 +132,7 @@ def test_any_body_is_a_call_or_a_refusal_that_can_be_answered(body: bytes) -> No
     st.lists(
         st.sampled_from(["v1", "tasks", "t:cancel", "%", "%2F", "message:send", "", "pushNotificationConfigs"])
     ).map("/".join)
+    | st.sampled_from(["message:send", "tasks/t", "acme/tasks"])
     | st.text(max_size=20),
     st.binary(max_size=20),
 )

@@ -88,7 +88,7 @@ CONFIG = PushConfig("p", "https://example.com/hook", "0.3", "i", 0, scheme="Bear
         (
             Operation.PUSH_CREATE,
             {"taskId": "t", "pushNotificationConfig": {"url": "u", "authentication": {"schemes": []}}},
-            CreatePush("t", PushRequest("u")),
+            CreatePush("t", PushRequest("u", "default")),
         ),
         (Operation.PUSH_GET, {"id": "t", "pushNotificationConfigId": "p"}, GetPush("t", "p")),
         (Operation.PUSH_GET, {"id": "t"}, GetPush("t", None)),
@@ -124,7 +124,7 @@ def test_of_several_schemes_the_one_is_taken_that_can_be_served(
 ) -> None:
     config: dict[str, Any] = {"url": "u", "authentication": {"schemes": schemes, "credentials": credentials}}
     request = v0_3.parse(Operation.PUSH_CREATE, {"taskId": "t", "pushNotificationConfig": config})
-    assert request == CreatePush("t", PushRequest("u", scheme=scheme, credentials=credentials))
+    assert request == CreatePush("t", PushRequest("u", "default", scheme=scheme, credentials=credentials))
 
 
 @pytest.mark.parametrize(

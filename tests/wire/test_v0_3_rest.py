@@ -57,7 +57,7 @@ def test_the_configuration_is_read_in_the_spelling_of_the_proto() -> None:
         return_immediately=True,
         history_length=4,
         accepted_output_modes=("text/plain",),
-        push=PushRequest("u", scheme="Bearer"),
+        push=PushRequest("u", "default", scheme="Bearer"),
     )
 
 
@@ -93,14 +93,17 @@ def test_parts_are_read_as_the_proto_nests_them(sent: Json, part: Part) -> None:
     [
         ({"url": "u", "id": "p"}, "p"),
         ({"pushNotificationConfig": {"url": "u", "id": "p"}}, "p"),
-        ({"config": {"name": "tasks/t/pushNotificationConfigs/p", "push_notification_config": {"url": "u"}}}, None),
+        (
+            {"config": {"name": "tasks/t/pushNotificationConfigs/p", "push_notification_config": {"url": "u"}}},
+            "default",
+        ),
         (
             {"parent": "tasks/t", "config_id": "p", "config": {"pushNotificationConfig": {"url": "u", "token": ""}}},
             "p",
         ),
     ],
 )
-def test_a_webhook_is_read_at_any_depth_that_clients_nest_it(params: dict[str, Any], config_id: str | None) -> None:
+def test_a_webhook_is_read_at_any_depth_that_clients_nest_it(params: dict[str, Any], config_id: str) -> None:
     request = v0_3_rest.parse(Operation.PUSH_CREATE, params | {"taskId": "t"})
     assert request == CreatePush("t", PushRequest("u", config_id))
 

@@ -275,6 +275,10 @@ def test_a_snapshot_is_a_stream_response(task: Task) -> None:
     assert v1.parse_stream_item(printed) == task
 
 
+def test_a_direct_message_streams_as_one_response() -> None:
+    assert v1.stream_item(HELLO, "t", "c") == v1.answer(Operation.SEND, HELLO)
+
+
 def test_a_task_without_anything_has_three_members() -> None:
     assert v1.answer(Operation.GET, TASK) == {
         "id": "t",

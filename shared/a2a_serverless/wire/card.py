@@ -207,9 +207,8 @@ def _members(scheme: SecurityScheme) -> tuple[str, str, JsonObject]:
             return "openIdConnectSecurityScheme", "openIdConnect", {"openIdConnectUrl": scheme.url}
         case MutualTls():
             return "mtlsSecurityScheme", "mutualTLS", {}
-        case OAuth2():
-            flows: JsonObject = {"flows": {scheme.flow: _flow(scheme)}}
-            return "oauth2SecurityScheme", "oauth2", flows | _set({"oauth2MetadataUrl": scheme.metadata_url})
+    flows: JsonObject = {"flows": {scheme.flow: _flow(scheme)}}
+    return "oauth2SecurityScheme", "oauth2", flows | _set({"oauth2MetadataUrl": scheme.metadata_url})
 
 
 def _flow(scheme: OAuth2) -> JsonObject:

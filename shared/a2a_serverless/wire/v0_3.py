@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 StreamItem: TypeAlias = Task | Message | Event
 
+DEFAULT_CONFIG: Final = "default"
 WRAPPED: Final = "data_part_compat"
 FINAL: Final = TERMINAL | {TaskState.INPUT_REQUIRED}
 STATES: Final = {state: state.value for state in TaskState}
@@ -211,13 +212,13 @@ REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
 }
 
 
-def read_push(fields: Fields) -> PushRequest:
-    """A PushNotificationConfig (0.3: 6.8)."""
+def read_push(fields: Fields, named: str | None = None) -> PushRequest:
+    """A PushNotificationConfig (0.3: 6.8). Who names none has one, which the next ``set`` replaces."""
     inner = fields.child("authentication")
     credentials = (inner.text("credentials", fields.limits.secret) if inner else None) or None
     return PushRequest(
         url=fields.need_text("url", fields.limits.url),
-        config_id=fields.ident("id"),
+        config_id=fields.ident("id") or named or DEFAULT_CONFIG,
         token=fields.text("token", fields.limits.secret) or None,
         scheme=_scheme(inner.strings("schemes"), credentials) if inner else None,
         credentials=credentials,

@@ -9,7 +9,6 @@ ProtoJSON does not print ``false``, so that a configuration without ``blocking``
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -72,9 +71,7 @@ def _create_push(fields: Fields) -> CreatePush:
     """The proto's request with ``config`` in it, or only what it calls the body, or the configuration itself."""
     outer = fields.child("config") or fields
     inner = outer.child("pushNotificationConfig") or outer
-    push = v0_3.read_push(inner)
-    named = replace(push, config_id=push.config_id or fields.ident("configId"))
-    return CreatePush(fields.need_ident("taskId"), named)
+    return CreatePush(fields.need_ident("taskId"), v0_3.read_push(inner, fields.ident("configId")))
 
 
 _REQUESTS: Final[Mapping[Operation, Callable[[Fields], Request]]] = {
