@@ -172,7 +172,14 @@ def test_security_is_spelled_as_each_version_does() -> None:
             },
             {
                 "type": "oauth2",
-                "flows": {"authorizationCode": {"tokenUrl": "t", "authorizationUrl": "a", "scopes": {}}},
+                "flows": {
+                    "authorizationCode": {
+                        "tokenUrl": "t",
+                        "authorizationUrl": "a",
+                        "scopes": {},
+                        "pkceRequired": True,
+                    }
+                },
             },
         ),
         (
@@ -182,7 +189,10 @@ def test_security_is_spelled_as_each_version_does() -> None:
                     "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}}
                 }
             },
-            {"type": "oauth2", "flows": {}},
+            {
+                "type": "oauth2",
+                "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}},
+            },
         ),
     ],
 )

@@ -185,13 +185,13 @@ def _scheme(scheme: SecurityScheme) -> JsonObject:
 
 
 def _old_scheme(scheme: SecurityScheme) -> JsonObject:
-    """0.3 has neither the device flow nor the PKCE mark: what it cannot say is left out."""
+    """0.3 has neither the device flow nor the PKCE mark, but its readers let them pass.
+
+    They stay because the official 1.0 SDK reads this half of a union card where there is one, signature included.
+    """
     _, kind, members = _members(scheme)
     if isinstance(scheme, ApiKey):
         members = {"in": scheme.location, "name": scheme.name}
-    if isinstance(scheme, OAuth2):
-        flow = {name: value for name, value in _flow(scheme).items() if name != "pkceRequired"}
-        members = members | {"flows": {} if scheme.flow == "deviceCode" else {scheme.flow: flow}}
     return {"type": kind} | members | _set({"description": scheme.description})
 
 
