@@ -5,12 +5,13 @@ What was chosen stays in reading order, and nothing is kept without what it lean
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.adapters.builtin.fitness import LONGEST_QUOTE, announces, fitness, leans
 from a2a_serverless.adapters.builtin.language import terms
+from a2a_serverless.adapters.builtin.markdown import plain
 from a2a_serverless.adapters.builtin.salience import Vector, centrality, scaled, similarity, vectors
 
 if TYPE_CHECKING:
@@ -21,61 +22,77 @@ _MOST_KEPT: Final = 30
 _KEPT_SHARE: Final = 0.6
 _MOST_POINTS: Final = 3
 _UNITS_PER_POINT: Final = 3
-_LONGEST_POINT: Final = 280
+_MOST_CHOSEN: Final = 50
 _LONGEST_EXHIBIT: Final = 8_000
 _REPETITION: Final = 0.7
-_LEANS: Final = re.compile(
-    r"(?:[*_\"'“]*(?:It|This|These|That|Those|They|He|She|Its|Their|His|Her|Him|Them|However|But|And|Or|So|Yet|Therefore|Thus|"
-    r"Hence|Also|Then|Such|Instead|Otherwise|Moreover|Furthermore|Besides|Meanwhile|Nevertheless|Still|Both|Neither|Another|"
-    r"In addition|As a result|For example|For instance|In other words|On the other hand|By contrast|After that|"
-    r"To do so|In this|In that|At that|With this|Similarly|Likewise|Consequently|Finally|Second|Third)\b|"
-    r"[“\"]?(?:它|他|她|这|那|此|其|但|然而|因此|所以|于是|而|并且|同时|例如|比如|另外|不过|否则|随后|然后|最后|可是|反之|由此|"
-    r"除此|同样|再|又|也|还|接着|之后|后来|从此|结果|总之|换句话说))"
-)
-_ENDED: Final = re.compile(r"[.!?…。！？；;][\"'”’」』）)\]*_`]*$")
-_PERSON: Final = re.compile(r"\b(?:he|she|his|her|him)\b")
-_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]")
 _LEAST_WEIGHT: Final = 0.3
-_PLACES: Final = {(False, False): 1.0, (True, False): 1.25, (True, True): 2.0}
-_LETTERS: Final = 0.55
-_FEW_TERMS: Final = 5
+_PARAGRAPH_BEGINS: Final = 1.25
+_TEXT_BEGINS: Final = 1.6
 
 
 def key_points(units: Sequence[Unit]) -> tuple[str, ...]:
     """The one to three units that say most of what the others say, without Markdown."""
+    of = vectors([unit.terms for unit in units])
     count = max(1, min(_MOST_POINTS, sum(unit.is_prose for unit in units) // _UNITS_PER_POINT + 1))
-    return tuple(_cut(units[index].words) for index in sorted(_distinct(units, _placed(units), count)))
+    found = [units[index].words for index in _distinct(of, _placed(units, of), count)]
+    return tuple(map(_cut, found or _columns(units)))
+
+
+def _columns(units: Sequence[Unit]) -> list[str]:
+    """What the first table lists, when there is nothing else to say."""
+    heads = (unit.text.partition("\n")[0].split("|") for unit in units if unit.kind == "table")
+    cells = [cell for cell in map(plain, next(heads, [])) if cell]
+    return [" | ".join(cells)] if cells else []
 
 
 def digest(units: Sequence[Unit], count: int, title: str) -> list[Unit]:
-    """The ``count`` units that say most about all of them and about ``title``, none of which repeats another."""
-    of = _vectors(units)
+    """At most ``count`` units that say most about all of them and about ``title``, none of which repeats another."""
+    of = vectors([unit.terms for unit in units])
     about = scaled(dict.fromkeys(terms(title), 1.0))
-    weights = [weight * (1 + similarity(vector, about)) for weight, vector in zip(_placed(units), of, strict=True)]
-    return [units[index] for index in sorted(_distinct(units, weights, count))]
+    weights = [weight * (1 + similarity(vector, about)) for weight, vector in zip(_placed(units, of), of, strict=True)]
+    return [units[index] for index in _distinct(of, weights, count)]
 
 
 def shortened(units: Sequence[Unit]) -> list[Unit]:
     """All units of a short part; of a long one the more central ones, with all that they need to be understood."""
-    prose = sum(unit.is_prose for unit in units)
-    if prose <= _KEPT_WHOLE:
+    prose = [index for index, unit in enumerate(units) if unit.is_prose]
+    if len(prose) <= _KEPT_WHOLE:
         return [unit for unit in units if len(unit.text) <= _LONGEST_EXHIBIT]
-    weights = _weights(units)
-    count = min(max(ceil(_KEPT_SHARE * prose), _KEPT_WHOLE), _MOST_KEPT)
-    best = set(sorted((i for i, unit in enumerate(units) if unit.is_prose), key=lambda i: (-weights[i], i))[:count])
-    return [units[index] for index in sorted(_with_headings(units, _with_company(units, best)))]
+    weights = _weights(units, vectors([unit.terms for unit in units]))
+    count = min(max(ceil(_KEPT_SHARE * len(prose)), _KEPT_WHOLE), _MOST_KEPT)
+    best = set(sorted(prose, key=lambda index: (-weights[index], index))[:count])
+    return [units[index] for index in _with_headings(units, _with_company(units, best))]
 
 
 def _with_company(units: Sequence[Unit], chosen: set[int]) -> set[int]:
     """Adds what a chosen unit leans on and the exhibits that stand with it; leaves out announcements of nothing."""
-    leaning = {i - 1 for i in chosen if i and _LEANS.match(units[i].text) and units[i - 1].block == units[i].block}
-    kept = chosen | leaning
-    for index, unit in enumerate(units):
-        if not unit.is_prose and unit.kind != "heading" and index - 1 in kept and len(unit.text) <= _LONGEST_EXHIBIT:
-            kept.add(index)
-    announcing = {index for index, unit in enumerate(units) if unit.kind == "sentence" and _announces(unit)}
+    leaning = {i - 1 for i in chosen if i and leans(units[i]) and units[i - 1].block == units[i].block}
+    steps = {i for group in _ordered_lists(units) if not group.isdisjoint(chosen) for i in group}
+    kept = chosen | leaning | steps
+    kept |= {i for i, unit in enumerate(units) if _is_exhibit(unit) and not _around(units, i).isdisjoint(kept)}
+    announcing = {index for index, unit in enumerate(units) if unit.kind == "sentence" and announces(unit)}
     announced = {index for index in announcing if _next_block(units, index) & kept}
     return (kept - announcing) | announced
+
+
+def _ordered_lists(units: Sequence[Unit]) -> list[set[int]]:
+    """The indexes of numbered lists: one step alone is of no use."""
+    lists: dict[int, set[int]] = {}
+    for index, unit in enumerate(units):
+        if unit.kind == "item" and unit.text.lstrip()[:1].isdigit():
+            lists.setdefault(unit.block, set()).add(index)
+    return [*lists.values()]
+
+
+def _is_exhibit(unit: Unit) -> bool:
+    return not unit.is_prose and unit.kind != "heading" and len(unit.text) <= _LONGEST_EXHIBIT
+
+
+def _around(units: Sequence[Unit], index: int) -> set[int]:
+    """The prose right before and right after an exhibit."""
+    before = next((i for i in range(index - 1, -1, -1) if not _is_exhibit(units[i])), index)
+    after = next((i for i in range(index + 1, len(units)) if not _is_exhibit(units[i])), index)
+    return {i for i in (before, after) if units[i].is_prose}
 
 
 def _next_block(units: Sequence[Unit], index: int) -> set[int]:
@@ -100,64 +117,35 @@ def _with_headings(units: Sequence[Unit], kept: set[int]) -> Iterator[int]:
             yield index
 
 
-def _announces(unit: Unit) -> bool:
-    return unit.words.endswith((":", "："))
-
-
-def _weights(units: Sequence[Unit]) -> list[float]:
+def _weights(units: Sequence[Unit], of: Sequence[Vector]) -> list[float]:
     """How well each unit stands for all, 0 or more. Only prose has weight."""
     return [
-        (_LEAST_WEIGHT + weight) * _fitness(unit) if unit.is_prose else 0.0
-        for unit, weight in zip(units, centrality(_vectors(units)), strict=True)
+        (_LEAST_WEIGHT + weight) * fitness(unit) if unit.is_prose else 0.0
+        for unit, weight in zip(units, centrality(of), strict=True)
     ]
 
 
-def _placed(units: Sequence[Unit]) -> list[float]:
+def _placed(units: Sequence[Unit], of: Sequence[Vector]) -> list[float]:
     """The weights, raised where writers say what they are about: where the text begins, and each paragraph."""
     prose = [index for index, unit in enumerate(units) if unit.is_prose]
     begins = {units[index].block: index for index in reversed(prose)}
-    places = [_PLACES[index == begins.get(unit.block), index == prose[0]] for index, unit in enumerate(units)]
-    return (
-        [weight * place for weight, place in zip(_weights(units), places, strict=True)] if prose else [0.0] * len(units)
-    )
+    weights = _weights(units, of)
+    for place, factor in ((begins.values(), _PARAGRAPH_BEGINS), (prose[:1], _TEXT_BEGINS)):
+        for index in place:
+            weights[index] *= factor
+    return weights
 
 
-def _vectors(units: Sequence[Unit]) -> list[Vector]:
-    return vectors([terms(unit.words) if unit.is_prose else [] for unit in units])
-
-
-def _fitness(unit: Unit) -> float:
-    """How well a unit can be read alone."""
-    words = unit.words
-    if not words or _announces(unit):
-        return 0.0
-    fitness = 1.0 if _ENDED.search(words[-12:]) else 0.6
-    letters = sum(character.isalpha() for character in words) / len(words)
-    for flaw, price in (
-        (_LEANS.match(words), 0.6),
-        (_PERSON.search(words) and not _NAME.search(words), 0.6),
-        (words.endswith(("?", "？")), 0.75),
-        (len(words) > _LONGEST_POINT, 0.5),
-        (letters < _LETTERS, 0.3),
-        (len(dict.fromkeys(terms(words))) < _FEW_TERMS, 0.5),
-        (unit.kind == "item", 0.85),
-    ):
-        fitness *= price if flaw else 1.0
-    return fitness
-
-
-def _distinct(units: Sequence[Unit], weights: Sequence[float], count: int) -> list[int]:
-    """The ``count`` heaviest units, each weighed again by how much it repeats one chosen before (MMR)."""
-    of = _vectors(units)
-    best = sorted((i for i, weight in enumerate(weights) if weight > 0), key=lambda i: (-weights[i], i))[
-        : 8 * count + 20
-    ]
-    chosen: list[int] = []
-    while best and len(chosen) < count:
-        heaviest = max(best, key=lambda i: weights[i] * (1 - _REPETITION * _nearest(of[i], [of[j] for j in chosen])))
-        best.remove(heaviest)
-        chosen.append(heaviest)
-    return chosen
+def _distinct(of: Sequence[Vector], weights: Sequence[float], count: int) -> list[int]:
+    """The ``count`` heaviest, in reading order, each weighed again by how much it repeats one chosen before (MMR)."""
+    count = min(count, _MOST_CHOSEN)
+    heavy = sorted((i for i, weight in enumerate(weights) if weight > 0), key=lambda i: (-weights[i], i))
+    left, chosen = heavy[: 4 * count + 20], list[int]()
+    while left and len(chosen) < count:
+        best = max(left, key=lambda i: weights[i] * (1 - _REPETITION * _nearest(of[i], [of[j] for j in chosen])))
+        left.remove(best)
+        chosen.append(best)
+    return sorted(chosen)
 
 
 def _nearest(vector: Vector, others: Sequence[Vector]) -> float:
@@ -165,6 +153,6 @@ def _nearest(vector: Vector, others: Sequence[Vector]) -> float:
 
 
 def _cut(words: str) -> str:
-    return (
-        words if len(words) <= _LONGEST_POINT else words[:_LONGEST_POINT].rsplit(" ", 1)[0].rstrip(" ,;:，；：、") + "…"
-    )
+    if len(words) <= LONGEST_QUOTE:
+        return words
+    return words[:LONGEST_QUOTE].rsplit(" ", 1)[0].rstrip(" ,;:，；：、") + "…"

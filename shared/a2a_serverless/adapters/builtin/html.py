@@ -11,6 +11,7 @@ from typing import Final
 
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _UNSEEN: Final = re.compile(r"<!--|<(script|style|template|iframe|object)\b", re.IGNORECASE)
+_HEADING: Final = re.compile(r"<h([1-6])\b[^<>]{0,1000}>([^<>]{1,300})</h\1>", re.IGNORECASE)
 _TAG: Final = re.compile(
     r"</?(?:a|abbr|article|aside|audio|b|big|blockquote|body|br|button|canvas|center|cite|code|col|dd|del|details|dfn|"
     r"div|dl|dt|em|embed|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|"
@@ -47,7 +48,11 @@ def _runs(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
 
 
 def _cleaned(text: str) -> str:
-    return _TAG.sub("", "".join(_seen(text)))
+    return _TAG.sub("", _HEADING.sub(_as_markdown, "".join(_seen(text))))
+
+
+def _as_markdown(heading: re.Match[str]) -> str:
+    return f"\n\n{'#' * int(heading.group(1))} {' '.join(heading.group(2).split())}\n\n"
 
 
 def _seen(text: str) -> Iterator[str]:
@@ -55,8 +60,8 @@ def _seen(text: str) -> Iterator[str]:
     at = 0
     while opening := _UNSEEN.search(text, at):
         yield text[at : opening.start()]
-        closing = f"</{opening.group(1)}" if opening.group(1) else "-->"
-        found = re.compile(re.escape(closing) + "[^>]*>?", re.IGNORECASE).search(text, opening.end())
+        closing = re.compile(f"</{opening.group(1)}[^>]*>" if opening.group(1) else "-->", re.IGNORECASE)
+        found = closing.search(text, opening.end())
         if found is None:
             yield text[opening.end() :]
             return

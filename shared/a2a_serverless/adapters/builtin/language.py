@@ -28,13 +28,14 @@ _KEPT_WHOLE: Final = re.compile(
 _OPENS: Final = re.compile(r"\s+[\"'“‘「『（(\[*_~`【《]*(\S)")
 _LAST_WORD: Final = re.compile(r"[^\s(\[\"“]{0,24}$")
 _NEXT_WORD: Final = re.compile(r"\s+[\"'“‘(\[*_]*([A-Z][a-z']*)\b")
-_NEVER_LAST: Final = frozenset(
-    listed("""
-    mr mrs ms dr prof st vs e.g i.e cf approx fig figs eq sec ch vol no nos pp capt col gen lt sgt rev hon gov sen rep
-    mt messrs mme ca viz al jan feb mar apr jun jul aug sep sept oct nov dec ave blvd dept est
-    """)
+_HONORIFICS: Final = frozenset(listed("Mr Mrs Ms Dr Prof Capt Col Gen Lt Sgt Rev Hon Gov Sen Rep Mt Messrs Mme"))
+_NEVER_LAST: Final = frozenset(listed("vs e.g i.e cf approx ca viz al"))
+_BEFORE_NUMBER: Final = frozenset(
+    listed("no nos p pp fig figs eq sec ch vol art jan feb mar apr jun jul aug sep sept oct nov dec est")
 )
-_SOMETIMES_LAST: Final = frozenset(listed("etc a.m p.m u.s u.k u.n e.u d.c ph.d b.c a.d inc ltd co corp jr sr m.d p.s"))
+_SOMETIMES_LAST: Final = frozenset(
+    listed("etc a.m p.m st ave blvd dept u.s u.k u.n e.u d.c ph.d b.c a.d inc ltd co corp jr sr m.d p.s")
+)
 _STARTERS: Final = frozenset(
     listed("""
     The A An In On At It He She They We I You But And Or So This That These Those However If When While After Before For
@@ -42,6 +43,7 @@ _STARTERS: Final = frozenset(
     Where Because Today Now Later Once Each Every Both One Two Unlike Until Even Such Instead
     """)
 )
+_NUMBER_NEXT: Final = re.compile(r"\s+[(\[]?\d")
 _BREATH: Final = re.compile(r"[,，、:：;]\s*|\s+")
 _TERM: Final = re.compile(rf"[{HAN}]+|[^\W_{HAN}]+(?:['’\-][^\W_{HAN}]+)*")
 _HAN_START: Final = re.compile(rf"[{HAN}]")
@@ -69,7 +71,7 @@ def terms(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """The word in lower case without possessive and plural endings, so that "Lighthouse's" meets "lighthouses"."""
-    word = re.sub(r"['’]s?$", "", word.lower())
+    word = word.lower().replace("’", "'").removesuffix("'s").rstrip("'")
     if len(word) < _SHORTEST_STEM or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):
@@ -90,11 +92,18 @@ def _split(text: str) -> Iterator[str]:
     begin = 0
     for stop in _STOP.finditer(text):
         place = bisect_right(starts, stop.start()) - 1
-        inside = place >= 0 and stop.end() < spans[place][1]
+        inside = place >= 0 and _inside(text, stop, spans[place], begin)
         if not inside and (_ends_clause(stop, begin) if stop.group("han") else _ends_here(text, stop, begin)):
             yield text[begin : stop.end()].strip()
             begin = stop.end()
     yield text[begin:].strip()
+
+
+def _inside(text: str, stop: re.Match[str], span: tuple[int, int], begin: int) -> bool:
+    """Whether a full stop belongs to what is kept whole; so does the last one of an aside in mid-sentence."""
+    start, end = span
+    aside = text[start] in "(（" and start - begin > 1
+    return stop.end() < end or (aside and stop.end() == end)
 
 
 def _ends_clause(stop: re.Match[str], begin: int) -> bool:
@@ -116,7 +125,9 @@ def _ends_here(text: str, stop: re.Match[str], begin: int) -> bool:
 
 def _may_be_last(word: str, text: str, end: int, *, at_start: bool) -> bool:
     lower = word.lower()
-    if lower in _NEVER_LAST or (at_start and word.isdigit()):
+    if word in _HONORIFICS or lower in _NEVER_LAST or (at_start and word.isdigit()):
+        return False
+    if lower in _BEFORE_NUMBER and _NUMBER_NEXT.match(text, end):
         return False
     initial = len(word) == 1 and word.isalpha() and word.isupper()
     if initial or lower in _SOMETIMES_LAST or re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", word):

@@ -7,14 +7,15 @@ else for a paragraph and therefore never fails; every line is looked at a bounde
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from a2a_serverless.adapters.builtin.html import without_html
 from a2a_serverless.adapters.builtin.language import HAN, is_han
 
-Kind: TypeAlias = Literal["heading", "paragraph", "list", "code", "table", "quote"]
+Kind: TypeAlias = Literal["heading", "paragraph", "turn", "list", "code", "table", "quote"]
 
 FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
@@ -27,6 +28,8 @@ _QUOTE: Final = re.compile(r" {0,3}>")
 _CODE_INDENT: Final = re.compile(r"(?: {4}|\t)")
 _DEFINITION: Final = re.compile(r" {0,3}\[([^\]^][^\]]*)\]:\s+<?(\S+?)>?(?:\s+[\"'(].*)?$")
 _USE: Final = re.compile(r"\[([^\[\]]{1,400})\]\[([^\[\]]{0,100})\]")
+_TO_ANCHOR: Final = re.compile(r"\[([^\[\]]{1,400})\]\(#[^()\s]{0,400}\)")
+_CONTENTS_LINE: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+[*_]*\[[^\]]*\]\(#[^)]*\)[*_]*$")
 _FRONT_FIELD: Final = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(.*)$")
 _FRONT_LINES: Final = 60
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufeff\ufffc\ufffe\uffff\ud800-\udfff]")
@@ -36,7 +39,14 @@ _IMAGE: Final = re.compile(
 )
 _LINK: Final = re.compile(r"\[([^\[\]]{0,400})\](?:\([^()\s]{0,1200}(?:\s[^()]{0,200})?\)|\[[^\[\]]{0,100}\])")
 _ADDRESS: Final = re.compile(r"<(https?://[^\s<>]{1,2000}|[^\s<>@]{1,100}@[^\s<>@]{1,100})>")
-_EMPHASIS: Final = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|~~|`{1,3})(?=\S)([^\n]{1,400}?)(?<=\S)\1(?!\1)")
+# What is marked holds no mark of its own kind, so that a stray one is given up at the next.
+_MARKED: Final = re.compile(
+    r"(?P<code>(`{1,3})(?P<verbatim>[^`\n]{1,400})\2)"
+    r"|(\*{1,3}|~~)(?=\S)(?P<strong>[^*~\n]{1,400})(?<=\S)\4"
+    r"|(?<!\w)(_{1,3})(?=\S)(?P<soft>[^_\n]{1,400})(?<=\S)\6(?!\w)"
+)
+_BOLD: Final = re.compile(r"\*\*(?=\S)([^*\n]{1,400})(?<=\S)\*\*")
+_MARKUP: Final = re.compile(r"[*_~`\[\\<!]")
 _ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SPEAKER: Final = re.compile(rf"[\w{HAN}][\w .·'’-]{{0,30}}[:：]\s*\S")
 _ENDED: Final = re.compile(r"[.!?…。！？；;:：][\"'”’」』）)\]*_]*$")
@@ -49,7 +59,10 @@ _MOST_BLANK_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document. ``text`` is Markdown; a list also has its items, each with all that hangs below it."""
+    """A piece of a document. ``text`` is Markdown; a list also has its items, each with all that hangs below it.
+
+    A turn is a paragraph of a dialog: the speaker's name, a colon, and what was said.
+    """
 
     kind: Kind
     text: str
@@ -74,9 +87,15 @@ def read(source: str) -> Document:
 
 def plain(markdown: str) -> str:
     """One line of text without Markdown: links keep their words, pictures go."""
-    text = _LINK.sub(r"\1", _IMAGE.sub("", markdown))
-    text = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", _ADDRESS.sub(r"\1", text)))
-    return re.sub(r"\s+", " ", _ESCAPE.sub(r"\1", text)).strip()
+    text = markdown
+    if _MARKUP.search(text):
+        text = _ADDRESS.sub(r"\1", _LINK.sub(r"\1", _IMAGE.sub("", text)))
+        text = _ESCAPE.sub(r"\1", _BOLD.sub(r"\1", _unmarked(text)))
+    return " ".join(text.split())
+
+
+def _unmarked(text: str) -> str:
+    return _MARKED.sub(lambda mark: mark["verbatim"] or _unmarked(mark["strong"] or mark["soft"]), text)
 
 
 def item_text(item: str) -> str:
@@ -84,13 +103,17 @@ def item_text(item: str) -> str:
     return _CHECK_BOX.sub("", _BULLET.sub("", item, count=1))
 
 
-def joined(left: str, right: str) -> str:
-    """Two pieces of running text as one: with a space, but not between Chinese characters or after their full stop."""
-    if not left or not right:
-        return left or right
-    after_mark = left[-1] in "，。！？；：、）」』”’》】"
-    tight = after_mark or (is_han(left[-1]) and (is_han(right[0]) or right[0] in "，。！？；：、（「『“‘《【"))
-    return left + ("" if tight else " ") + right
+def running(pieces: Iterable[str]) -> str:
+    """Pieces of running text as one: with spaces, but not between Chinese characters or after their punctuation."""
+    found = [piece for piece in pieces if piece]
+    gaps = ["" if _tight(left, right) else " " for left, right in pairwise(found)]
+    return "".join(piece + gap for piece, gap in zip(found, [*gaps, ""], strict=False))
+
+
+def _tight(left: str, right: str) -> bool:
+    if left[-1] in "，。！？；：、）」』”’》】":
+        return True
+    return is_han(left[-1]) and (is_han(right[0]) or right[0] in "，。！？；：、（「『“‘《【")
 
 
 def _front_matter(lines: list[str]) -> tuple[str | None, list[str]]:
@@ -131,7 +154,7 @@ class _Reader:
         elif _QUOTE.match(line):
             yield Block("quote", "\n".join(text.strip() for text in self._while(_QUOTE.match)))
         elif _BULLET.match(line):
-            yield self._take_list(_indent(line))
+            yield from self._take_list(_indent(line))
         elif self._at_table():
             yield Block("table", "\n".join(text.strip() for text in self._while(lambda text: "|" in text)))
         elif _CODE_INDENT.match(line):
@@ -166,7 +189,8 @@ class _Reader:
         self._at += len(closing)
         return ["```", *lines, *filter(None, closing), "```"]
 
-    def _take_list(self, margin: int) -> Block:
+    def _take_list(self, margin: int) -> Iterator[Block]:
+        first = self._at
         items: list[list[str]] = []
         while self._at < len(self._lines) and self._in_list(margin):
             line = self._lines[self._at]
@@ -179,7 +203,8 @@ class _Reader:
             items[-1].append(self._linked(_bulleted(line, margin)))
             self._at += 1
         texts = tuple("\n".join(item).rstrip() for item in items)
-        return Block("list", "\n".join(texts), items=texts)
+        if not _is_contents(self._lines[first : self._at]):
+            yield Block("list", "\n".join(texts), items=texts)
 
     def _in_list(self, margin: int) -> bool:
         line = self._lines[self._at]
@@ -224,14 +249,18 @@ class _Reader:
         return bullet is None or bool(bullet.group(2) and bullet.group(2) != "1")
 
     def _linked(self, text: str) -> str:
-        """``[words][name]`` as ``[words](address)``: the definition at the end of the source does not travel along."""
-        if not self._addresses:
-            return text
-        return _USE.sub(self._link, text)
+        """Links that still lead somewhere when the text moves: with their address, without those into the same page."""
+        text = _TO_ANCHOR.sub(r"\1", text)
+        return _USE.sub(self._link, text) if self._addresses else text
 
     def _link(self, use: re.Match[str]) -> str:
         address = self._addresses.get((use.group(2) or use.group(1)).casefold())
         return f"[{use.group(1)}]({address})" if address else use.group()
+
+
+def _is_contents(lines: list[str]) -> bool:
+    """Whether a list is a table of contents: nothing but links into the same page."""
+    return all(_CONTENTS_LINE.match(line) for line in lines if line.strip())
 
 
 def _split_heading(line: str) -> tuple[str, str]:
@@ -262,10 +291,7 @@ def _paragraphs(lines: list[str]) -> Iterator[Block]:
     if _apart(lines):
         yield from (Block("paragraph", line) for line in lines)
     elif lines:
-        text = ""
-        for line in lines:
-            text = joined(text, line.removesuffix("\\").rstrip())
-        yield Block("paragraph", text)
+        yield Block("paragraph", running(line.removesuffix("\\").rstrip() for line in lines))
 
 
 def _apart(lines: list[str]) -> bool:
@@ -286,6 +312,8 @@ def _apart(lines: list[str]) -> bool:
 
 
 def _width(line: str) -> int:
+    if line.isascii():
+        return len(line)
     return sum(2 if character >= "\u1100" else 1 for character in line)
 
 

@@ -22,6 +22,9 @@ _NOTICES: Final[dict[tuple[Origin, Language], str]] = {
 }
 
 
+_BEGINNINGS: Final = {"> " + text.partition("{}")[0]: origin for (origin, _), text in _NOTICES.items()}
+
+
 def notice(origin: Origin, language: Language, topic: str) -> str:
     """A quoted paragraph of Markdown that says where the words below come from."""
     return "> " + _NOTICES[origin, language].format(topic)
@@ -29,5 +32,6 @@ def notice(origin: Origin, language: Language, topic: str) -> str:
 
 def origin_of(paragraph: str) -> Origin | None:
     """What ``paragraph`` says about the origin of a document; None when it is no notice of ours."""
-    beginnings = (("> " + text.partition("{}")[0], origin) for (origin, _), text in _NOTICES.items())
-    return next((origin for beginning, origin in beginnings if paragraph.startswith(beginning)), None)
+    if not paragraph.startswith("> "):
+        return None
+    return next((origin for beginning, origin in _BEGINNINGS.items() if paragraph.startswith(beginning)), None)

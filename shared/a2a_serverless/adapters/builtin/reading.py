@@ -9,7 +9,7 @@ from typing import Final
 from a2a_serverless.adapters.builtin.markdown import Block, plain, read
 from a2a_serverless.adapters.builtin.notices import origin_of
 from a2a_serverless.adapters.builtin.phrases import names
-from a2a_serverless.adapters.builtin.structure import Part, parts_of, with_headings, without_title
+from a2a_serverless.adapters.builtin.structure import Part, parts_of, with_headings, with_turns, without_title
 from a2a_serverless.adapters.builtin.topics import topic_of, without_request
 from a2a_serverless.domain.writing import Language, language_of
 
@@ -38,15 +38,20 @@ def topic(source: str) -> str | None:
 def study(source: str, most_parts: int | None) -> Reading:
     """Reads ``source`` as a text, without notices of ours. Asked for as many parts as it has it gives the same."""
     document = read(without_request(source))
-    headline, blocks = without_title(with_headings([block for block in document.blocks if not origin_of(block.text)]))
+    own = [block for block in document.blocks if not origin_of(block.text) and block.text != document.title]
+    headline, blocks = without_title(with_turns(with_headings(own)))
     language = language_of(_prose(blocks) or headline)
     parts = parts_of(blocks, most_parts)
-    title = headline or document.title or next(iter(names([_prose(blocks)], language)), "")
+    title = headline or document.title or next(iter(names(["\n".join(map(_said, parts))], language)), "")
     return Reading(title or _UNTITLED[language], language, tuple(_named(parts, language)))
 
 
 def _prose(blocks: list[Block]) -> str:
-    return "\n".join(plain(block.text) for block in blocks if block.kind in {"paragraph", "list"})
+    return "\n".join(plain(block.text) for block in blocks if block.kind in {"paragraph", "turn", "list"})
+
+
+def _said(part: Part) -> str:
+    return "\n".join(unit.said for unit in part.units if unit.is_prose)
 
 
 def _named(parts: list[Part], language: Language) -> list[Part]:
@@ -55,6 +60,6 @@ def _named(parts: list[Part], language: Language) -> list[Part]:
     if len(parts) == 1 or any(headings):
         overview = next(name for name in _OVERVIEW[language] if name not in headings[:2])
         return [replace(part, title=part.title or overview) for part in parts]
-    found = names(["\n".join(unit.words for unit in part.units if unit.is_prose) for part in parts], language)
+    found = names([*map(_said, parts)], language)
     titles = [name or _NUMBERED[language].format(number) for number, name in enumerate(found, 1)]
     return [replace(part, title=title) for part, title in zip(parts, titles, strict=True)]

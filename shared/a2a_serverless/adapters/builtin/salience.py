@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import log, sqrt
+from operator import mul
 from typing import Final, TypeAlias
 
 Vector: TypeAlias = "dict[str, float]"
 
-_MOST_COMPARED: Final = 240
+PLACES: Final = 9
+_MOST_COMPARED: Final = 120
 _ROUNDS: Final = 20
 _DAMPING: Final = 0.85
 
@@ -31,9 +34,9 @@ def scaled(vector: Mapping[str, float]) -> Vector:
 
 
 def similarity(left: Mapping[str, float], right: Mapping[str, float]) -> float:
-    """The cosine of two vectors of length 1."""
+    """The cosine of two vectors of length 1, rounded: how ``sum`` rounds depends on the Python version."""
     short, long = (left, right) if len(left) <= len(right) else (right, left)
-    return sum(value * long[term] for term, value in short.items() if term in long)
+    return round(sum(value * long[term] for term, value in short.items() if term in long), PLACES)
 
 
 def centrality(of: Sequence[Vector]) -> list[float]:
@@ -47,23 +50,18 @@ def centrality(of: Sequence[Vector]) -> list[float]:
     compared = sorted(range(len(of)), key=lambda index: (-near[index], index))[:_MOST_COMPARED]
     ranks = dict(zip(compared, _lexrank([of[index] for index in compared]), strict=True))
     highest = max(ranks.values(), default=0.0) or 1.0
-    return [ranks.get(index, 0.0) / highest for index in range(len(of))]
+    return [round(ranks.get(index, 0.0) / highest, PLACES) for index in range(len(of))]
 
 
 def _lexrank(of: Sequence[Vector]) -> list[float]:
-    links = [_links(vector, of) for vector in of]
-    totals = [sum(row.values()) or 1.0 for row in links]
-    ranks = [1.0 if vector else 0.0 for vector in of]
+    """The share of time that a reader spends at each vector who walks from similar to similar."""
+    likeness = [[0.0] * len(of) for _ in of]
+    for (i, left), (j, right) in combinations(enumerate(of), 2):
+        likeness[i][j] = likeness[j][i] = similarity(left, right)
+    totals = [sum(row) or 1.0 for row in likeness]
+    walks = [[_DAMPING * value / total for value, total in zip(row, totals, strict=True)] for row in likeness]
+    jump = [1 - _DAMPING if vector else 0.0 for vector in of]
+    ranks = jump
     for _ in range(_ROUNDS):
-        received = [1 - _DAMPING if vector else 0.0 for vector in of]
-        for index, row in enumerate(links):
-            share = _DAMPING * ranks[index] / totals[index]
-            for other, weight in row.items():
-                received[other] += share * weight
-        ranks = received
+        ranks = [start + sum(map(mul, row, ranks)) for start, row in zip(jump, walks, strict=True)]
     return ranks
-
-
-def _links(vector: Vector, of: Sequence[Vector]) -> dict[int, float]:
-    weights = ((index, similarity(vector, other)) for index, other in enumerate(of) if other is not vector)
-    return {index: weight for index, weight in weights if weight > 0}

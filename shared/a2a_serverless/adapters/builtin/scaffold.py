@@ -19,7 +19,9 @@ _CLUES: Final[tuple[tuple[Approach, re.Pattern[str]], ...]] = (
     ("history", re.compile(r"\b(?:history|origins?|evolution|timeline)\b|历史|起源|演变|由来|发展史", re.IGNORECASE)),
     (
         "method",
-        re.compile(r"^how\s+(?:to|can|do|should)\s+(?:i|we|you|\w)|^guide\b|如何|怎么|怎样|指南|教程", re.IGNORECASE),
+        re.compile(
+            r"^how\s+to\b|^how\s+(?:can|do|should)\s+(?:i|we|you)\b|\bguide\b|如何|怎么|怎样|指南|教程", re.IGNORECASE
+        ),
     ),
 )
 _PLANS: Final[dict[tuple[Language, Approach], Plan]] = {
@@ -27,7 +29,7 @@ _PLANS: Final[dict[tuple[Language, Approach], Plan]] = {
         (
             "What it is",
             (
-                "What does “{topic}” mean in one sentence, and what does it leave out?",
+                "What is “{topic}” about, in one sentence, and what does it leave out?",
                 "Which terms does a reader have to know first?",
                 "Collect: a definition from a source that the reader will trust.",
             ),
@@ -76,7 +78,7 @@ _PLANS: Final[dict[tuple[Language, Approach], Plan]] = {
         (
             "Goal and prerequisites",
             (
-                "What will the reader have at the end of “{topic}”?",
+                "“{topic}”: what will the reader have at the end?",
                 "What must be known, owned or installed before the first step?",
                 "How long does it take, and what does it cost?",
             ),
@@ -196,7 +198,7 @@ _PLANS: Final[dict[tuple[Language, Approach], Plan]] = {
         (
             "是什么",
             (
-                "用一句话说，“{topic}”指的是什么，不包括什么？",
+                "用一句话说，“{topic}”讲的是什么，不包括什么？",
                 "读者需要先了解哪些术语？",
                 "待收集：一个读者信得过的来源给出的定义。",
             ),
@@ -245,7 +247,7 @@ _PLANS: Final[dict[tuple[Language, Approach], Plan]] = {
         (
             "目标与准备",
             (
-                "完成“{topic}”之后，读者会得到什么？",
+                "“{topic}”：做完之后，读者会得到什么？",
                 "开始之前需要了解、拥有或安装什么？",
                 "需要多少时间和费用？",
             ),
@@ -369,7 +371,7 @@ def scaffold(topic: str, sections: int | None) -> Outline:
     language = language_of(topic)
     plan = _PLANS[language, _approach(topic)][: max(1, sections or _DEFAULT_SECTIONS)]
     ids = slugs(title for title, _ in plan)
-    points = [tuple(question.format(topic=topic) for question in questions) for _, questions in plan]
+    points = [tuple(question.format(topic=topic.rstrip("?？")) for question in questions) for _, questions in plan]
     titles = [title for title, _ in plan]
     return Outline(topic[:1].upper() + topic[1:], language, tuple(map(Section, ids, titles, points)))
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from a2a_serverless.adapters.builtin.salience import scaled, similarity
+from a2a_serverless.adapters.builtin.salience import PLACES, scaled, similarity
 
 _MOST_GAPS: Final = 150
 _WINDOW: Final = (4, 40)
@@ -73,9 +73,9 @@ def _best(gaps: Sequence[int], depths: Sequence[float], pieces: int, length: int
         ways = [
             max(
                 ((ways[i][0] + depths[j] - price(gaps[i], gap), (*ways[i][1], gap)) for i in range(j)),
-                key=lambda way: way[0],
+                key=lambda way: round(way[0], PLACES),
                 default=(-inf, ()),
             )
             for j, gap in enumerate(gaps)
         ]
-    return list(max(ways, key=lambda way: way[0] - price(way[1][-1] if way[1] else 0, length))[1])
+    return list(max(ways, key=lambda way: round(way[0] - price(way[1][-1] if way[1] else 0, length), PLACES))[1])

@@ -12,48 +12,66 @@ def listed(words: str) -> list[str]:
 
 ENGLISH: Final = frozenset(
     listed("""
-    a about above across actually after again against ago all almost along already also although always am
-    among an and another any anybody anyone anything anyway anywhere apart are aren't around as at away back be
-    became because become becomes been before behind being below beside besides between beyond both but by came
-    can can't cannot come comes coming could couldn't did didn't do does doesn't doing done don't down during
-    each either else enough especially etc even ever every everybody everyone everything everywhere except far
-    few finally first for former forth from further gave get gets getting give given gives giving go goes going
-    gone got had hadn't hardly has hasn't have haven't having he he's hence her here here's hers herself him
-    himself his how however i i'd i'll i'm i've if in indeed instead into is isn't it it's its itself just keep
-    keeps kept knew know known knows last later latter least less let let's like likely long made main mainly
-    make makes making many may maybe me mean means meant meanwhile might mine more moreover most mostly much
-    must my myself namely near nearly need needs neither never nevertheless new next no nobody none nor not
-    nothing now nowhere of off often oh ok okay old on once one one's ones only onto or other others otherwise
-    our ours ourselves out over own per perhaps put puts quite rather really said same saw say saying says
-    second see seem seemed seems seen several shall she she's should shouldn't simply since so some somebody
-    somehow someone something sometimes somewhere soon still such sure take taken takes taking tell tells than
-    that that's the their theirs them themselves then there there's thereby therefore these they they're
-    they've thing things think third this those though three through throughout thus to together told too took
-    toward towards tried tries try two under unless until up upon us use used useful uses using usually various
-    very via want wanted wants was wasn't way ways we we'd we'll we're we've well went were weren't what what's
+    a able about above across actually add added adding adds after again against ago all allow allowed allows
+    almost along already also although always am among an and announce announced another answer answered
+    answers any anybody anyone anything anyway anywhere apart appear appeared appears applied applies apply
+    april are aren't around arrive arrived as ask asked asks at ate august avoid avoided avoids away back base
+    based be became because become becomes been before began begin begins behind being believe believed
+    believes belong belongs below beside besides best better between beyond big billion bit both bottom bought
+    bring brings broke broken brought built but by call called calls came can can't cannot carried carries
+    carry case caught cause caused causes centuries century certain change changed changes changing check
+    checked checks choose chooses chose chosen clear come comes coming common connect connected connects
+    consider considered considers contain contains continue continued continues cost could couldn't counts
+    covered covers create created creates creating cut day days dealt decade decades december decide decided
+    decides define defined defines degree degrees deliver delivered depend depends describe described describes
+    develop developed did didn't different do does doesn't doing don't done down dr drank drawn drew driven
+    drop dropped drove dug during e.g each early easily easy eaten eight either else enable enables end ended
+    ends enough ensure ensures enter entered especially etc even evening ever every everybody everyone
+    everything everywhere example examples except exist existed exists expect expected expects explain
+    explained explains fact fallen far feared february feel feet fell felt few fifty fill filled finally find
+    finds finish finished first five fix fixed fixes flew flown follow followed following follows foot for
+    forgot former forth forty fought found four free friday from front full further gain gained gains gave get
+    gets getting give given gives giving go goes going gone good got great grew grow grown had hadn't half
+    handle handles happen happened happens hard hardly has hasn't have haven't having he he's heard held hello
+    help helps hence her here here's hers herself hey hi hid high him himself his hit hold holds hope hoped
+    hour hours how however hundred hundreds hung hurt i i'd i'll i'm i've i.e idea identified identify if
+    improve improved improves in inch inches include included includes including increase increased increases
+    indeed indicate indicates instead into introduce introduced involve involved involves is isn't it it's its
+    itself january join joined july june just keep keeps kept kill killed kilometre kilometres kind km knew
+    know known knows laid large last late later latter lay lead leads learn learned learns least leave leaves
+    led left lent less let let's like liked likely listen lit little live lived lives long look looked looks
+    lose lost lot love loved low made main mainly maintain make makes making man manage managed many march
+    matches may maybe me mean means meant meanwhile measured meet meets men mention mentioned mentions met
+    meter meters metre metres middle might mile miles million millions mine minute minutes miss missed monday
+    month months more moreover morning most mostly move moved moves mr mrs ms much must my myself named namely
+    near nearly need needed needs neither never nevertheless new next nine no nobody none nor not note notes
+    nothing november now nowhere number obtain obtained occur occurred occurs october of off offer offers often
+    oh ok okay old on once one one's ones only onto open opened opens or other others otherwise our ours
+    ourselves out over own owned paid part particular pass passed people per percent perhaps person pick picked
+    place play played please possible postponed prepare prepared prevent prevented prevents produce produced
+    produces prof prove proved provide provided provides pull pulled push pushed put puts quickly quite raise
+    raised ran rather reach reached reaches read reading ready really reason receive received receives
+    recognise recognised recognize recognized reduce reduced reduces refer refers reload remain remains
+    remember remembered remove removed replace replaced replaces reported represent represents require required
+    requires respond rest result return returned returns right risen rode rose run running runs said same sang
+    sank saturday save saved saves saw say saying says second seconds see seek seem seemed seems seen select
+    selected send sends sense sent separate separated september serve served serves set sets seven several
+    shall share shared shares she she's shook shot should shouldn't show showed shown shows side simple simply
+    since single six sixty slept small so sold solve solved solves some somebody somehow someone something
+    sometimes somewhere soon sorry sort sought speak speaks specified specifies specify spend spends spent
+    spoke spoken spread st stand stands start started starts stay stays still stole stood stop stopped stops
+    stored stores struck such suggest suggested suggests sunday suppose supposed sure swam take taken takes
+    taking talk talked talks taught tell tells ten tend tends than thank thanks that that's the their theirs
+    them themselves then there there's thereby therefore these they they're they've thing things think third
+    thirty this those though thousand thousands three threw through throughout thursday thus time times to
+    today together told ton tonne tonnes tons too took top toward towards treat treated tried tries true try
+    tuesday turn turned turns twenty two type under understand understood unless until up upon us use used
+    useful uses using usually various very via visit visited vs wait walk walked want wanted wants was wasn't
+    watch watched way ways we we'd we'll we're we've wednesday week weeks well went were weren't what what's
     whatever when whenever where whereas wherever whether which while who who's whoever whole whom whose why
-    will with within without won't would wouldn't yes yet you you'd you'll you're you've your yours yourself
-    yourselves able allow allows allowed best better big call called calls certain clear common contain
-    contains create created creates creating different easily easy end ended ends example examples find finds
-    follow followed following follows found good great help helps high hundred include included includes
-    including kind large left little look looked looks lot low needed number offer offers part particular
-    people place possible provide provided provides quickly ready right run runs running set sets show showed
-    shown shows simple single small start started starts stay stays stand stands stood sort thousand time times
-    today turn turned turns type work worked works year years half four five six seven eight nine ten begin
-    began begins bring brought brings feel felt grow grew happen happens happened hold held holds hour hours
-    day days minute minutes lead led leads leave leaves live lived lives lose lost move moved moves open opened
-    opens pass passed play played reach reached reaches remain remains return returned returns send sends sent
-    serve served serves stop stopped stops thank thanks understand wait wish hello hi hey sorry please note
-    notes ask asked asks answer answered answers built lit wore worn broke broken wrote written rose risen ran
-    spoke spoken stole fought sold grown drew drawn drove driven ate eaten fell fallen flew flown forgot hung
-    heard hid hit hurt laid lay lent met paid read rode shook shot sang sank slept spent spread struck swam
-    taught threw understood won wound bought caught chose chosen cost cut dealt dug drank metre metres meter
-    meters mile miles kilometre kilometres km tonne tonnes ton tons foot feet inch inches degree degrees
-    percent seconds week weeks month months century centuries decade decades twenty thirty forty fifty sixty
-    hundreds thousands million millions billion january february march april june july august september october
-    november december monday tuesday wednesday thursday friday saturday sunday morning evening early late top
-    bottom side front middle full free true wrong hard fact sense case reason result idea point bit rest man
-    woman men women person mr mrs ms dr prof st i.e e.g vs
+    will win wins wish with within without woman women won won't wore work worked works worn worry worth would
+    wouldn't wound write writes writing written wrong wrote year years yes yet you you'd you'll you're you've
+    your yours yourself yourselves
     """)
 )
 

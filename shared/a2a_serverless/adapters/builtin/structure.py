@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias
 
 from a2a_serverless.adapters.builtin.language import is_han, sentences, terms
-from a2a_serverless.adapters.builtin.markdown import Block, item_text, joined, plain
+from a2a_serverless.adapters.builtin.markdown import Block, item_text, plain, running
 from a2a_serverless.adapters.builtin.segments import boundaries
 
-UnitKind: TypeAlias = Literal["sentence", "item", "code", "table", "quote", "heading"]
+UnitKind: TypeAlias = Literal["sentence", "turn", "item", "code", "table", "quote", "heading"]
 
 MOST_PARTS: Final = 24
 _MOST_TOPICS: Final = 12
@@ -23,17 +23,17 @@ _LONGEST_HAN_HEADING: Final = 30
 _NO_HEADING_END: Final = tuple(".!?…。！？；;:：,，、|")
 _FEWEST_IMPLIED: Final = 2
 _LATEST_TITLE: Final = 3
+_QUOTE_MARK: Final = re.compile(r"^\s*>[ \t]?", re.MULTILINE)
 _LABEL_HAN: Final = 12
 _LABEL_LATIN: Final = 30
 _LABEL: Final = re.compile(r"[^:：]{1,30}[:：]")
-_TO_ANCHOR: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\[[^\]]*\]\(#[^)]*\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """The smallest piece that is kept or left out: ``text`` as Markdown, ``words`` without it.
 
-    Units of one ``block`` stood in one paragraph or list.
+    Units of one ``block`` stood in one paragraph or list. ``terms`` say what prose is about; the rest has none.
     """
 
     kind: UnitKind
@@ -41,11 +41,17 @@ class Unit:
     words: str
     block: int
     level: int = 0
+    terms: tuple[str, ...] = ()
 
     @property
     def is_prose(self) -> bool:
         """Whether it may stand for the text around it."""
-        return self.kind in {"sentence", "item"}
+        return self.kind in {"sentence", "turn", "item", "quote"}
+
+    @property
+    def said(self) -> str:
+        """The words without the name of the speaker."""
+        return _LABEL.sub("", self.words, count=1) if self.kind == "turn" else self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,15 @@ def with_headings(blocks: Sequence[Block]) -> list[Block]:
     ]
 
 
+def with_turns(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, with paragraphs made turns when most of them begin with the name of somebody who speaks again."""
+    labels = _labels(blocks)
+    turns = {index for index, block in enumerate(blocks) if block.kind == "paragraph" and _is_label(block, labels)}
+    if 2 * len(turns) < len(blocks):
+        return [*blocks]
+    return [replace(block, kind="turn") if index in turns else block for index, block in enumerate(blocks)]
+
+
 def without_title(blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     """The title that stands over everything (empty when none does), and the blocks without it."""
     first = next((index for index, block in enumerate(blocks) if block.kind == "heading"), None)
@@ -81,16 +96,15 @@ def parts_of(blocks: Sequence[Block], most: int | None) -> list[Part]:
 
     Parts without content are left out, unless the text is nothing but headings.
     """
-    parts = [
-        part for part in _by_heading([block for block in blocks if not _is_contents(block)]) if _says_something(part)
-    ]
+    found = [*_by_heading(blocks)]
+    parts = [part for part in found if _says_something(part)] or [part for part in found if part.title]
     if len(parts) > 1:
         return _gathered(parts, min(most or MOST_PARTS, MOST_PARTS))
     return [piece for part in parts for piece in _by_topic(part, most)]
 
 
 def _implied_headings(blocks: Sequence[Block]) -> set[int]:
-    labels = Counter(match.group() for block in blocks if (match := _LABEL.match(block.text)))
+    labels = _labels(blocks)
     likely = [_could_head(block) and not _is_label(block, labels) for block in blocks]
     inner = {i for i, (now, then) in enumerate(pairwise(likely)) if i and now and not then}
     if len(inner) < _FEWEST_IMPLIED or 2 * len(inner) > len(blocks):
@@ -108,6 +122,10 @@ def _could_head(block: Block) -> bool:
     return 1 < len(words) <= longest and not text.endswith(_NO_HEADING_END) and letter != "" and not letter.islower()
 
 
+def _labels(blocks: Sequence[Block]) -> Counter[str]:
+    return Counter(match.group() for block in blocks if (match := _LABEL.match(block.text)))
+
+
 def _is_label(block: Block, labels: Counter[str]) -> bool:
     """Whether the line begins with the name of somebody who speaks more than once."""
     match = _LABEL.match(block.text)
@@ -117,11 +135,6 @@ def _is_label(block: Block, labels: Counter[str]) -> bool:
 def _is_title(blocks: Sequence[Block], first: int) -> bool:
     others = [block.level for block in blocks[first + 1 :] if block.kind == "heading"]
     return min(others) > blocks[first].level if others else first <= _LATEST_TITLE
-
-
-def _is_contents(block: Block) -> bool:
-    """Whether it is a table of contents: nothing but links into the same page."""
-    return block.kind == "list" and all(_TO_ANCHOR.match(line) for line in block.text.splitlines() if line.strip())
 
 
 def _says_something(part: Part) -> bool:
@@ -143,20 +156,28 @@ def _by_heading(blocks: Sequence[Block]) -> Iterator[Part]:
 
 
 def _units(block: Block, number: int, level: int) -> Iterator[Unit]:
+    for unit in _pieces(block, number, level):
+        yield replace(unit, terms=tuple(terms(unit.said))) if unit.is_prose else unit
+
+
+def _pieces(block: Block, number: int, level: int) -> Iterator[Unit]:
     if block.kind == "paragraph":
         yield from (Unit("sentence", text, plain(text), number) for text in sentences(block.text))
     elif block.kind == "list":
-        yield from (Unit("item", item, _lead(item), number) for item in block.items)
+        yield from (Unit("item", item, _lead(item_text(item)), number) for item in block.items)
+    elif block.kind == "quote":
+        yield Unit("quote", block.text, _lead(_QUOTE_MARK.sub("", block.text)), number)
+    elif block.kind == "turn":
+        yield Unit("turn", block.text, plain(block.text), number)
     else:
         yield Unit(block.kind, block.text, block.text, number, max(1, block.level - level))
 
 
-def _lead(item: str) -> str:
-    """What a list item says first: its first sentence, and the next when the first is only a label."""
-    prose = item_text(item).partition("```")[0].partition("\n\n")[0]
+def _lead(text: str) -> str:
+    """What a list item or a quotation says first: its first sentence, and the next when that is only a label."""
     lead = ""
-    for sentence in sentences(plain(prose)):
-        lead = joined(lead, sentence)
+    for sentence in sentences(plain(text.partition("```")[0].partition("\n\n")[0])):
+        lead = running([lead, sentence])
         if len(lead) >= (_LABEL_HAN if is_han(lead[0]) else _LABEL_LATIN):
             break
     return lead
@@ -199,7 +220,7 @@ def _by_topic(part: Part, most: int | None) -> Iterator[Part]:
     gaps = [index for index in range(1, len(units)) if _may_cut(units[index - 1], units[index])]
     if len(gaps) < wanted // 2:
         gaps = [index for index in range(1, len(units)) if units[index].kind == "sentence"]
-    cuts = boundaries([terms(unit.words) for unit in units], gaps, wanted)
+    cuts = boundaries([unit.terms for unit in units], gaps, wanted)
     for begin, end in pairwise([0, *cuts, len(units)]):
         yield Part(part.title if not cuts else "", units[begin:end])
 
@@ -211,4 +232,4 @@ def _topics(units: int) -> int:
 def _may_cut(before: Unit, after: Unit) -> bool:
     """A paragraph that announces what follows stays with it, and so does a heading."""
     announced = before.kind == "heading" or before.text.endswith((":", "："))
-    return before.block != after.block and after.kind in {"sentence", "heading"} and not announced
+    return before.block != after.block and after.kind in {"sentence", "turn", "heading"} and not announced

@@ -7,14 +7,14 @@ it is long; a summary is the sentences that the rest of the text is closest to. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from functools import lru_cache, reduce
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.builtin.choosing import digest, key_points, shortened
 from a2a_serverless.adapters.builtin.language import terms
-from a2a_serverless.adapters.builtin.markdown import joined, plain
+from a2a_serverless.adapters.builtin.markdown import plain, running
 from a2a_serverless.adapters.builtin.notices import notice, origin_of
 from a2a_serverless.adapters.builtin.reading import Reading, study, topic
 from a2a_serverless.adapters.builtin.salience import similarity, vectors
@@ -82,10 +82,11 @@ def _listed(points: Sequence[str], bullet: str) -> str:
 @lru_cache(maxsize=4)  # asked for once for every section
 def _shares(outline: Outline, source: str) -> dict[str, Sequence[Unit]]:
     """By section id: the part that it was named for, or what comes nearest to a section that somebody else planned."""
-    readings = (_units_by_id(study(source, most)) for most in (None, len(outline.sections)))
-    own = max(readings, key=lambda units: sum(section.id in units for section in outline.sections))
-    foreign = any(section.id not in own for section in outline.sections)
-    return (_nearest(outline, source) if foreign else {}) | own
+    for most in (None, len(outline.sections)):
+        own = _units_by_id(study(source, most))
+        if all(section.id in own for section in outline.sections):
+            return own
+    return _nearest(outline, source) | _units_by_id(study(source, None))
 
 
 def _units_by_id(reading: Reading) -> dict[str, Sequence[Unit]]:
@@ -96,8 +97,8 @@ def _units_by_id(reading: Reading) -> dict[str, Sequence[Unit]]:
 def _nearest(outline: Outline, source: str) -> dict[str, Sequence[Unit]]:
     """Every unit of the source under the section whose title and points it is most similar to, if it is to any."""
     units = [unit for part in study(source, None).parts for unit in part.units]
-    wanted = ["\n".join((section.title, *section.points)) for section in outline.sections]
-    of = vectors([terms(text) for text in (*wanted, *(unit.words for unit in units))])
+    wanted = [terms("\n".join((section.title, *section.points))) for section in outline.sections]
+    of = vectors([*wanted, *(unit.terms for unit in units)])
     shares: dict[str, list[Unit]] = {section.id: [] for section in outline.sections}
     for unit, vector in zip(units, of[len(wanted) :], strict=True):
         near = [similarity(vector, other) for other in of[: len(wanted)]]
@@ -117,12 +118,8 @@ def _block(units: Sequence[Unit]) -> str:
     if first.kind == "heading":
         return f"{'#' * min(2 + first.level, 6)} {first.text}"
     if first.kind == "sentence":
-        return _running(unit.text for unit in units)
+        return running(unit.text for unit in units)
     return "\n".join(unit.text for unit in units)
-
-
-def _running(pieces: Iterable[str]) -> str:
-    return reduce(joined, pieces, "")
 
 
 def _summary(text: str, sentences: int) -> str:
@@ -132,7 +129,7 @@ def _summary(text: str, sentences: int) -> str:
     reading = study(text, None)
     units = [unit for part in reading.parts for unit in part.units]
     chosen = digest(units, max(1, sentences), reading.title)
-    return _running(_ended(unit.words, reading.language) for unit in chosen) or _NO_SENTENCES[language_of(text)]
+    return running(_ended(unit.words, reading.language) for unit in chosen) or _NO_SENTENCES[language_of(text)]
 
 
 def _ended(words: str, language: Language) -> str:
