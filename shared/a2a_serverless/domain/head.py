@@ -21,6 +21,7 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000
 GRACE_MS: Final = 30_000
+SOON_MS: Final = 60_000
 LOST_LIMIT: Final = 5
 
 
@@ -97,8 +98,11 @@ class LostTooOften(Exception):
     """The task's runners have died ``LOST_LIMIT`` times in a row: running it once more would not mend it."""
 
 
-class Fenced(Exception):
-    """Another runner has taken the task since: whoever sees this stops at once and writes nothing more."""
+class Fenced(BaseException):
+    """The task has ended or another runner has taken it: whoever sees this stops at once and writes nothing more.
+
+    Not an ``Exception``, so that no author's ``except`` can keep a run going that is over.
+    """
 
 
 def submit(  # noqa: PLR0913 - the facts of a new task
@@ -129,7 +133,7 @@ def follow_up(look: Look, incoming: Incoming, *, now: int, by: str) -> Change:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
     event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
-    return _change(head, event, wake=head.wake + 1, due_at=now + GRACE_MS, rings=0)
+    return _change(head, event, wake=head.wake + 1, due_at=_due_soon(head, now), rings=0)
 
 
 def cancel(look: Look, *, now: int, by: str) -> Change:
@@ -151,11 +155,11 @@ def take(look: Look, *, now: int, by: str) -> Change:
     if head.leased(now):
         raise Leased(head.lease_until)
     lost = head.lost + 1 if head.lease_until else head.lost
-    if lost > LOST_LIMIT:
+    if lost >= LOST_LIMIT:
         raise LostTooOften
     fence = head.fence + 1
     event = StatusEvent(look.last + 1, now, by, TaskState.WORKING, fence=fence)
-    due_at = _due_after(head, now)
+    due_at = _due_soon(head, now)
     return _change(head, event, fence=fence, lease_until=now + LEASE_MS, due_at=due_at, rings=0, lost=lost)
 
 
@@ -166,7 +170,7 @@ def report(look: Look, fence: int, state: TaskState, message: Message | None, *,
     if state in TERMINAL:
         return _ended(head, event)
     if state in INTERRUPTED:
-        return _change(head, event, lease_until=0, lost=0, due_at=_due_after(head, now) if head.push else head.deadline)
+        return _change(head, event, lease_until=0, lost=0, due_at=_due_soon(head, now) if head.push else head.deadline)
     return _change(head, event)
 
 
@@ -207,12 +211,12 @@ def with_push(head: Head) -> Head:
 
 def _ended(head: Head, event: StatusEvent) -> Change:
     """An ended task stays due only while a webhook may be behind."""
-    return _change(head, event, lease_until=0, due_at=_due_after(head, event.at) if head.push else None)
+    return _change(head, event, lease_until=0, due_at=_due_soon(head, event.at) if head.push else None)
 
 
-def _due_after(head: Head, now: int) -> int:
-    """The due time that stands, unless it has passed: an index entry that need not move is not paid for."""
-    return head.due_at if head.due_at and head.due_at > now else now + GRACE_MS
+def _due_soon(head: Head, now: int) -> int:
+    """The due time that stands when it lies just ahead: an index entry that need not move is not paid for."""
+    return head.due_at if head.due_at and now < head.due_at <= now + SOON_MS else now + GRACE_MS
 
 
 def _change(before: Head, event: StatusEvent, **changed: int | None) -> Change:

@@ -1,0 +1,196 @@
+"""The log and its fold: any sequence of events either follows the rules or is refused and changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.events import ArtifactEvent, Event, Fold, Incoming, StatusEvent, contiguous, fold
+from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Role, Task, TaskState, TaskStatus
+from a2a_serverless.domain.states import NEXT
+
+MANY = settings(deadline=None, max_examples=100)
+
+MESSAGES = st.builds(
+    Message,
+    message_id=st.sampled_from("mnopqr"),
+    role=st.sampled_from(Role),
+    parts=st.lists(st.builds(Part, st.just("text"), st.sampled_from("xyz")), min_size=1, max_size=2).map(tuple),
+)
+INCOMING = st.builds(Incoming, MESSAGES, metadata=st.none() | st.dictionaries(st.sampled_from("kl"), st.integers(0, 9)))
+ARTIFACTS = st.builds(
+    Artifact,
+    artifact_id=st.sampled_from("ab"),
+    parts=st.lists(st.builds(Part, st.just("text"), st.sampled_from("uvw")), min_size=1, max_size=2).map(tuple),
+    name=st.sampled_from([None, "document.md"]),
+)
+# Mostly the next number, sometimes one too few or too many.
+STEPS = st.sampled_from([1, 1, 1, 1, 1, 1, 0, 2, -1])
+STATES = st.sampled_from([*TaskState, *[TaskState.WORKING] * 8])
+STATUSES = st.builds(
+    StatusEvent,
+    n=STEPS,
+    at=st.integers(0, 1000),
+    by=st.just("a"),
+    state=STATES,
+    message=st.none() | MESSAGES,
+    incoming=st.none() | INCOMING,
+)
+CHUNKS = st.builds(
+    ArtifactEvent,
+    n=STEPS,
+    at=st.integers(0, 1000),
+    by=st.just("a"),
+    artifact=ARTIFACTS,
+    append=st.booleans(),
+    last_chunk=st.booleans(),
+)
+FIRST = st.just(StatusEvent(1, 5, "a", TaskState.SUBMITTED))
+PROPOSALS = st.tuples(FIRST, st.lists(STATUSES | CHUNKS, max_size=25)).map(lambda pair: [pair[0], *pair[1]]) | st.lists(
+    STATUSES | CHUNKS, max_size=5
+)
+
+
+@dataclass
+class Reference:
+    """What a client should see, written once more in the plainest way: everything is kept and worked out at the end."""
+
+    accepted: list[Event] = field(default_factory=list)
+
+    def statuses(self) -> list[StatusEvent]:
+        return [event for event in self.accepted if isinstance(event, StatusEvent)]
+
+    def chunks(self) -> list[ArtifactEvent]:
+        return [event for event in self.accepted if isinstance(event, ArtifactEvent)]
+
+    def allows(self, event: Event) -> bool:
+        statuses = self.statuses()
+        state = statuses[-1].state if statuses else None
+        if event.n != len(self.accepted) + 1:
+            return False
+        if isinstance(event, StatusEvent):
+            return event.state in NEXT[state]
+        known = {chunk.artifact.artifact_id for chunk in self.chunks()}
+        return state is TaskState.WORKING and (not event.append or event.artifact.artifact_id in known)
+
+    def task(self) -> Task:
+        last = self.statuses()[-1]
+        said = [message for status in self.statuses() for message in self.messages(status)]
+        metadata = [status.incoming.metadata for status in self.statuses() if status.incoming]
+        return Task(
+            "task",
+            "context",
+            TaskStatus(last.state, last.at, last.message),
+            len(self.accepted),
+            self.artifacts(),
+            tuple(said[:-1] if last.message else said),
+            next((given for given in reversed(metadata) if given is not None), None),
+        )
+
+    @staticmethod
+    def messages(status: StatusEvent) -> list[Message]:
+        incoming = [status.incoming.message] if status.incoming else []
+        return [*incoming, *([status.message] if status.message else [])]
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        order = list(dict.fromkeys(chunk.artifact.artifact_id for chunk in self.chunks()))
+        return tuple(self.artifact(artifact_id) for artifact_id in order)
+
+    def artifact(self, artifact_id: str) -> Artifact:
+        chunks = [chunk for chunk in self.chunks() if chunk.artifact.artifact_id == artifact_id]
+        start = max(index for index, chunk in enumerate(chunks) if not chunk.append)
+        parts = tuple(part for chunk in chunks[start:] for part in chunk.artifact.parts)
+        return replace(chunks[start].artifact, parts=parts)
+
+
+def seen(folded: Fold) -> Task | None:
+    return folded.task() if folded.n else None
+
+
+@MANY
+@given(PROPOSALS)
+def test_rule_01_an_event_follows_the_rules_or_is_refused_and_changes_nothing(proposals: list[Event]) -> None:
+    folded, reference = Fold("task", "context"), Reference()
+    for proposal in proposals:
+        event, before = replace(proposal, n=folded.n + proposal.n), seen(folded)
+        if reference.allows(event):
+            folded.apply(event)
+            reference.accepted.append(event)
+            assert folded.task() == reference.task()
+        else:
+            with pytest.raises(IllegalTransition):
+                folded.apply(event)
+            assert seen(folded) == before
+
+
+@MANY
+@given(PROPOSALS)
+def test_folding_a_whole_log_gives_what_applying_it_step_by_step_gave(proposals: list[Event]) -> None:
+    folded, log = Fold("task", "context"), list[Event]()
+    for proposal in proposals:
+        event = replace(proposal, n=folded.n + proposal.n)
+        if Reference(log).allows(event):
+            folded.apply(event)
+            log.append(event)
+    if log:
+        assert fold("task", "context", log) == folded.task()
+
+
+@MANY
+@given(PROPOSALS, st.integers(0, 30))
+def test_what_a_reader_was_given_does_not_change_behind_its_back(proposals: list[Event], pause: int) -> None:
+    folded, log = Fold("task", "context"), list[Event]()
+    given_out: tuple[Task, int] | None = None
+    for proposal in proposals:
+        event = replace(proposal, n=folded.n + proposal.n)
+        if Reference(log).allows(event):
+            folded.apply(event)
+            log.append(event)
+            given_out = (folded.task(), len(log)) if len(log) == pause else given_out
+    if given_out:
+        assert given_out[0] == fold("task", "context", log[: given_out[1]])
+
+
+@given(st.integers(0, 5), st.lists(st.integers(1, 12), max_size=12))
+def test_rule_01_readers_get_only_the_run_without_a_gap(after: int, numbers: list[int]) -> None:
+    events = [StatusEvent(n, 0, "a", TaskState.WORKING) for n in numbers]
+    run = [event.n for event in contiguous(after, events)]
+    assert run == list(range(after + 1, after + 1 + len(run)))
+    assert numbers[: len(run)] == run
+    assert numbers[len(run) : len(run) + 1] != [after + len(run) + 1]
+
+
+def test_there_is_no_task_before_the_first_event() -> None:
+    folded = Fold("task", "context")
+    assert folded.state is None
+    with pytest.raises(IllegalTransition, match="begins with its first event"):
+        folded.task()
+    with pytest.raises(IllegalTransition, match="begins with its first event"):
+        fold("task", "context", [])
+
+
+def test_a_log_that_nobody_could_have_written_is_refused() -> None:
+    submitted = StatusEvent(1, 0, "a", TaskState.SUBMITTED)
+    with pytest.raises(IllegalTransition, match="event 3 may not follow event 1"):
+        fold("task", "context", [submitted, StatusEvent(3, 0, "a", TaskState.WORKING)])
+
+
+def test_a_chunk_cannot_be_appended_to_an_artifact_that_has_none() -> None:
+    log: list[Event] = [StatusEvent(1, 0, "a", TaskState.SUBMITTED), StatusEvent(2, 0, "a", TaskState.WORKING)]
+    chunk = ArtifactEvent(3, 0, "a", Artifact("report", (Part("text", "x"),)), append=True)
+    with pytest.raises(IllegalTransition, match="artifact report has no chunk to append to"):
+        fold("task", "context", [*log, chunk])
+
+
+def test_metadata_is_that_of_the_latest_message_which_brought_some() -> None:
+    def said(n: int, state: TaskState, metadata: JsonObject | None) -> StatusEvent:
+        message = Message(f"m-{n}", Role.USER, (Part("text", "x"),))
+        return StatusEvent(n, 0, "a", state, incoming=Incoming(message, metadata=metadata))
+
+    log: list[Event] = [said(1, TaskState.SUBMITTED, {"a": 1}), said(2, TaskState.SUBMITTED, None)]
+    assert fold("task", "context", log).metadata == {"a": 1}
+    assert fold("task", "context", [*log, said(3, TaskState.SUBMITTED, {})]).metadata == {}
