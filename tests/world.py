@@ -232,7 +232,7 @@ class World:
         self.desk = Desk(log, bells, clock, self.ids, hooks, Shelf(log, log, MemorySealer()), LIFE, blocking_ms=25_000)
         by_id = {agent.id: agent for agent in agents}
         model: Any = text_model
-        self.engine = Engine(log, bells, self.ids, clock.now, by_id, model)
+        self.engine = Engine(log, log, bells, self.ids, clock.now, by_id, model)
         self.post = Post(
             log,
             log,
@@ -314,6 +314,7 @@ class World:
         while True:
             task = self.guarded(lambda: send(self.desk, ME, agent, request, "1.0"))
             if task is not None:
+                assert isinstance(task, Task)
                 return task
 
     def request(self, text: str, *, push: bool = True, **fields: str) -> SendRequest:

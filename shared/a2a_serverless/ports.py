@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Json, Principal, TaskKey, TaskState
+    from a2a_serverless.domain.model import Json, Message, Principal, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 
@@ -252,6 +252,22 @@ class KeyMaker(Protocol):
 
     def make(self, now: int) -> SigningKey:
         """A fresh ES256 key, made at ``now``; its ``kid`` is the RFC 7638 thumbprint."""
+        ...
+
+
+class Here(Protocol):
+    """Running inline agents inside the request. Every method says no for an agent that is not inline."""
+
+    def reply(self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]) -> Message | None:
+        """The message that the agent answers with, when it needs no task for it; None otherwise."""
+        ...
+
+    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """Runs the task for at most ``time_ms`` and hands on what is left of it."""
+        ...
+
+    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """The same, without waiting for it."""
         ...
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
+    from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
 
 KEY_RING_CACHE_MS: Final = 300_000
 SKEW_S: Final = 120
@@ -60,8 +61,9 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
 
     settings, aws, clock, ids = read(environment), _aws(), SystemClock(), UuidIds()
     table = _table(settings, aws)
-    log, store = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table)
+    log, store, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table), DynamoTaskIndex(table)
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
+    agents = _agents()
     sealer = KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
     policy, asks = _policy(settings), settings.webhook_ownership != "off"
     desk = Desk(
@@ -70,12 +72,13 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         clock=clock,
         ids=ids,
         webhooks=Webhooks(log, store, bells, sealer, clock, ids, policy, asks),
-        shelf=Shelf(log, DynamoTaskIndex(table), sealer),
+        shelf=Shelf(log, index, sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
+        here=_here(log, index, bells, clock, agents),
     )
-    return Edge(desk, DynamoPublications(table), _agents(), _gate(settings), settings.jwks_max_age_seconds)
+    return Edge(desk, DynamoPublications(table), agents, _gate(settings), settings.jwks_max_age_seconds)
 
 
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -83,7 +86,7 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     import asyncio
 
     from a2a_serverless.adapters.builtin.text import BuiltinText
-    from a2a_serverless.adapters.dynamo import DynamoTaskLog
+    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.domain.bells import WorkBell
@@ -91,9 +94,10 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.handlers.queues import make_queue_handler
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
-    log = DynamoTaskLog(_table(settings, aws), _bodies(settings, aws))
-    bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), "")
-    engine = Engine(log, bells, UuidIds(), clock.now, _agents(), BuiltinText())
+    table = _table(settings, aws)
+    log = DynamoTaskLog(table, _bodies(settings, aws))
+    bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
+    engine = Engine(log, index, bells, UuidIds(), clock.now, _agents(), BuiltinText())
     return _ready(
         make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     )
@@ -198,6 +202,18 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
             put_answer,
         )
     )
+
+
+def _here(log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Mapping[str, Agent]) -> Here | None:
+    """What runs inline agents inside the api function, when there are some: it costs the agents' own imports."""
+    if not any(agent.runs == "inline" for agent in agents.values()):
+        return None
+    from a2a_serverless.adapters.builtin.text import BuiltinText
+    from a2a_serverless.adapters.system import UuidIds
+    from a2a_serverless.engine.inline import Inline
+    from a2a_serverless.engine.run import Engine
+
+    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText()))
 
 
 def _ready(handler: Handler) -> Handler:

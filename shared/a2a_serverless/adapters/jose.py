@@ -52,7 +52,8 @@ def thumbprint(jwk: Mapping[str, str]) -> str:
     from jwt.utils import base64url_encode
 
     required = {name: jwk[name] for name in ("crv", "kty", "x", "y")}
-    return base64url_encode(sha256(json.dumps(required, sort_keys=True, separators=(",", ":")).encode()).digest()).decode()
+    canonical = json.dumps(required, sort_keys=True, separators=(",", ":")).encode()
+    return base64url_encode(sha256(canonical).digest()).decode()
 
 
 class RingSigner:

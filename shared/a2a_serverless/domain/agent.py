@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, 
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.card import Extension
-    from a2a_serverless.domain.model import Json, Message, Part
+    from a2a_serverless.domain.model import Json, Message, Part, Task
     from a2a_serverless.domain.writing import Outline, Section
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
+Answer: TypeAlias = "str | Message | None"
+"""What an agent's function returns: nothing, or a last word. See ``Agent.runs``."""
 
 
 class Reject(Exception):
@@ -64,7 +66,12 @@ class AgentTask(Protocol):
 
     @property
     def message(self) -> Message:
-        """The client's latest message."""
+        """The message that the task was made for. Answers to questions come from ``ask``."""
+        ...
+
+    @property
+    def accepted_output_modes(self) -> tuple[str, ...]:
+        """The media types that the client can take; empty means that it did not say."""
         ...
 
     @property
@@ -107,6 +114,21 @@ class AgentTask(Protocol):
         """Sends a chunk of the artifact ``name``. It is in the log when this returns; a re-run skips it."""
         ...
 
+    async def ask(self, question: str, *, sign_in: bool = False) -> Message:
+        """The client's answer to a question. Until it comes the task waits as input-required and holds no compute.
+
+        With ``sign_in`` it waits as auth-required: the client signs in elsewhere and says so (specification 7.6).
+        """
+        ...
+
+    async def references(self) -> list[Task]:
+        """The tasks that the message refers to, as far as they are the same client's."""
+        ...
+
+    async def earlier(self, limit: int = 20) -> list[Task]:
+        """The same client's other tasks in this conversation, the newest first."""
+        ...
+
     async def progress(self, text: str) -> None:
         """Tells the client how far the work is (a ``working`` status with a message). A re-run skips it."""
         ...
@@ -131,13 +153,17 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent: what its card says, and the function that does its work."""
+    """An agent: what its card says, and the function that does its work.
+
+    ``runs`` is "queued" (the worker does the work) or "inline" (the request that waits does it). An inline agent that
+    returns a text or a message without having used its task has answered with a message, and no task is made.
+    """
 
     id: str
     name: str
     description: str
     skills: tuple[Skill, ...]
-    work: Callable[[AgentTask], Awaitable[None]]
+    work: Callable[[AgentTask], Awaitable[Answer]]
     version: str = "1.0.0"
     runs: Runs = "queued"
     input_modes: tuple[str, ...] = ("text/plain", "application/json")
@@ -157,10 +183,10 @@ def agent(  # noqa: PLR0913 - the fields of a card
     version: str = "1.0.0",
     input_modes: tuple[str, ...] = ("text/plain", "application/json"),
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
-) -> Callable[[Callable[[AgentTask], Awaitable[None]]], Agent]:
+) -> Callable[[Callable[[AgentTask], Awaitable[Answer]]], Agent]:
     """Makes an agent of an async function. ``id`` is the path segment of its base URL."""
 
-    def decorate(work: Callable[[AgentTask], Awaitable[None]]) -> Agent:
+    def decorate(work: Callable[[AgentTask], Awaitable[Answer]]) -> Agent:
         return Agent(
             id=id,
             name=name,

@@ -6,6 +6,8 @@ Values are immutable; the codecs in ``wire`` are the only place that knows how t
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
@@ -83,6 +85,14 @@ class Message:
     extensions: tuple[str, ...] = ()
     reference_task_ids: tuple[str, ...] = ()
 
+    def text(self) -> str:
+        """Its text parts and text files, joined by blank lines."""
+        return text_of(self.parts)
+
+    def data(self) -> Json:
+        """Its first data part; None when there is none."""
+        return data_of(self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -94,6 +104,14 @@ class Artifact:
     description: str | None = None
     metadata: JsonObject | None = None
     extensions: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Its text, the chunks put together."""
+        return text_of(self.parts, "")
+
+    def data(self) -> Json:
+        """Its first data part; None when there is none."""
+        return data_of(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +157,21 @@ class SendRequest:
     accepted_output_modes: tuple[str, ...] = ()
     push: PushRequest | None = None
     metadata: JsonObject | None = None
+
+
+def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
+    """The text parts and the text files among ``parts``, joined."""
+    return between.join(text for text in map(_text, parts) if text)
+
+
+def data_of(parts: Iterable[Part]) -> Json:
+    """The first data part's value; None when there is none."""
+    return next((part.value for part in parts if part.kind == "data"), None)
+
+
+def _text(part: Part) -> str:
+    if part.kind == "text":
+        return str(part.value)
+    if part.kind == "raw" and (part.media_type or "").startswith("text/"):
+        return base64.b64decode(str(part.value)).decode("utf-8", "replace")
+    return ""

@@ -6,10 +6,12 @@ is not, or the task has ended, the hold is lost and ``Fenced`` stops the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import RENEW_MS, Fenced, Head, Look, handed_on, held, renewed, report
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Ids, StepResult, TaskLog
 
 TRIES: Final = 20
+
+
+class StoreFailed(BaseException):
+    """A write of the run did not come through. Not the agent's fault: no ``except`` of the agent's gets to see it."""
+
+
+@contextmanager
+def _store() -> Iterator[None]:
+    try:
+        yield
+    except IllegalTransition:
+        raise
+    except Exception as error:
+        raise StoreFailed from error
 
 
 class Hold:
@@ -45,6 +61,7 @@ class Hold:
         """A message of the agent's."""
         return Message(self._ids.new(), Role.AGENT, (Part("text", text),), self.head.context_id, self.key.task)
 
+    @_store()
     def report(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
         by = self._ids.new()
@@ -56,6 +73,7 @@ class Hold:
             self.look_again()
         raise TimeoutError("a status could not be appended: too many writers")
 
+    @_store()
     def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool) -> None:
         """Appends the author's ``number``-th chunk of an artifact. It is in the log when this returns."""
         by = self._ids.new()
@@ -73,6 +91,7 @@ class Hold:
         """The results of earlier runs' steps. A first run has none, so it does not ask."""
         return dict(self._log.steps(self.key)) if self.fence > 1 else {}
 
+    @_store()
     def keep_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result; the one that is stored counts."""
         return self._log.keep_step(self.key, name, result, self.head.expires)

@@ -11,20 +11,21 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import Agent, Failed, Reject, TextModel
+from a2a_serverless.domain.agent import Agent, Answer, Failed, Reject, TextModel
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
-from a2a_serverless.engine.hold import Hold
-from a2a_serverless.engine.work import Work
+from a2a_serverless.engine.hold import Hold, StoreFailed
+from a2a_serverless.engine.others import Others
+from a2a_serverless.engine.work import Waits, Work
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports import Bells, Ids, TaskLog
+    from a2a_serverless.ports import Bells, Ids, TaskIndex, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -50,6 +51,7 @@ class Engine:
     """What a run needs. ``now`` is in ms."""
 
     log: TaskLog
+    index: TaskIndex
     bells: Bells
     ids: Ids
     now: Callable[[], int]
@@ -76,6 +78,8 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         return await _work(engine, hold, events, remaining_ms)
     except heads.Fenced:
         return Ending.OVERTAKEN
+    except StoreFailed as failed:
+        raise failed.__cause__ or failed from None
 
 
 def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
@@ -108,26 +112,36 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     agent = engine.agents.get(hold.head.agent)
     if agent is None:
         return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
-    work = Work(hold, events, engine.text_model)
+    work = Work(hold, events, engine.text_model, Others(engine.log, engine.index, hold.key))
     try:
-        await _watched(agent, work, hold, engine, remaining_ms)
+        state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
+    except Waits:
+        return Ending.WAITS
     except OutOfTime:
         hold.hand_on()
         engine.bells.ring(WorkBell(hold.key))
         return Ending.HANDED_ON
+    return _end(hold, state, last_word)
+
+
+async def _outcome(
+    agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
+) -> tuple[TaskState, Answer]:
+    """The state that the agent's work comes to, and what is said about it. What ends the run only goes through."""
+    try:
+        return TaskState.COMPLETED, await _watched(agent, work, hold, engine, remaining_ms)
     except (Reject, A2AError) as reason:
-        return _end(hold, TaskState.REJECTED, str(reason))
+        return TaskState.REJECTED, str(reason)
     except Failed as reason:
-        return _end(hold, TaskState.FAILED, str(reason))
-    except (heads.Fenced, IllegalTransition):
+        return TaskState.FAILED, str(reason)
+    except (IllegalTransition, OutOfTime):
         raise
     except Exception:
         logger.exception("agent failed", extra={"task": hold.key.task, "agent": agent.id})
-        return _end(hold, TaskState.FAILED, "The agent stopped with an error.")
-    return _end(hold, TaskState.COMPLETED, None)
+        return TaskState.FAILED, "The agent stopped with an error."
 
 
-async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]) -> None:
+async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]) -> Answer:
     """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason."""
     working = asyncio.ensure_future(agent.work(work))
     keeping = asyncio.ensure_future(_keep(hold, engine.bells, remaining_ms))
@@ -144,7 +158,7 @@ async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaini
         working.cancel()
 
 
-async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> None:
+async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> NoReturn:
     """Looks after the lease, the time and the task's own news. Ends only by raising why the work must stop.
 
     The first renewal rings one bell past the lease; whoever gets it while the lease lives sends it on past that. So a
@@ -161,9 +175,8 @@ async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> No
             rang = True
 
 
-def _end(hold: Hold, state: TaskState, text: str | None) -> Ending:
-    message = None if text is None else hold.say(text)
-    hold.report(state, message)
+def _end(hold: Hold, state: TaskState, last_word: Answer) -> Ending:
+    hold.report(state, hold.say(last_word) if isinstance(last_word, str) else last_word)
     return Ending.ENDED
 
 

@@ -15,11 +15,18 @@ from a2a_serverless.domain.agent import Content, Failed, StepConflict, TextModel
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, TaskState
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
     from a2a_serverless.engine.hold import Hold
+    from a2a_serverless.engine.others import Others
+
+
+class Waits(BaseException):
+    """The task waits for its client: the run ends here, and no author's ``except Exception`` may keep it."""
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,16 +36,17 @@ NAME_LIMIT: Final = 256
 class Work:
     """Implements ``domain.agent.AgentTask`` over a hold."""
 
-    def __init__(self, hold: Hold, events: Sequence[Event], text_model: TextModel) -> None:
+    def __init__(self, hold: Hold, events: Sequence[Event], text_model: TextModel, others: Others) -> None:
         self._hold = hold
+        self._others = others
         self._closed = False
         self._emitted = _emits_in(events)
         self._emits: Counter[str] = Counter()
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
         self._said = 0
-        self._messages = [
-            event.incoming.message for event in events if isinstance(event, StatusEvent) and event.incoming
-        ]
+        self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
+        self._answers = _answers_in(events)
+        self._asked = 0
         self._steps = hold.steps()
         self._used: set[str] = set()
         self.text_model = text_model
@@ -55,16 +63,21 @@ class Work:
 
     @property
     def message(self) -> Message:
-        """The client's latest message."""
-        return self._messages[-1]
+        """The message that the task was made for."""
+        return self._incoming.message
+
+    @property
+    def accepted_output_modes(self) -> tuple[str, ...]:
+        """The media types that the client can take."""
+        return self._incoming.accepted_output_modes
 
     def text(self) -> str:
-        """The text parts and text files of the latest message, joined by blank lines."""
-        return "\n\n".join(text for text in map(_text_of, self.message.parts) if text)
+        """The text of the message."""
+        return self.message.text()
 
     def data(self) -> Json:
-        """The first data part of the latest message; None when there is none."""
-        return next((part.value for part in self.message.parts if part.kind == "data"), None)
+        """The first data part of the message; None when there is none."""
+        return self.message.data()
 
     @overload
     async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
@@ -115,6 +128,25 @@ class Work:
         self._hold.report(TaskState.WORKING, self._hold.say(text))
         await asyncio.sleep(0)
 
+    async def ask(self, question: str, *, sign_in: bool = False) -> Message:
+        """See ``AgentTask.ask``."""
+        self._check_open()
+        self._asked += 1
+        if self._asked <= len(self._answers):
+            return self._answers[self._asked - 1]
+        state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
+        self._hold.report(state, self._hold.say(question))
+        self.close()
+        raise Waits
+
+    async def references(self) -> list[Task]:
+        """See ``AgentTask.references``."""
+        return self._others.named(self.message.reference_task_ids)
+
+    async def earlier(self, limit: int = 20) -> list[Task]:
+        """See ``AgentTask.earlier``."""
+        return self._others.in_context(self.context_id, limit)
+
     def close(self) -> None:
         """After this the agent can write nothing more, whatever it does with its cancellation."""
         self._closed = True
@@ -142,6 +174,19 @@ def _emits_in(events: Sequence[Event]) -> Counter[str]:
     return highest
 
 
+def _answers_in(events: Sequence[Event]) -> list[Message]:
+    """The answers to the questions that the log holds: to each, the next message of the client's."""
+    answers: list[Message] = []
+    asked = 0
+    for event in events:
+        if not isinstance(event, StatusEvent):
+            continue
+        asked += event.state in INTERRUPTED
+        if event.incoming and len(answers) < asked:
+            answers.append(event.incoming.message)
+    return answers
+
+
 def _is_progress(event: StatusEvent) -> bool:
     return event.state is TaskState.WORKING and event.fence > 0 and event.message is not None
 
@@ -165,14 +210,6 @@ def _json_value(name: str, value: object) -> Json:
 def _artifact_id(task_id: str, name: str) -> str:
     """The same artifact has the same id in every run, and another one in every task."""
     return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
-
-
-def _text_of(part: Part) -> str:
-    if part.kind == "text":
-        return str(part.value)
-    if part.kind == "raw" and (part.media_type or "").startswith("text/"):
-        return base64.b64decode(str(part.value)).decode("utf-8", "replace")
-    return ""
 
 
 def _part(content: Content, media_type: str | None) -> Part:

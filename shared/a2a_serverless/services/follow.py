@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Event, StatusEvent, fold
-from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.domain.model import Message, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a stream: a snapshot or an event, and the number of the last event that it tells of."""
+    """One item of a stream: a message, a snapshot or an event, and the number of the last event that it tells of."""
 
-    n: int
-    content: Task | Event
+    n: int | None
+    content: Message | Task | Event
 
 
 Beat: TypeAlias = None

@@ -89,6 +89,6 @@ def _signed(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) 
     """The card in the shape that is asked for. What is signed is its 1.0 half: 0.3 has no canonical form."""
     if press.shape == "v0_3":
         return cards.v0_3_card(card)
-    signature = cards.signature(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
+    signatures = cards.signatures(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
     whole = cards.union_card(card) if press.shape == "both" else cards.v1_card(card)
-    return whole | {"signatures": [signature]}
+    return whole | {"signatures": signatures}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.errors import PushNotSupported, UnsupportedOperation
-from a2a_serverless.domain.model import SendRequest
+from a2a_serverless.domain.model import Message, SendRequest
 from a2a_serverless.domain.queries import (
     CancelTask,
     CreatePush,
@@ -23,7 +23,7 @@ from a2a_serverless.domain.queries import (
 )
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.services import push, tasks
-from a2a_serverless.services.follow import TURN_ENDS, Stream, begin, follow
+from a2a_serverless.services.follow import TURN_ENDS, Item, Stream, begin, follow
 from a2a_serverless.services.listing import list_tasks
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, Task, TaskKey, TaskState
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Answer, Request
-    from a2a_serverless.services.follow import Beat, Item
-    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.follow import Beat
+    from a2a_serverless.services.tasks import Begun, Desk
 
     Server: TypeAlias = Callable[[Desk, Principal, Agent, Any, WireVersion], Answer]
 
@@ -67,13 +67,34 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
     if isinstance(request, SubscribeToTask):
         key, ends = who.key(request.task_id), TERMINAL
     elif isinstance(request, SendRequest):
-        sent = _send(desk, who, agent, replace(request, return_immediately=True), wire)
-        key, ends = who.key(sent.task_id), TURN_ENDS
+        begun = _begin_to_send(desk, who, agent, request, wire, until)
+        if isinstance(begun, Message):
+            return Opened("", begun.context_id or "", _only(begun))
+        key, ends = begun.head.key, TURN_ENDS
     else:
         raise UnsupportedOperation
     task, first = begin(desk.log, key, agent.id, after, ends_fine=ends is TURN_ENDS)
     stream = Stream(desk.log, desk.clock, until, desk.off_loop)
     return Opened(key.task, task.context_id, _items(stream, key, task, first, after, ends))
+
+
+def _begin_to_send(
+    desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion, until: int
+) -> Begun | Message:
+    if request.push is not None:
+        _check_push(agent)
+    begun = tasks.take_in(desk, who, agent.id, request, wire)
+    if isinstance(begun, Message):
+        return begun
+    time_ms = until - desk.clock.now()
+    if desk.here is None or not desk.here.start(agent.id, begun.head.key, time_ms):
+        tasks.ring(desk, begun.head)
+    return begun
+
+
+async def _only(message: Message) -> AsyncIterator[Item | Beat]:
+    """A stream that is one message (specification 3.1.2)."""
+    yield Item(None, message)
 
 
 async def _items(
@@ -87,10 +108,11 @@ async def _items(
         yield item
 
 
-def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Task:
+def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
     if request.push is not None:
         _check_push(agent)
-    return shown(tasks.send(desk, who, agent.id, request, wire), request.history_length)
+    sent = tasks.send(desk, who, agent.id, request, wire)
+    return sent if isinstance(sent, Message) else shown(sent, request.history_length)
 
 
 def _get(desk: Desk, who: Principal, agent: Agent, request: GetTask, _: WireVersion) -> Answer:

@@ -12,7 +12,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overload
 from a2a_serverless.domain.events import Fold, Incoming, fold
 from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
-from a2a_serverless.ports import Bells, Clock, Ids, Opening, Receipt, TaskLog
+from a2a_serverless.ports import Bells, Clock, Here, Ids, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
 from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
@@ -41,24 +41,53 @@ class Desk:
     blocking_ms: int
     idempotent: bool = True
     off_loop: OffLoop = in_thread
+    here: Here | None = None
 
 
-def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Task:
-    """Starts a task or goes on with one. A repeated message id gives the task that it made the first time.
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A message that has been taken in: the task's head, and the task itself when it is new."""
+
+    head: Head
+    task: Task | None
+
+
+def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Task | Message:
+    """Starts a task or goes on with one, or gives the message that an inline agent answers with.
 
     Waits for the task to end or to need its client, unless the request says ``return_immediately``; after
-    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests).
+    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests). A repeated
+    message id gives the task that it made the first time.
     """
-    task_id = request.message.task_id
-    if task_id is None:
-        head, task = _start(desk, who, agent, request, wire)
-    else:
-        head, task = _continue(desk, who.key(task_id), agent, request, wire), None
+    begun = take_in(desk, who, agent, request, wire)
+    if isinstance(begun, Message):
+        return begun
+    head, until = begun.head, desk.clock.now() + desk.blocking_ms
+    if request.return_immediately or not _run_here(desk, agent, head):
+        ring(desk, head)
+    if request.return_immediately:
+        return begun.task or _task(desk.log, head.key)
+    return _wait(desk, head, until)
+
+
+def take_in(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Begun | Message:
+    """Stores a message as a new task's first event or an old one's next; the caller sees to it that it is run."""
+    message = request.message
+    if message.task_id is not None:
+        return Begun(_continue(desk, who.key(message.task_id), agent, request, wire), None)
+    placed = replace(message, context_id=message.context_id or desk.ids.new())
+    reply = desk.here and desk.here.reply(agent, placed, request.accepted_output_modes)
+    return reply or _start(desk, who, agent, request, wire)
+
+
+def ring(desk: Desk, head: Head) -> None:
+    """Rings for a task that can be run."""
     if head.state in RUNNABLE:
         desk.bells.ring(WorkBell(head.key))
-    if request.return_immediately:
-        return task or _task(desk.log, head.key)
-    return _wait(desk, head)
+
+
+def _run_here(desk: Desk, agent: str, head: Head) -> bool:
+    return head.state in RUNNABLE and desk.here is not None and desk.here.run(agent, head.key, desk.blocking_ms)
 
 
 def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
@@ -77,7 +106,7 @@ def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     return _task(desk.log, key)
 
 
-def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> tuple[Head, Task | None]:
+def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Begun:
     key = who.key(desk.ids.new())
     context_id = request.message.context_id or desk.ids.new()
     receipt = _receipt(desk, agent, request.message, key.task)
@@ -95,10 +124,10 @@ def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: W
     )
     earlier = desk.log.create(Opening(head, event, receipt, pushes))
     if earlier is not None:
-        return _repeated(desk, who, agent, receipt, earlier), None
+        return Begun(_repeated(desk, who, agent, receipt, earlier), None)
     first = Fold(key.task, context_id)
     first.apply(event)
-    return head, first.task()
+    return Begun(head, first.task())
 
 
 def _continue(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: WireVersion) -> Head:
@@ -157,8 +186,8 @@ def _task(log: TaskLog, key: TaskKey) -> Task:
     return fold(key.task, head.context_id, events)
 
 
-def _wait(desk: Desk, head: Head) -> Task:
-    until, pause = desk.clock.now() + desk.blocking_ms, POLL_FIRST_S
+def _wait(desk: Desk, head: Head, until: int) -> Task:
+    head, pause = found(desk.log, head.key, head.agent).head, POLL_FIRST_S
     while not _settled(head) and (left := until - desk.clock.now()) > 0:
         desk.clock.sleep(min(pause, left / 1000))
         pause = min(pause * 1.5, POLL_LAST_S)

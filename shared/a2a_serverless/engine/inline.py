@@ -1,0 +1,93 @@
+"""Running an agent inside the request that waits for it, under the same lease and steps as everywhere else.
+
+First the agent is tried without a task: when it returns a message and has asked nothing of a task, that message is
+the answer and nothing is stored. When it reaches for its task, the try is dropped without a trace and a task is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from a2a_serverless.domain.model import Message, Part, Role
+from a2a_serverless.engine.run import MARGIN_MS, run
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import TextModel
+    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.engine.run import Engine
+
+T = TypeVar("T")
+
+TRY_S: Final = 10.0
+
+
+class NeedsTask(BaseException):
+    """The agent has reached for its task."""
+
+
+class Untasked:
+    """What an agent sees before there is a task: the message, and the models."""
+
+    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...], text_model: TextModel) -> None:
+        self.message = message
+        self.accepted_output_modes = accepted_output_modes
+        self.text_model = text_model
+
+    def text(self) -> str:
+        """The text of the message."""
+        return self.message.text()
+
+    def data(self) -> Json:
+        """The first data part of the message."""
+        return self.message.data()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NeedsTask(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """``ports.Here``. ``play`` runs a coroutine to its end."""
+
+    engine: Engine
+    play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
+
+    def reply(self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]) -> Message | None:
+        """The message that the agent answers with; None when it wants a task, takes too long, or is not inline."""
+        if not self._is_inline(agent_id):
+            return None
+        return self.play(self._try(agent_id, message, accepted_output_modes))
+
+    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """Runs the task here for at most ``time_ms``, then hands it on. False: the agent is not inline."""
+        if not self._is_inline(agent_id):
+            return False
+        until = self.engine.now() + time_ms
+        self.play(run(self.engine, key, lambda: until - self.engine.now() + MARGIN_MS))
+        return True
+
+    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """The same without waiting: a stream tells what happens. Who closes the stream does not stop the work."""
+        if not self._is_inline(agent_id):
+            return False
+        threading.Thread(target=self.run, args=(agent_id, key, time_ms), daemon=True).start()
+        return True
+
+    def _is_inline(self, agent_id: str) -> bool:
+        agent = self.engine.agents.get(agent_id)
+        return agent is not None and agent.runs == "inline"
+
+    async def _try(self, agent_id: str, message: Message, modes: tuple[str, ...]) -> Message | None:
+        untasked: Any = Untasked(message, modes, self.engine.text_model)
+        try:
+            async with asyncio.timeout(TRY_S):
+                answer = await self.engine.agents[agent_id].work(untasked)
+        except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the same error becomes its status
+            return None
+        if isinstance(answer, str):
+            answer = Message(self.engine.ids.new(), Role.AGENT, (Part("text", answer),), message.context_id)
+        return answer

@@ -1,0 +1,41 @@
+"""The other tasks that an agent may look at: those of the same tenant and owner, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.events import fold
+from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Task, TaskKey
+    from a2a_serverless.ports import TaskIndex, TaskLog
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Reads the tasks beside ``key``."""
+
+    log: TaskLog
+    index: TaskIndex
+    key: TaskKey
+
+    @property
+    def _who(self) -> Principal:
+        return Principal(self.key.tenant, self.key.owner)
+
+    def named(self, task_ids: Iterable[str]) -> list[Task]:
+        """Those of the tasks that exist."""
+        found = (self._task(task_id) for task_id in dict.fromkeys(task_ids))
+        return [task for task in found if task]
+
+    def in_context(self, context_id: str, limit: int) -> list[Task]:
+        """The newest tasks of a conversation but this one."""
+        entries, _ = self.index.page(self._who, context_id, None, 0, limit + 1)
+        return self.named(entry.task for entry in entries if entry.task != self.key.task)[:limit]
+
+    def _task(self, task_id: str) -> Task | None:
+        loaded = self.log.load(self._who.key(task_id))
+        return fold(task_id, loaded[0].context_id, loaded[1]) if loaded else None
