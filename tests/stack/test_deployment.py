@@ -1,0 +1,68 @@
+import json
+import urllib.request
+
+import pytest
+from botocore.exceptions import ClientError
+
+from a2a_serverless.stack import sam, session
+from tests.stack.local import LocalStack, eventually
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+
+
+def invocations(stack: LocalStack, function: str) -> list[str]:
+    lines = sam.function_log(stack.deployment.endpoint, function)
+    return [line for line in lines if line.startswith("REPORT")]
+
+
+def test_the_template_deploys_and_names_what_it_made(stack: LocalStack) -> None:
+    assert stack.output("ApiUrl") == stack.options.api_url
+    assert stack.output("JwksUrl") == f"{stack.options.api_url}/.well-known/jwks.json"
+
+
+def test_the_custom_resource_has_made_the_first_keys(stack: LocalStack) -> None:
+    secret = stack.client("secretsmanager").get_secret_value(SecretId=stack.output("KeyRingSecretId"))
+    assert json.loads(secret["SecretString"]) != {}
+
+
+def test_the_rest_api_hands_requests_to_the_api_function(stack: LocalStack) -> None:
+    with urllib.request.urlopen(f"{stack.deployment.rest_url}/agents") as answer:
+        assert answer.status == 200
+
+
+def test_a_new_event_in_the_table_reaches_the_relay_and_nothing_else_does(stack: LocalStack) -> None:
+    table = stack.client("dynamodb")
+    before = len(invocations(stack, "relay"))
+    for sort_key in ("HEAD", "EVENT#000000000001"):
+        item = {"pk": {"S": "probe#relay"}, "sk": {"S": sort_key}}
+        table.put_item(TableName=stack.output("TableName"), Item=item)
+    eventually(lambda: len(invocations(stack, "relay")) > before)
+    assert len(invocations(stack, "relay")) == before + 1
+
+
+@pytest.mark.parametrize(("queue", "function"), [("WorkQueueUrl", "worker"), ("DeliveryQueueUrl", "notifier")])
+def test_a_bell_in_a_queue_reaches_its_function(stack: LocalStack, queue: str, function: str) -> None:
+    before = len(invocations(stack, function))
+    stack.client("sqs").send_message(QueueUrl=stack.output(queue), MessageBody=json.dumps({"v": 1, "kind": "probe"}))
+    eventually(lambda: len(invocations(stack, function)) > before)
+
+
+def test_the_sweeper_is_scheduled_each_minute(stack: LocalStack) -> None:
+    schedules = stack.client("scheduler")
+    names = [schedule["Name"] for schedule in schedules.list_schedules()["Schedules"]]
+    sweeper = next(name for name in names if "Sweeper" in name)
+    assert schedules.get_schedule(Name=sweeper)["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_an_account_that_is_not_the_emulators_refuses_the_local_switches(stack: LocalStack) -> None:
+    elsewhere = sam.client("cloudformation", stack.deployment.endpoint, account="111111111111")
+    parameters = session.local_parameters(stack.options)
+    with pytest.raises(ClientError, match="emulator"):
+        elsewhere.create_change_set(
+            StackName="elsewhere",
+            ChangeSetName="opened",
+            ChangeSetType="CREATE",
+            TemplateBody=stack.built.template.read_text(),
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+        )
