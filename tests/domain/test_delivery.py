@@ -1,0 +1,277 @@
+"""When a webhook is tried again, when it is given up, and what it is told next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_serverless.domain import delivery
+from a2a_serverless.domain.delivery import DELAYS_S, DUE_SLACK_MS, Next, Verdict, after_failure, judge, next_of
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+
+NOW = 1_790_000_000_000
+MANY = settings(deadline=None, max_examples=200)
+CURSOR = Cursor("hook", "first", position=4, lease_until=NOW + 9_000, lease_no=3, holder="me")
+KEY = TaskKey("tenant", "owner", "task")
+CONFIG = PushConfig("hook", "https://hooks.example.com/a?b=c", "1.0", "first", NOW)
+
+
+# ---- What an outcome means
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        *((status, Verdict.DELIVERED) for status in (200, 201, 202, 204, 299)),
+        *((status, Verdict.HOPELESS) for status in (300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 422, 451)),
+        *((status, Verdict.RETRY) for status in (408, 409, 425, 429, 500, 502, 503, 504, 599, 101)),
+        (410, Verdict.GONE),
+    ],
+)
+def test_a_status_decides_what_becomes_of_a_delivery(status: int, verdict: Verdict) -> None:
+    assert judge(Outcome(status=status)) is verdict
+
+
+@pytest.mark.parametrize("error", OutboundError)
+def test_a_delivery_without_an_answer_is_tried_again(error: OutboundError) -> None:
+    assert judge(Outcome(error=error, reason="…")) is Verdict.RETRY
+
+
+def test_a_broken_body_behind_a_good_status_is_delivered_all_the_same() -> None:
+    assert judge(Outcome(status=200, error=OutboundError.TOO_LARGE)) is Verdict.DELIVERED
+
+
+# ---- After a failure
+
+
+def failures(count: int, chance: float = 0.0, verdict: Verdict = Verdict.RETRY) -> list[Cursor]:
+    """The cursor after each failure in a row; each try is made at the moment that it was due."""
+    cursor, now, seen = CURSOR, NOW, list[Cursor]()
+    for _ in range(count):
+        cursor = after_failure(cursor, verdict, None, now=now, chance=chance)
+        now = cursor.next_at or now
+        seen.append(cursor)
+    return seen
+
+
+def test_tries_are_made_at_the_times_of_the_schedule_and_then_no_more() -> None:
+    tried = failures(12)
+    starts = [NOW, *(cursor.next_at for cursor in tried[:-1])]
+    waits = [(later - earlier) // 1000 for earlier, later in pairwise(starts)]
+    minute, hour = 60, 3600
+    assert waits == [5, 30, 2 * minute, 10 * minute, 30 * minute, *(n * hour for n in (1, 2, 4, 8, 12, 20))]
+    assert [cursor.state for cursor in tried] == [CursorState.ACTIVE] * 11 + [CursorState.EXHAUSTED]
+    assert [cursor.attempt for cursor in tried] == list(range(1, 13))
+
+
+def test_a_failure_frees_the_cursor_and_leaves_it_where_it_was() -> None:
+    at = NOW + 5_000
+    assert after_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
+        CURSOR, attempt=1, next_at=at, due_at=at + DUE_SLACK_MS, lease_until=0
+    )
+
+
+@MANY
+@given(st.integers(0, 10), st.floats(0, 1, exclude_max=True), st.none() | st.integers(0, 10**9))
+def test_jitter_and_retry_after_only_add_and_only_within_bounds(
+    attempt: int, chance: float, retry_after_s: int | None
+) -> None:
+    cursor = replace(CURSOR, attempt=attempt)
+    after = after_failure(cursor, Verdict.RETRY, retry_after_s, now=NOW, chance=chance)
+    least = max(DELAYS_S[attempt + 1], min(retry_after_s or 0, 3600)) * 1000
+    assert least <= after.next_at - NOW <= least * 12 // 10
+
+
+def test_chance_spreads_the_tries() -> None:
+    waits = {after_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=n / 10).next_at - NOW for n in range(10)}
+    assert len(waits) == 10
+
+
+@pytest.mark.parametrize(("retry_after_s", "wait_s"), [(None, 5), (1, 5), (7, 7), (3600, 3600), (3601, 3600)])
+def test_retry_after_lengthens_the_wait_up_to_an_hour(retry_after_s: int | None, wait_s: int) -> None:
+    after = after_failure(CURSOR, Verdict.RETRY, retry_after_s, now=NOW, chance=0.0)
+    assert after.next_at == NOW + wait_s * 1000
+
+
+def test_a_retry_after_longer_than_the_last_wait_does_not_shorten_it() -> None:
+    late = replace(CURSOR, attempt=10)
+    assert after_failure(late, Verdict.RETRY, 60, now=NOW, chance=0.0).next_at == NOW + 72_000_000
+
+
+def test_a_hopeless_answer_gets_five_tries() -> None:
+    states = [cursor.state for cursor in failures(5, verdict=Verdict.HOPELESS)]
+    assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
+
+
+def test_one_hopeless_answer_late_in_a_row_of_failures_ends_it() -> None:
+    late = replace(CURSOR, attempt=4)
+    assert after_failure(late, Verdict.HOPELESS, None, now=NOW, chance=0.0).state is CursorState.EXHAUSTED
+
+
+def test_gone_ends_the_configuration_at_once() -> None:
+    after = after_failure(CURSOR, Verdict.GONE, 60, now=NOW, chance=0.5)
+    assert after == replace(CURSOR, attempt=1, lease_until=0, state=CursorState.GONE, due_at=None)
+
+
+def test_what_is_given_up_is_not_due_any_more() -> None:
+    assert failures(12)[-1].due_at is None
+
+
+# ---- After a success, and around it
+
+
+def test_a_success_moves_the_cursor_forgets_the_failures_and_keeps_the_lease() -> None:
+    failing = replace(CURSOR, attempt=3, next_at=NOW - 1, due_at=NOW)
+    assert delivery.after_success(failing, 6, now=NOW) == replace(
+        CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.LEASE_MS
+    )
+
+
+def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
+    claimed = delivery.claimed(CURSOR, "other", now=NOW)
+    assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.LEASE_MS)
+    assert delivery.released(claimed) == replace(claimed, lease_until=0)
+
+
+def test_rule_08_a_lease_outlives_an_attempt() -> None:
+    assert delivery.LEASE_MS > delivery.DEADLINE_MS
+
+
+# ---- What comes next
+
+SAID = Message("m", Role.AGENT, (Part("text", "on it"),))
+
+
+def status(n: int, state: TaskState = TaskState.WORKING, message: Message | None = None) -> StatusEvent:
+    return StatusEvent(n, NOW, "a", state, message=message)
+
+
+def chunk(n: int, *, last: bool = False) -> ArtifactEvent:
+    return ArtifactEvent(n, NOW, "a", Artifact("doc", (Part("text", "x"),)), last_chunk=last)
+
+
+KINDS = st.sampled_from(["working", "progress", "chunk", "last", "question", "completed"])
+
+
+def event_of(kind: str, n: int) -> Event:
+    made: dict[str, Event] = {
+        "working": status(n),
+        "progress": status(n, message=SAID),
+        "chunk": chunk(n),
+        "last": chunk(n, last=True),
+        "question": status(n, TaskState.INPUT_REQUIRED, SAID),
+        "completed": status(n, TaskState.COMPLETED),
+    }
+    return made[kind]
+
+
+LOGS = st.lists(KINDS, max_size=14).map(lambda kinds: [event_of(kind, n) for n, kind in enumerate(kinds, 1)])
+WIRES: list[WireVersion] = ["1.0", "0.3"]
+
+
+def walked(wire: WireVersion, log: list[Event], page: int) -> list[Next]:
+    """Every step of a cursor over the log, page by page, as a notifier makes them."""
+    cursor, steps = replace(CURSOR, position=0, start=1), list[Next]()
+    while upcoming := next_of(cursor, wire, log[cursor.position : cursor.position + page]):
+        assert upcoming.n > cursor.position, "every step goes forward"
+        steps.append(upcoming)
+        cursor = delivery.after_success(cursor, upcoming.n, now=NOW)
+    return steps
+
+
+def may_be_skipped(event: Event, wire: WireVersion, log: list[Event]) -> bool:
+    """The allowance of section 6, over the whole log."""
+    if isinstance(event, ArtifactEvent):
+        return wire == "0.3" and not event.last_chunk
+    plain = event.state is TaskState.WORKING and event.message is None
+    return plain and any(isinstance(later, StatusEvent) and later.n > event.n for later in log)
+
+
+@MANY
+@given(LOGS, st.sampled_from(WIRES))
+def test_rule_08_a_webhook_hears_everything_in_order_but_for_what_may_be_skipped(
+    log: list[Event], wire: WireVersion
+) -> None:
+    steps = walked(wire, log, page=200)
+    told = [step.event.n for step in steps if step.event]
+    expected = [event.n for event in log[1:] if not may_be_skipped(event, wire, log)]
+    assert told == expected
+    assert steps[:1] == ([Next(1, None)] if log else [])
+
+
+@MANY
+@given(LOGS, st.sampled_from(WIRES), st.integers(1, 4))
+def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
+    log: list[Event], wire: WireVersion, page: int
+) -> None:
+    told = [step.event.n for step in walked(wire, log, page) if step.event]
+    assert told == sorted(set(told))
+    skipped = [event for event in log[1:] if event.n not in told]
+    assert all(may_be_skipped(event, wire, log) for event in skipped)
+
+
+def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
+    fresh = Cursor("hook", "first", start=3)
+    assert next_of(fresh, "1.0", [status(1), status(2), status(3), status(4)]) == Next(3, None)
+
+
+def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
+    assert next_of(CURSOR, "1.0", []) is None
+
+
+def test_a_cursor_moves_over_what_needs_no_notification() -> None:
+    assert next_of(CURSOR, "0.3", [chunk(5), chunk(6)]) == Next(6, None, 2)
+    assert next_of(CURSOR, "1.0", [chunk(5), chunk(6)]) == Next(5, chunk(5))
+
+
+def test_the_last_working_is_told_though_it_says_nothing() -> None:
+    assert next_of(CURSOR, "1.0", [status(5), status(6)]) == Next(6, status(6), 1)
+
+
+# ---- Tokens
+
+
+def test_the_claims_are_exactly_those_of_the_contract() -> None:
+    body = b'{"task":{}}'
+    text = "tenant\nowner\ntask\nhook\nfirst\n7"
+    assert delivery.claims(KEY, CONFIG, 7, body, issuer="https://api.example.com", now=NOW + 999, jti="j") == {
+        "iss": "https://api.example.com",
+        "aud": "https://hooks.example.com/a?b=c",
+        "iat": NOW // 1000,
+        "exp": NOW // 1000 + 300,
+        "jti": "j",
+        "sub": "task",
+        "taskId": "task",
+        "configId": "hook",
+        "notificationId": sha256(text.encode()).hexdigest()[:32],
+        "eventNumber": 7,
+        "request_body_sha256": sha256(body).hexdigest(),
+    }
+
+
+def test_a_challenge_names_no_task() -> None:
+    claims = delivery.challenge_claims(CONFIG, b"{}", issuer="https://api.example.com", now=NOW, jti="j")
+    assert sorted(claims) == ["aud", "exp", "iat", "iss", "jti", "request_body_sha256"]
+
+
+def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> None:
+    others = [
+        (KEY, CONFIG, 8),
+        (replace(KEY, task="other"), CONFIG, 7),
+        (replace(KEY, owner="other"), CONFIG, 7),
+        (replace(KEY, tenant="other"), CONFIG, 7),
+        (KEY, replace(CONFIG, config_id="other"), 7),
+        (KEY, replace(CONFIG, incarnation="second"), 7),
+    ]
+    ids = {delivery.notification_id(*facts) for facts in others}
+    ours = delivery.notification_id(KEY, CONFIG, 7)
+    assert ours == delivery.notification_id(KEY, replace(CONFIG, created_at=1), 7)
+    assert len(ids - {ours}) == len(others)
