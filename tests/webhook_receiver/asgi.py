@@ -19,7 +19,7 @@ class Answer:
     body: bytes
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever JSON came
+    def json(self) -> Any:
         return json.loads(self.body)
 
 
@@ -55,7 +55,7 @@ async def _call(app: FastAPI, wanted: Call) -> Answer:
         chunk = waiting.pop(0)
         return {"type": "http.request", "body": chunk, "more_body": bool(waiting) or wanted.stalls}
 
-    async def send(message: Any) -> None:  # noqa: ANN401 - ASGI's messages are untyped
+    async def send(message: Any) -> None:
         sent.append(message)
 
     await app(_scope(wanted), receive, send)

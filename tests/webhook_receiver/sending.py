@@ -70,7 +70,7 @@ def event(
 
 
 @contextmanager
-def receiving(*expectations: Expectation, **changes: Any) -> Iterator[Receiver]:  # noqa: ANN401 - any part of it
+def receiving(*expectations: Expectation, **changes: Any) -> Iterator[Receiver]:
     """A receiver with a store in memory that expects ``expectations``."""
     store, inbox = SqliteStore(":memory:"), Inbox(first=1)
     for expectation in expectations:

@@ -13,7 +13,7 @@ GOOD = to_jwk(CURRENT)
 KID = GOOD["kid"]
 
 
-def parse(*jwks: Any) -> list[str]:  # noqa: ANN401 - good and bad ones
+def parse(*jwks: Any) -> list[str]:
     return sorted(parse_key_set(to_json({"keys": list(jwks)})))
 
 

@@ -60,7 +60,7 @@ class Browser:
     commands: IO[str]
     answers: IO[str]
 
-    def do(self, command: str) -> Any:  # noqa: ANN401 - whatever JSON the browser answers
+    def do(self, command: str) -> Any:
         self.commands.write(command + "\n")
         self.commands.flush()
         answer = json.loads(self.answers.readline())

@@ -16,7 +16,7 @@ from vectors.cases import NOW, TASK, good_headers, good_token
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
 
-def view(*parts: dict[str, Any], name: str = "a.md") -> Any:  # noqa: ANN401 - JSON
+def view(*parts: dict[str, Any], name: str = "a.md") -> Any:
     artifact = {"artifactId": "a-1", "name": name, "parts": list(parts)}
     body = {"artifactUpdate": {"taskId": TASK, "contextId": "c", "artifact": artifact}}
     with receiving(EXPECTED) as receiver:
@@ -25,7 +25,7 @@ def view(*parts: dict[str, Any], name: str = "a.md") -> Any:  # noqa: ANN401 - J
     return view_delivery(Delivery(notification, NOW, late=False))
 
 
-def shown(part: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+def shown(part: dict[str, Any]) -> Any:
     return view(part)["artifacts"][0]["parts"][0]
 
 

@@ -57,7 +57,7 @@ def make_table() -> "DynamoDBClient":
     return client
 
 
-def attempt(number: int, *, event: int = 1, **changes: Any) -> Sighting:  # noqa: ANN401 - any part of it
+def attempt(number: int, *, event: int = 1, **changes: Any) -> Sighting:
     """Another attempt of the notification about ``event``."""
     sighting = replace(FIRST, jti=f"j-{event}-{number}", notification_id=f"n-{event}", event_number=event)
     return replace(sighting, **changes)

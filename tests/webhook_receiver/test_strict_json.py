@@ -23,7 +23,10 @@ def test_letters_beyond_ascii_may_stand_for_themselves(value: object) -> None:
     assert strict_json.parse(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
-@given(st.binary(max_size=40))
+SPELLED = st.text(alphabet='{}[]",: 019.eE-+ntrufalsé\\', max_size=12).map(str.encode)
+
+
+@given(st.one_of(st.binary(max_size=40), SPELLED, VALUES.map(json.dumps).map(str.encode)))
 def test_any_bytes_are_read_or_refused_with_a_value_error(raw: bytes) -> None:
     try:
         value = strict_json.parse(raw)

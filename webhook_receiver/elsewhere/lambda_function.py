@@ -45,13 +45,17 @@ def handle(notification: dict[str, Json]) -> None:
 
 def handler(event: dict[str, Json], _context: object) -> dict[str, Json]:
     """The Lambda entry point."""
+    return answer_event(event, key_cache, time.time_ns() // 1_000_000)
+
+
+def answer_event(event: dict[str, Json], cache: "KeyCache", now: int) -> dict[str, Json]:
+    """The answer to one request, at ``now`` (milliseconds since the epoch)."""
     body = event.get("body") or ""
     raw = base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
     expectations = [{"token": os.environ["WEBHOOK_TOKEN"], "expires": math.inf}]
-    now = time.time_ns() // 1_000_000
     try:
         headers = header_pairs(event)
-        keys = key_cache.keys_for(read_envelope(headers)["kid"], now)
+        keys = cache.keys_for(read_envelope(headers)["kid"], now)
         issuer, audience = os.environ["ISSUER"], os.environ["AUDIENCE"]
         proven = verify(headers, raw, keys, now, issuer=issuer, audience=audience, expectations=expectations)
     except Refused as refusal:

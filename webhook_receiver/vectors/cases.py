@@ -40,6 +40,7 @@ KID = to_jwk(CURRENT)["kid"]
 RSA_JWK = {"kty": "RSA", "kid": "rsa-1", "use": "sig", "alg": "RS256", "n": encode(b"\xc5" * 256), "e": "AQAB"}
 KEY_SET = {"keys": [to_jwk(CURRENT), to_jwk(NEXT), to_jwk(P384), RSA_JWK]}
 
+MAX_TOKEN = 8192
 SHOWN = 60
 """Longest value that a name spells out."""
 
@@ -229,6 +230,10 @@ def _accepted_bodies() -> Iterator[Case]:
     yield _with_body("a task of A2A 0.3", None, to_json(old), A2A_Version="0.3", Content_Type=json_type)
     yield _with_body("a task of A2A 0.3 without version", None, to_json(old), A2A_Version=..., Content_Type=json_type)
     yield _with_body("white space around the body", None, b"\r\n " + BODY + b"\n")
+    deep = BODY[:-1] + b',"x":' + b"[" * 63 + b"]" * 63 + b"}"
+    yield _with_body("a body nested 64 deep", None, deep)
+    yield _with_body("a number of 300 digits", None, BODY[:-1] + b',"x":' + b"9" * 300 + b"}")
+    yield _plain("a token of 8192 letters", None, _token_of(MAX_TOKEN))
 
 
 def _transport_cases() -> Iterator[Case]:
@@ -313,7 +318,8 @@ def _shape_cases() -> Iterator[Case]:
         "a segment of impossible length": f"{header}.{payload}.{signature}AAA",
         "a control character": f"{header}.{payload}.{signature}\x00",
         "a letter that only looks like one": f"{header}.{payload}.\u0430{signature[1:]}",
-        "a very long token": good_token(padding="x" * 8192),
+        "a token a little longer than 8192 letters": _token_of(MAX_TOKEN + 1),
+        "a very long token": good_token(padding="x" * MAX_TOKEN),
         "JSON serialization": '{"protected":"'
         + header
         + '","payload":"'
@@ -325,6 +331,12 @@ def _shape_cases() -> Iterator[Case]:
     }
     for name, token in tokens.items():
         yield _plain(name, "malformed-token", token)
+
+
+def _token_of(length: int) -> str:
+    """The shortest good token of at least that many letters; base64url has no text of every length."""
+    tokens = (good_token(padding="x" * size) for size in range(length // 2, length))
+    return next(token for token in tokens if len(token) >= length)
 
 
 def _next_letter(segment: str) -> str:
@@ -716,7 +728,8 @@ def _body_cases() -> Iterator[Case]:
         "with NaN": BODY[:-1] + b',"x":NaN}',
         "with Infinity": BODY[:-1] + b',"x":Infinity}',
         "with a number out of range": BODY[:-1] + b',"x":1e999}',
-        "with a number of 5000 digits and no end": BODY[:-1] + b',"x":' + b"9" * 5000 + b"}",
+        "with a number of 301 digits": BODY[:-1] + b',"x":' + b"9" * 301 + b"}",
+        "with a number of 5000 digits": BODY[:-1] + b',"x":' + b"9" * 5000 + b"}",
         "with a name twice": b'{"statusUpdate":{},' + BODY[1:],
         "with a name twice inside": BODY.replace(b'"contextId"', b'"taskId":"other","contextId"'),
         "with a name twice, once escaped": BODY.replace(b'"contextId"', b'"task\\u0049d":"other","contextId"'),
