@@ -48,6 +48,13 @@ def test_a_configuration_on_a_stale_head_is_refused_and_changes_nothing(store: S
     assert store.push.cursor(KEY, "hook") is None
 
 
+def test_of_two_configurations_on_one_head_the_second_is_refused(store: Store) -> None:
+    head = created(store.log).head
+    assert store.push.add_config(head, with_push(head), config("a"), Cursor("a", "first"))
+    assert not store.push.add_config(head, with_push(head), config("b"), Cursor("b", "first"))
+    assert [found.config_id for found in store.push.configs(KEY)] == ["a"]
+
+
 def test_a_configuration_that_is_added_again_counts_as_success(store: Store) -> None:
     head = created(store.log).head
     new = config(), Cursor("hook", "first")
@@ -56,6 +63,16 @@ def test_a_configuration_that_is_added_again_counts_as_success(store: Store) -> 
     store.push.move(KEY, new[1], claimed)
     assert store.push.add_config(head, with_push(head), *new)
     assert store.push.cursor(KEY, "hook") == claimed
+
+
+def test_a_configuration_that_is_added_again_on_a_newer_head_does_not_set_its_cursor_back(store: Store) -> None:
+    cursor = _added(store)
+    claimed = _claimed(cursor, "notifier")
+    store.push.move(KEY, cursor, claimed)
+    look = seen(store.log)
+    assert store.push.add_config(look.head, moved(look.head), config(), cursor)
+    assert store.push.cursor(KEY, "hook") == claimed
+    assert seen(store.log) == look
 
 
 def test_a_configuration_that_is_replaced_has_the_new_incarnation_only(store: Store) -> None:

@@ -264,7 +264,9 @@ def _config_actions(table: Table, head: Head, config: PushConfig, cursor: Cursor
     keys.check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
     return [
-        table.put(items.placed(pk, keys.push(config.config_id), head.expires, items.config_item(config))),
+        table.put_new(
+            items.placed(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
+        ),
         table.put(items.placed(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))),
     ]
 

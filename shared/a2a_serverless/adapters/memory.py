@@ -92,11 +92,12 @@ class MemoryTable:
         text = stored.event_text(event)
         with self._lock:
             written = self._events.get(head.key, event.n)
-            if written:
-                _refuse_foreign(written, opening)
+            if written and written.by == event.by:
                 return None
             if receipt and (earlier := self.receipt(head.key, receipt.agent, receipt.message_id)):
                 return earlier
+            if written:
+                raise RuntimeError("there is a task with this id already")
             self._heads.put(head.key, None, head, head.expires)
             self._keep_event(head.key, event, text, head.expires)
             self._keep_receipt(head, receipt)
@@ -130,7 +131,7 @@ class MemoryTable:
                 return written.by == event.by
             if receipt and self.receipt(key, receipt.agent, receipt.message_id):
                 return False
-            if not self.touch(change.before, change.after):
+            if not self._shift(change.before, change.after):
                 return False
             self._keep_event(key, event, text, change.after.expires)
             self._keep_receipt(change.after, receipt)
@@ -147,11 +148,7 @@ class MemoryTable:
 
     def touch(self, before: Head, after: Head) -> bool:
         with self._lock:
-            head = self._heads.get(before.key, None)
-            if head is None or head.rev != before.rev:
-                return head == after
-            self._heads.change(before.key, None, after)
-        return True
+            return self._shift(before, after) or self._heads.get(before.key, None) == after
 
     def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         with self._lock:
@@ -193,7 +190,7 @@ class MemoryTable:
             kept = self._configs.get(before.key, config.config_id)
             if kept and kept.incarnation == config.incarnation:
                 return True
-            if not self.touch(before, after):
+            if not self._shift(before, after):
                 return False
             self._keep_config(after, config, cursor)
         return True
@@ -252,6 +249,13 @@ class MemoryTable:
     def published(self, name: str) -> Json:
         with self._lock:
             return stored.document_of(self._documents.get(name, "null"))
+
+    def _shift(self, before: Head, after: Head) -> bool:
+        head = self._heads.get(before.key, None)
+        if head is None or head.rev != before.rev:
+            return False
+        self._heads.change(before.key, None, after)
+        return True
 
     def _run(self, key: TaskKey, after: int) -> Iterator[Event]:
         for n in count(after + 1):
@@ -355,8 +359,3 @@ class MemorySealer:
 
 def _position(entry: Entry) -> str:
     return entry.position
-
-
-def _refuse_foreign(written: _Written, opening: Opening) -> None:
-    if written.by != opening.event.by:
-        raise RuntimeError("there is a task with this id already")

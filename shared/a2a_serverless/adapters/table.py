@@ -144,12 +144,13 @@ class Table:
         """An action: the item is written, whatever was there."""
         return {"Put": {"Item": item}}
 
-    def put_new(self, item: Item) -> Action:
-        """An action: the item is written if there is none."""
-        condition = {
-            "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
-            "ExpressionAttributeValues": {":now": self._seconds()},
-        }
+    def put_new(self, item: Item, unlike: str | None = None) -> Action:
+        """An action: the item is written if there is none, or one whose attribute ``unlike`` has another value."""
+        words = _Words()
+        ways = ["attribute_not_exists(pk)", f"expires <= {words.value(self._seconds())}"]
+        if unlike:
+            ways.append(f"{unlike} <> {words.value(item[unlike])}")
+        condition = {"ConditionExpression": " OR ".join(ways), "ExpressionAttributeValues": words.values}
         return {"Put": {"Item": item, **condition, **_TELL}}
 
     def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:

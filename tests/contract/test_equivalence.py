@@ -1,0 +1,185 @@
+"""Whatever is done to them, in whatever order: the memory twin and DynamoDB (moto) answer alike and hold the same."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from moto import mock_aws
+
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.head import Change, Head
+from a2a_serverless.domain.model import TaskState
+from a2a_serverless.domain.push import Cursor, CursorState, Verification
+from a2a_serverless.ports import SHARDS, Opening, Receipt, StepResult
+from tests.contract.backends import NOW, Store, client_at, dynamo, memory
+from tests.contract.schema import projected
+from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.model import TaskKey
+
+T = TypeVar("T")
+TASKS = [replace(KEY, task=f"task-{number}") for number in range(2)]
+_tables = (f"equivalence-{number}" for number in count())
+
+tasks = st.sampled_from(TASKS)
+small = st.integers(0, 3)
+ids = st.sampled_from(["a", "b"])
+states = st.sampled_from(list(TaskState))
+past = st.integers(0, 50)
+
+
+class Twins(RuleBasedStateMachine):
+    """Every rule does the same to both; ``past`` picks what was true some time ago, as a slow writer would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.openings: list[Opening] = []
+        self.changes: list[Change] = []
+        self.heads: list[Head] = []
+        self.cursors: list[Cursor] = []
+
+    @initialize()
+    def begin(self) -> None:
+        self.exits = ExitStack()
+        self.exits.enter_context(mock_aws())
+        client = self.exits.enter_context(client_at(None))
+        self.stores = (memory(), self.exits.enter_context(dynamo(client, next(_tables), lambda _: None)))
+
+    def teardown(self) -> None:
+        with self.exits:
+            self.compare()
+
+    def both(self, call: Callable[[Store], T]) -> T:
+        ours, theirs = (_outcome(call, store) for store in self.stores)
+        assert ours == theirs
+        return ours  # type: ignore[return-value]
+
+    @rule(key=tasks, sent=st.none() | ids, push=st.none() | ids)
+    def create(self, key: TaskKey, sent: str | None, push: str | None) -> None:
+        self.openings.append(opening(key, sent=sent, push=push))
+        self.both(lambda store: store.log.create(self.openings[-1]))
+
+    @rule(ago=past)
+    def create_again(self, ago: int) -> None:
+        if self.openings:
+            self.both(lambda store: store.log.create(_ago(self.openings, ago)))
+
+    @rule(key=tasks, state=states, message_id=st.none() | ids, more=small)
+    def append(self, key: TaskKey, state: TaskState, message_id: str | None, more: int) -> None:
+        look = self.both(lambda store: store.log.look(key))
+        if look is None:
+            return
+        incoming = Incoming(message(message_id=message_id)) if message_id else None
+        event = StatusEvent(look.last + 1, NOW + more, by(), state, incoming=incoming, fence=more)
+        after = replace(look.head, state=state, n=event.n, status_at=event.at, rev=look.head.rev + 1, fence=more)
+        self._append(Change(look.head, replace(after, due_at=NOW + more if more else None), event), message_id)
+
+    @rule(ago=past, message_id=st.none() | ids)
+    def append_again(self, ago: int, message_id: str | None) -> None:
+        if self.changes:
+            self._append(_ago(self.changes, ago), message_id)
+
+    def _append(self, change: Change, message_id: str | None) -> None:
+        self.changes.append(change)
+        receipt = Receipt("echo", message_id, "digest", change.before.key.task) if message_id else None
+        self.both(lambda store: store.log.append(change, receipt))
+
+    @rule(key=tasks, n=st.integers(2, 9))
+    def append_chunk(self, key: TaskKey, n: int) -> None:
+        event = chunk(n)
+        self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
+
+    @rule(key=tasks, ago=past, number=small)
+    def touch(self, key: TaskKey, ago: int, number: int) -> None:
+        self._see(key)
+        if self.heads:
+            before = _ago(self.heads, ago)
+            after = heads.due_again(replace(before, lease_until=number), at=NOW + number or None, rang=bool(number))
+            self.both(lambda store: store.log.touch(before, after))
+
+    @rule(key=tasks, name=ids, value=small)
+    def keep_step(self, key: TaskKey, name: str, value: int) -> None:
+        self.both(lambda store: store.log.keep_step(key, name, StepResult(name, value), EXPIRES))
+
+    @rule(key=tasks, ago=past, name=ids, incarnation=ids)
+    def add_config(self, key: TaskKey, ago: int, name: str, incarnation: str) -> None:
+        self._see(key)
+        if self.heads:
+            before, new = _ago(self.heads, ago), config(name, incarnation)
+            cursor = Cursor(name, incarnation)
+            self.both(lambda store: store.push.add_config(before, heads.with_push(before), new, cursor))
+
+    @rule(key=tasks, ago=past, number=small, state=st.sampled_from(list(CursorState)))
+    def move(self, key: TaskKey, ago: int, number: int, state: CursorState) -> None:
+        self.cursors += self.both(lambda store: store.push.cursors(key))
+        if self.cursors:
+            before = _ago(self.cursors, ago)
+            after = replace(before, position=number, state=state, lease_no=number, due_at=number or None)
+            self.both(lambda store: store.push.move(key, before, after))
+
+    @rule(key=tasks, name=ids, incarnation=ids, verification=st.sampled_from(list(Verification)))
+    def verify(self, key: TaskKey, name: str, incarnation: str, verification: Verification) -> None:
+        verified = replace(config(name, incarnation), verification=verification)
+        self.both(lambda store: store.push.verify(key, verified))
+
+    @rule(key=tasks, name=ids, incarnation=ids)
+    def remove(self, key: TaskKey, name: str, incarnation: str) -> None:
+        self.both(lambda store: store.push.remove(key, name, incarnation))
+
+    @rule(key=tasks, name=ids, n=small, k=small)
+    def record(self, key: TaskKey, name: str, n: int, k: int) -> None:
+        self.both(lambda store: store.push.record(key, attempt(name, n, k), EXPIRES))
+
+    @rule(late=st.booleans())
+    def pass_time(self, late: bool) -> None:  # noqa: FBT001 - hypothesis names its arguments
+        for store in self.stores:
+            store.now.ms = EXPIRES * 1000 if late else NOW
+
+    @rule()
+    def compare(self) -> None:
+        self.both(lambda store: [_everything(store, key) for key in TASKS])
+        if "expires" in projected("due") or self.stores[0].now.ms == NOW:
+            self.both(_due)
+
+    def _see(self, key: TaskKey) -> None:
+        look = self.both(lambda store: store.log.look(key))
+        if look:
+            self.heads.append(look.head)
+
+
+def _everything(store: Store, key: TaskKey) -> list[Any]:
+    reads = [store.log.look(key), store.log.load(key), store.log.read(key, 1), dict(store.log.steps(key))]
+    hooks = [store.push.configs(key), store.push.cursors(key), store.push.attempts(key)]
+    return [*reads, *hooks, [store.log.receipt(key, "echo", message_id) for message_id in ("a", "b")]]
+
+
+def _due(store: Store) -> list[tuple[TaskKey, str | None]]:
+    return sorted((row for shard in range(SHARDS) for row in store.log.due(shard, NOW + 10**9)), key=repr)
+
+
+def _outcome(call: Callable[[Store], object], store: Store) -> object:
+    try:
+        return call(store)
+    except RuntimeError as error:
+        return repr(error)
+
+
+def _ago(seen: list[T], ago: int) -> T:
+    return seen[-1 - ago % len(seen)]
+
+
+TestTwins = Twins.TestCase
+# Not made smaller when it fails: moto copies its tables at every transaction, so that would take many minutes.
+TestTwins.settings = settings(
+    max_examples=20, stateful_step_count=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)
