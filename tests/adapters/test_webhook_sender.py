@@ -223,7 +223,11 @@ def speaks_in_clear(line: Line) -> None:
 
 
 def hangs_up(line: Line) -> None:
-    line.sock.recv(1)
+    line.sock.recv(65536)
+
+
+def resets_at_once(line: Line) -> None:
+    line.reset()
 
 
 @dataclass(frozen=True)
@@ -269,6 +273,7 @@ PLAYS: dict[str, Play] = {
     "103 before the answer": Play(once(response("103 Hints\nLink: </x>") + OK), 200),
     "101 that nobody asked for": Play(once(response("101 Switch\nUpgrade: h2c")), None, E.PROTOCOL),
     "headers for ever": Play(floods(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n" * 999), None, E.TOO_LARGE),
+    "a head of 40 KB": Play(once(response("200 OK\nX: " + "x" * 40_000 + "\nContent-Length: 0")), None, E.TOO_LARGE),
     "chunks for ever": Play(floods(CHUNKED, b"1\r\nx\r\n" * 999), 200, E.TOO_LARGE),
     "chunk extensions for ever": Play(floods(CHUNKED, b"1;" + b"x" * 9999 + b"\r\nx\r\n"), 200, E.TOO_LARGE),
     "trailers for ever": Play(floods(CHUNKED + b"0\r\n", b"a: b\r\n" * 999), 200, E.TOO_LARGE),
@@ -288,7 +293,8 @@ PLAYS: dict[str, Play] = {
     "a stall after the request": Play(once(b""), None, E.TIMEOUT, SOON),
     "a handshake byte by byte": Play(drips_a_handshake, None, E.TIMEOUT, SOON, tls=None),
     "HTTP where TLS should be": Play(speaks_in_clear, None, E.TLS, tls=None),
-    "nothing where TLS should be": Play(hangs_up, None, E.RESET, tls=None),
+    "an end where TLS should be": Play(hangs_up, None, E.RESET, tls=None),
+    "a reset where TLS should be": Play(resets_at_once, None, E.RESET, tls=None),
 }
 
 
@@ -340,6 +346,12 @@ def test_the_outcome_carries_what_the_schedule_and_the_reader_need() -> None:
 def test_the_reason_of_a_bad_certificate_says_what_is_wrong_with_it() -> None:
     with serve(once(OK), server_context("hooks.example.net")) as stranger, sender_to(stranger) as (sender, _):
         assert "hooks.example.com" in post(sender).reason
+
+
+def test_the_reason_never_repeats_what_the_peer_sent() -> None:
+    with serve(once(b"HTTP/1.1 hunter2\r\n\r\n"), server_context()) as stranger, sender_to(stranger) as (sender, _):
+        outcome = post(sender)
+    assert (outcome.error, outcome.reason) == (OutboundError.PROTOCOL, "")
 
 
 def test_a_certificate_of_an_authority_that_nobody_trusts_is_refused() -> None:

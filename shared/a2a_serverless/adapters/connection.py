@@ -1,8 +1,8 @@
 """One HTTP/1.1 connection whose every read and write is held to a deadline and a byte budget, and those kept open.
 
 A kept connection is used again only while it is young, was idle for a moment only and is silent, so that a request
-hardly ever meets the peer's idle timeout. Its age runs on the wall clock: a monotonic clock may stand still while
-Lambda freezes the instance, and the connection dies meanwhile.
+hardly ever meets the peer's idle timeout. Its address was vetted when it was opened, MAX_AGE_SECONDS ago at most. Age
+runs on the wall clock: a monotonic clock may stand still while Lambda freezes the instance, and connections die then.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Idle(NamedTuple):
     connection: Connection
 
     def is_fresh(self, now: float) -> bool:
-        return 0 <= now - self.since <= MAX_IDLE_SECONDS and 0 <= now - self.connection.opened_at <= MAX_AGE_SECONDS
+        return now - self.since <= MAX_IDLE_SECONDS and 0 <= now - self.connection.opened_at <= MAX_AGE_SECONDS
 
 
 class KeptConnections:

@@ -27,7 +27,7 @@ from a2a_serverless.adapters.egress import (
     strict_ssl_context,
 )
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import NameUnresolved, UrlRefused, check_addresses, check_url
+from a2a_serverless.domain.url_policy import NameUnresolved, UrlRefused, check_url
 
 if TYPE_CHECKING:
     import socket
@@ -57,7 +57,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], OutboundError], ...]] = (
     (h11.RemoteProtocolError, OutboundError.PROTOCOL),
     (TimeoutError, OutboundError.TIMEOUT),
     (ssl.SSLEOFError, OutboundError.RESET),
-    (ssl.SSLZeroReturnError, OutboundError.RESET),
+    (ssl.SSLSyscallError, OutboundError.RESET),
     (ssl.SSLError, OutboundError.TLS),
     (ConnectionRefusedError, OutboundError.CONNECT),
     (ConnectionError, OutboundError.RESET),
@@ -181,7 +181,6 @@ class WebhookSender:
         events, reusable = request.events(target), False
         connection = self._connection(target, deadline, report)
         try:
-            check_addresses((connection.address,), target)
             report.request_sent = True
             connection.send(events, deadline)
             for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
