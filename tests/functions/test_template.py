@@ -1,0 +1,178 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functions.template import ROOT, functions, resources, template
+
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
+NOT_READ_YET = {"TEXT_MODEL", "IMAGE_MODEL", "BLOB_RETENTION_DAYS"}
+NAMES = sorted(functions())
+
+
+def mappings(kind: str) -> dict[str, dict[str, Any]]:
+    events = {name: properties.get("Events", {}).values() for name, properties in functions().items()}
+    return {name: event["Properties"] for name, found in events.items() for event in found if event["Type"] == kind}
+
+
+def statements() -> list[tuple[str, dict[str, Any]]]:
+    policies = [(name, policy) for name, role in resources("AWS::IAM::Role").items() for policy in role["Policies"]]
+    entries = [(name, entry) for name, policy in policies for entry in policy["PolicyDocument"]["Statement"]]
+    return [(name, entry["Fn::If"][1] if "Fn::If" in entry else entry) for name, entry in entries]
+
+
+def test_template_functions_folders_and_events_name_the_same_functions() -> None:
+    folders = sorted(app.parent.name for app in ROOT.glob("functions/*/app.py"))
+    with_events = sorted({event.name.partition("-")[0] for event in ROOT.glob("events/*.json")})
+    assert NAMES == folders == with_events
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_is_built_by_uv_from_its_own_folder(name: str) -> None:
+    resource = template()["Resources"][f"{name.title()}Function"]
+    assert resource["Metadata"] == {"BuildMethod": "python-uv"}
+    assert resource["Properties"]["CodeUri"] == f"functions/{name}/"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_functions_folder_is_only_a_composition_root_and_its_requirements(name: str) -> None:
+    files = {path.name for path in (ROOT / "functions" / name).iterdir() if path.is_file()}
+    assert {"app.py", "requirements.txt"} <= files
+    assert f"make_{name}()" in (ROOT / "functions" / name / "app.py").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_has_a_role_and_a_log_group_of_its_own(name: str) -> None:
+    properties = functions()[name]
+    assert properties["Role"] == {"Fn::GetAtt": [f"{name.title()}Role", "Arn"]}
+    assert properties["LoggingConfig"] == {"LogGroup": {"Ref": f"{name.title()}Logs"}}
+    assert resources("AWS::Logs::LogGroup")[f"{name.title()}Logs"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
+    read = set(re.findall(r'(?:need|get|_whole|_switch|_choice|_list)\((?:environment, )?"([A-Z_]+)"', _code()))
+    given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
+    given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
+    assert {name for name in given if not name.startswith("POWERTOOLS_")} - NOT_READ_YET <= read
+    assert read - {"AWS_ENDPOINT_URL"} <= given
+
+
+def test_no_mapping_loses_partial_failures_and_the_streams_retries_end() -> None:
+    queues, streams = mappings("SQS"), mappings("DynamoDB")
+    assert (sorted(queues), sorted(streams)) == (["notifier", "worker"], ["relay"])
+    for mapping in (*queues.values(), *streams.values()):
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert streams["relay"]["MaximumRetryAttempts"] == 5
+    assert streams["relay"]["BisectBatchOnFunctionError"] is True
+
+
+def test_a_queue_hides_a_message_six_times_as_long_as_its_function_may_run() -> None:
+    for name, mapping in mappings("SQS").items():
+        queue = resources("AWS::SQS::Queue")[mapping["Queue"]["Fn::GetAtt"][0]]
+        assert queue["VisibilityTimeout"] == 6 * functions()[name]["Timeout"]
+
+
+def test_the_relay_sees_inserted_events_and_nothing_else() -> None:
+    (wanted,) = mappings("DynamoDB")["relay"]["FilterCriteria"]["Filters"]
+    assert json.loads(wanted["Pattern"]) == {
+        "eventName": ["INSERT"],
+        "dynamodb": {"Keys": {"sk": {"S": [{"prefix": "EVENT#"}]}}},
+    }
+
+
+def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_to_it() -> None:
+    variables = functions()["api"]["Environment"]["Variables"]
+    assert '"Api"' not in json.dumps(variables)
+    assert "${Api}" not in json.dumps(variables)
+
+
+def test_roles_name_what_they_may_touch() -> None:
+    for role, statement in statements():
+        wide = [action for action in _listed(statement["Action"]) if action.endswith("*")]
+        assert not wide, role
+        assert "*" not in _listed(statement["Resource"]), role
+
+
+@pytest.mark.parametrize(
+    ("action", "roles"),
+    [
+        ("secretsmanager:PutSecretValue", {"RotatorRole"}),
+        ("secretsmanager:GetSecretValue", {"RotatorRole", "NotifierRole"}),
+        ("kms:GenerateDataKey", {"ApiRole"}),
+        ("kms:Decrypt", {"ApiRole", "NotifierRole"}),
+        ("dynamodb:Scan", set()),
+    ],
+)
+def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
+    assert {role for role, statement in statements() if action in _listed(statement["Action"])} == roles
+
+
+def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
+    for queue in resources("AWS::SQS::Queue").values():
+        assert queue["SqsManagedSseEnabled"] is True
+    (bucket,) = resources("AWS::S3::Bucket").values()
+    assert bucket["BucketEncryption"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    (table,) = resources("AWS::DynamoDB::Table").values()
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    for name in ("Table", "Blobs", "SealingKey"):
+        assert template()["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"
+
+
+def test_streaming_routes_have_both_forms_and_the_others_are_buffered() -> None:
+    (api,) = resources("AWS::Serverless::Api").values()
+    streaming = {}
+    for path, methods in api["DefinitionBody"]["paths"].items():
+        for method, operation in methods.items():
+            integration = operation["x-amazon-apigateway-integration"]
+            streaming[f"{method.upper()} {path}"] = "Fn::If" in integration
+            for form in integration["Fn::If"][1:] if "Fn::If" in integration else [integration]:
+                assert _is_whole(form), path
+    assert {route for route, streams in streaming.items() if streams} == {
+        "POST /{agent}",
+        "GET /{agent}/{proxy+}",
+        "POST /{agent}/{proxy+}",
+        "DELETE /{agent}/{proxy+}",
+    }
+
+
+def test_no_route_takes_any_method_or_ends_in_a_slash() -> None:
+    (api,) = resources("AWS::Serverless::Api").values()
+    for path, methods in api["DefinitionBody"]["paths"].items():
+        assert not path.endswith("/")
+        assert set(methods) <= {"get", "post", "delete"}
+
+
+def test_switches_of_local_runs_are_all_in_the_rule_that_refuses_them_elsewhere() -> None:
+    local = {name for name, value in template()["Parameters"].items() if value["Description"].startswith("Local runs")}
+    rule = json.dumps(template()["Rules"]["LocalSwitchesStayLocal"])
+    assert local == {"WebhookLocalAllow", "AnonymousAccess", "ConformanceAgent", "CardShape", "Idempotency"}
+    for name in local | {"WebhookOwnership"}:
+        assert f'{{"Ref": "{name}"}}' in rule
+
+
+def test_every_parameter_is_described_used_and_shown_in_a_group() -> None:
+    text = (ROOT / "template.yaml").read_text()
+    groups = template()["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert sorted(name for group in groups for name in group["Parameters"]) == sorted(template()["Parameters"])
+    for name, parameter in template()["Parameters"].items():
+        assert parameter["Description"]
+        assert f"!Ref {name}" in text or f"${{{name}}}" in text
+
+
+def _code() -> str:
+    package = ROOT / "shared/a2a_serverless"
+    return "\n".join(Path(package / name).read_text() for name in ("settings.py", "wiring.py"))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_whole(integration: dict[str, Any]) -> bool:
+    streams = integration.get("responseTransferMode") == "STREAM"
+    uri = integration["uri"]["Fn::Sub"]
+    right = uri.endswith("/response-streaming-invocations" if streams else "/invocations")
+    return right and integration["type"] == "aws_proxy" and ("timeoutInMillis" in integration) == streams

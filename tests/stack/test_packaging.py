@@ -1,0 +1,112 @@
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from a2a_serverless.stack import packaging
+from a2a_serverless.stack.errors import StackError
+
+HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
+ENDPOINTS = {"partitions": [{"partition": "aws", "services": {"dynamodb": {}, "ec2": {}}}]}
+TEMPLATE = {
+    "Resources": {
+        "ApiFunction": {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": "ApiFunction"}},
+        "Table": {"Type": "AWS::DynamoDB::Table", "Properties": {}},
+    }
+}
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """A `sam build` result with one function."""
+    folder = tmp_path / "build"
+    data = folder / "ApiFunction/botocore/data"
+    for service in ("dynamodb", "ec2"):
+        (data / service).mkdir(parents=True)
+        (data / service / "service-2.json.gz").write_bytes(b"\0")
+    (data / "endpoints.json").write_text(json.dumps(ENDPOINTS))
+    (folder / "ApiFunction/app.py").write_text("handler = print\n")
+    (folder / "ApiFunction/broken.py").write_text("this is {{ a template }}\n")
+    (folder / "template.yaml").write_text(yaml.safe_dump(TEMPLATE))
+    return folder
+
+
+def pack(build: Path) -> zipfile.ZipFile:
+    packaging.pack(build, python=packaging.interpreter(HERE), compiled=build.parent / "compiled")
+    return zipfile.ZipFile(build / "ApiFunction.zip")
+
+
+def test_a_zip_carries_compiled_files_that_are_used_without_looking_at_the_source(build: Path) -> None:
+    with pack(build) as archive:
+        compiled = archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc")
+    assert compiled[:4] == importlib.util.MAGIC_NUMBER
+    assert int.from_bytes(compiled[4:8], "little") == 0b01  # PEP 552: hash-based, unchecked
+
+
+def test_a_source_that_does_not_compile_is_shipped_as_it_is(build: Path) -> None:
+    with pack(build) as archive:
+        assert [name for name in archive.namelist() if "broken" in name] == ["broken.py"]
+
+
+def test_only_the_services_that_we_call_stay_in_the_sdks_data(build: Path) -> None:
+    with pack(build) as archive:
+        data = [name for name in archive.namelist() if name.startswith("botocore/data/")]
+        endpoints = json.loads(archive.read("botocore/data/endpoints.json"))
+    assert data == ["botocore/data/dynamodb/service-2.json.gz", "botocore/data/endpoints.json"]
+    assert list(endpoints["partitions"][0]["services"]) == ["dynamodb"]
+
+
+def test_the_package_caches_copy_of_a_file_is_left_as_it_is(build: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "cached-endpoints.json"
+    os.link(build / "ApiFunction/botocore/data/endpoints.json", shared)
+    pack(build).close()
+    assert json.loads(shared.read_text()) == ENDPOINTS
+
+
+def test_the_same_files_give_the_same_bytes(build: Path) -> None:
+    pack(build).close()
+    first = (build / "ApiFunction.zip").read_bytes()
+    os.utime(build / "ApiFunction/app.py", (0, 0))
+    packaging.write_zip(build / "ApiFunction")
+    assert (build / "ApiFunction.zip").read_bytes() == first
+
+
+def test_programs_in_a_zip_may_be_run_and_all_files_read(build: Path) -> None:
+    (build / "ApiFunction/start").write_text("#!/bin/sh\n")
+    (build / "ApiFunction/start").chmod(0o700)
+    (build / "ApiFunction/app.py").chmod(0o600)
+    with pack(build) as archive:
+        modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
+    assert (modes["start"], modes["app.py"]) == (0o755, 0o644)
+
+
+def test_the_built_template_names_the_zips_and_keeps_the_rest(build: Path) -> None:
+    pack(build).close()
+    built = yaml.safe_load((build / "template.yaml").read_text())
+    assert built["Resources"]["ApiFunction"]["Properties"]["CodeUri"] == "ApiFunction.zip"
+    assert built["Resources"]["Table"] == TEMPLATE["Resources"]["Table"]
+
+
+def test_what_was_compiled_before_is_not_compiled_again(build: Path) -> None:
+    pack(build).close()
+    (kept,) = (build.parent / "compiled").glob("*.pyc")
+    kept.write_bytes(b"from the cache")
+    with pack(build) as archive:
+        assert archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc") == b"from the cache"
+
+
+def test_without_an_interpreter_of_the_runtime_there_is_no_build() -> None:
+    with pytest.raises(StackError, match=r"no python3\.99 to compile with") as raised:
+        packaging.interpreter("python3.99")
+    assert "uv python install 3.99" in str(raised.value)
+
+
+def test_the_interpreter_of_a_runtime_is_of_that_version() -> None:
+    asked = subprocess.run([packaging.interpreter(HERE), "--version"], capture_output=True, text=True, check=True)
+    assert asked.stdout.startswith(f"Python {HERE.removeprefix('python')}.")
