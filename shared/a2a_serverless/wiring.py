@@ -40,6 +40,16 @@ def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
     return _ready(make_gateway_handler(make_edge(environment)))
 
 
+def stream_api(environment: Mapping[str, str] = os.environ) -> None:
+    """Serves the api function's events for ever, streaming; what ``functions/api/stream`` starts."""
+    from a2a_serverless.handlers.gateway import make_gateway_handler
+    from a2a_serverless.handlers.runtime import RuntimeApi, log_json_lines, serve
+
+    log_json_lines()
+    edge = make_edge(environment)
+    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), edge, _ready(make_gateway_handler(edge)))
+
+
 def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
     """The same as an ASGI application, for uvicorn."""
     from a2a_serverless.handlers.web import make_web

@@ -31,7 +31,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
         return Mangum(make_web(edge), lifespan="off")
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        request = request_of(event, context.get_remaining_time_in_millis())
+        request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
         return web()(event, context)
@@ -49,7 +49,7 @@ def request_of(event: Event, time_left_ms: int) -> HttpRequest:
         headers=headers,
         query=tuple((name, value) for name, values in query.items() for value in values),
         body=_body(event),
-        time_left_ms=min(time_left_ms, BUFFERED_MS),
+        time_left_ms=time_left_ms,
     )
 
 

@@ -1,0 +1,209 @@
+"""The streaming loop against a Runtime API that records every chunk as it comes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
+from tests.echo import Writer
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Principal
+
+pytestmark = pytest.mark.enable_socket
+
+FAR = 4_000_000_000_000
+
+
+@dataclass
+class Posted:
+    path: str
+    headers: dict[str, str]
+    chunks: list[bytes] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+
+class FakeRuntimeApi(ThreadingHTTPServer):
+    """Hands out the events that it was given, and keeps what is posted."""
+
+    daemon_threads = True
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.events = iter(events)
+        self.posted: list[Posted] = []
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeRuntimeApi
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        assert self.path == "/2018-06-01/runtime/invocation/next"
+        body = json.dumps(next(self.server.events)).encode()
+        self.send_response(200)
+        self.send_header("Lambda-Runtime-Aws-Request-Id", "request-1")
+        self.send_header("Lambda-Runtime-Deadline-Ms", str(FAR))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        posted = Posted(self.path, dict(self.headers))
+        self.server.posted.append(posted)
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            posted.chunks = list(self._chunks())
+        else:
+            posted.chunks = [self.rfile.read(int(self.headers["Content-Length"]))]
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+class Mine(OpenGate):
+    """Everybody is the world's own client."""
+
+    def admit(self, headers: Mapping[str, str]) -> Principal:
+        del headers
+        return ME
+
+
+def edge(world: World, writer: Writer) -> Edge:
+    return Edge(world.desk, world.table, {"echo": writer.agent}, Mine(), 300)
+
+
+def event(resource: str, path: str, verb: str = "GET", body: object = None) -> dict[str, Any]:
+    headers = {"content-type": "application/json", "a2a-version": "1.0"}
+    return {
+        "resource": resource,
+        "path": path,
+        "httpMethod": verb,
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "requestContext": {"identity": {}},
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def answered(world: World, writer: Writer, *events: dict[str, Any]) -> list[Posted]:
+    api = FakeRuntimeApi(list(events))
+    thread = threading.Thread(target=api.serve_forever)
+    thread.start()
+    left = iter([True] * len(events) + [False])
+    made = edge(world, writer)
+    runtime = RuntimeApi(api.address)
+    try:
+        serve(runtime, made, make_gateway_handler(made), lambda: next(left))
+    finally:
+        runtime.close()
+        api.shutdown()
+        thread.join()
+        api.server_close()
+    return api.posted
+
+
+def call(method: str, params: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def test_an_ordinary_answer_on_a_streaming_route_has_the_prelude_too() -> None:
+    writer = Writer()
+    [posted] = answered(
+        World([writer.agent]), writer, event("/{agent}", "/echo", "POST", call("GetTask", {"id": "no"}))
+    )
+    assert posted.path == "/2018-06-01/runtime/invocation/request-1/response"
+    assert posted.headers["Lambda-Runtime-Function-Response-Mode"] == "streaming"
+    assert posted.headers["Content-Type"] == CONTENT_TYPE
+    prelude, body = posted.body.split(SEPARATOR)
+    assert json.loads(prelude) == {
+        "statusCode": 200,
+        "headers": {"content-type": "application/json", "cache-control": "no-store"},
+    }
+    assert json.loads(body)["error"]["code"] == -32001
+
+
+def test_a_stream_is_sent_event_by_event() -> None:
+    writer = Writer()
+    world = World([writer.agent])
+    task = world.send("hello", push=False)
+    world.settle()
+    subscribe = event("/{agent}/{proxy+}", f"/echo/tasks/{task.task_id}:subscribe")
+    subscribe["multiValueHeaders"]["last-event-id"] = ["1"]
+    [posted] = answered(world, writer, subscribe)
+    prelude, first, *rest = [chunk for chunk in posted.chunks if chunk]
+    assert json.loads(prelude.removesuffix(SEPARATOR))["headers"]["content-type"] == "text/event-stream"
+    assert [chunk.split(b"\n")[0] for chunk in (first, *rest)] == [b"id: %d" % n for n in range(2, 8)]
+
+
+def test_a_buffered_route_gets_the_buffered_form() -> None:
+    writer = Writer()
+    world = World([writer.agent])
+    world.table.publish("jwks", {"body": '{"keys":[]}', "etag": '"1"', "modified": "x", "basis": "1"})
+    [posted] = answered(world, writer, event("/.well-known/jwks.json", "/.well-known/jwks.json"))
+    assert "Lambda-Runtime-Function-Response-Mode" not in posted.headers
+    assert json.loads(posted.body)["body"] == '{"keys":[]}'
+
+
+def test_an_event_that_cannot_be_answered_is_reported_and_the_next_one_is_answered() -> None:
+    writer = Writer()
+    bad, good = {"resource": "/agents", "nonsense": True}, event("/{agent}", "/echo", "POST", call("No", {}))
+    failed, posted = answered(World([writer.agent]), writer, bad, good)
+    assert failed.path.endswith("/error")
+    assert posted.path.endswith("/response")
+
+
+def test_the_streamed_routes_are_those_whose_integration_streams() -> None:
+    class Loader(yaml.SafeLoader):
+        pass
+
+    def construct(loader: yaml.SafeLoader, _: str, node: yaml.Node) -> object:
+        if isinstance(node, yaml.ScalarNode):
+            return loader.construct_scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        assert isinstance(node, yaml.MappingNode)
+        return loader.construct_mapping(node, deep=True)
+
+    Loader.add_multi_constructor("!", construct)
+    template = yaml.load(Path("template.yaml").read_text(), Loader)  # noqa: S506 - ours, by a safe loader
+    paths = template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"]
+    streamed = {path for path, verbs in paths.items() if all("Fn::If" in integration(verb) for verb in verbs.values())}
+    assert streamed == STREAMED
+    assert not any("Fn::If" in integration(verb) for path in paths.keys() - streamed for verb in paths[path].values())
+
+
+def integration(verb: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = verb["x-amazon-apigateway-integration"]
+    return found
