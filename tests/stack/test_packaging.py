@@ -108,5 +108,5 @@ def test_without_an_interpreter_of_the_runtime_there_is_no_build() -> None:
 
 
 def test_the_interpreter_of_a_runtime_is_of_that_version() -> None:
-    asked = subprocess.run([packaging.interpreter(HERE), "--version"], capture_output=True, text=True, check=True)
+    asked = subprocess.run([packaging.interpreter(HERE), "--version"], capture_output=True, text=True, check=True)  # noqa: S603
     assert asked.stdout.startswith(f"Python {HERE.removeprefix('python')}.")
