@@ -90,7 +90,7 @@ def started(url: str, profile: Path) -> Iterator[Browser]:
     assert CHROMIUM
     pictures = os.environ.get("PICTURES", "")
     arguments = [NODE, "inbox.mjs", CHROMIUM, url, str(profile), pictures]
-    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin
     assert process.stdout
     with process:

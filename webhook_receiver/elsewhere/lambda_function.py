@@ -323,8 +323,9 @@ def _check_common(claims: dict[str, Json]) -> None:
 
 
 def _check_subject(claims: dict[str, Json]) -> None:
-    for name in ("taskId", "sub", "configId", "notificationId"):
+    for name in ("taskId", "sub", "notificationId"):
         _text(claims.get(name))
+    _text(claims.get("configId"), r"[^\x00-\x1f\x7f]{1,256}")
     _number(claims.get("eventNumber"))
     if claims["sub"] != claims["taskId"]:
         raise ValueError("sub is not the task")

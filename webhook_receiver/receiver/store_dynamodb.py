@@ -1,13 +1,14 @@
 """Expectations and replay memory in one DynamoDB table, shared by all instances of a deployed receiver.
 
 String keys ``pk`` and ``sk``, time to live on ``expires`` (seconds). Every decision is a conditional write; what a
-crash leaves between two of them is the state before a repeated attempt, never a lost notification.
+crash leaves between two of them is the state before a repeated attempt, never a lost notification. A client names its
+configuration as it likes, so a key holds the hash of that name.
 
 =================== ======================== ==========================================
 pk                  sk                       holds
 =================== ======================== ==========================================
 ``JTI#<jti>``       ``JTI``                  what came with the token
-``TASK#<task>``     ``NOTE#<config> <id>``   a notification; ``claim`` until it is settled
+``TASK#<task>``     ``NOTE#<config>#<id>``   a notification; ``claim`` until it is settled
 ``TASK#<task>``     ``LAST#<config>``        the last event number
 ``TASK#<task>``     ``EXPECT#<id>``          an expectation that names the task
 ``TOKEN#<digest>``  ``EXPECT#<id>``          an expectation that names the token
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from receiver.errors import Replayed, StillWorking
-from receiver.expectations import Expectation
+from receiver.expectations import Expectation, digest
 from receiver.replay import CLAIM, REMEMBER, Admitted, Duplicate, Sighting
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class DynamoStore:
         try:
             self._client.update_item(
                 TableName=self._table,
-                Key=_key(f"TASK#{sighting.task_id}", f"LAST#{sighting.config_id}"),
+                Key=_key(f"TASK#{sighting.task_id}", f"LAST#{digest(sighting.config_id)}"),
                 UpdateExpression="SET n = :n, expires = :expires",
                 ConditionExpression="attribute_not_exists(n) OR n <= :n",
                 ExpressionAttributeValues={
@@ -175,7 +176,7 @@ def _key(pk: str, sk: str) -> "dict[str, AttributeValueTypeDef]":
 
 
 def _note_key(sighting: Sighting) -> "dict[str, AttributeValueTypeDef]":
-    return _key(f"TASK#{sighting.task_id}", f"NOTE#{sighting.config_id} {sighting.notification_id}")
+    return _key(f"TASK#{sighting.task_id}", f"NOTE#{digest(sighting.config_id)}#{sighting.notification_id}")
 
 
 def _seconds(milliseconds: int) -> "AttributeValueTypeDef":

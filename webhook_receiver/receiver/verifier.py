@@ -61,6 +61,7 @@ _SINGLE = ("authorization", TOKEN_HEADER, CLIENT_TOKEN_HEADER, "a2a-version", "c
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _BEARER = re.compile(r"Bearer (\S+)", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[\x21-\x7e]{1,256}")
+_LABEL = re.compile(r"[^\x00-\x1f\x7f]+")
 _HEX_SHA256 = re.compile(r"[0-9a-f]{64}")
 _ES256: Final = PyJWS(algorithms=["ES256"])
 _SEAL: Final = object()
@@ -356,7 +357,7 @@ def _read_subject(claims: dict[str, Json]) -> Subject:
         raise ValueError("sub is not the task")
     return Subject(
         task_id=task_id,
-        config_id=_identifier(claims, "configId"),
+        config_id=_label(claims, "configId"),
         notification_id=_identifier(claims, "notificationId"),
         event_number=_number(claims, "eventNumber"),
     )
@@ -382,6 +383,14 @@ def _identifier(claims: dict[str, Json], name: str) -> str:
     value = _string(claims, name, 256)
     if _IDENTIFIER.fullmatch(value) is None:
         raise ValueError(f"{name} holds more than visible ASCII characters")
+    return value
+
+
+def _label(claims: dict[str, Json], name: str) -> str:
+    """A name that a client chose: any characters but control characters."""
+    value = _string(claims, name, 256)
+    if _LABEL.fullmatch(value) is None:
+        raise ValueError(f"{name} holds control characters")
     return value
 
 

@@ -195,6 +195,7 @@ def _accepted_claims() -> Iterator[Case]:
         "a lifetime of exactly five minutes": {"iat": seconds, "exp": seconds + 300},
         "a lifetime of one second": {"iat": seconds, "exp": seconds + 1},
         "a not-before that is the time of issue": {"nbf": seconds},
+        "a configuration that the client gave a name": {"configId": "mein Gerät 手机"},
         "a claim that we do not know": {"region": "eu-central-1"},
         "the first event": {"eventNumber": 1},
         "the greatest event number": {"eventNumber": 2**53 - 1},
@@ -514,9 +515,15 @@ def _claim_cases() -> Iterator[Case]:
     for name in ("iat", "exp", "eventNumber"):
         for value in number:
             yield _plain(f"{name} is {value!r}", code, good_token(**{name: value}))
-    text: tuple[Json, ...] = (None, 7, True, "", ["x"], {"x": "y"}, "x" * 257, "line\nbreak", "nul\x00", "ünï", "a b")
-    for name in ("jti", "taskId", "configId", "notificationId"):
-        for value in text:
+    label: tuple[Json, ...] = (None, 7, True, "", ["x"], {"x": "y"}, "x" * 257, "line\nbreak", "nul\x00", "\x7f")
+    identifier = (*label, "ünï", "a b")
+    for name, values in {
+        "jti": identifier,
+        "taskId": identifier,
+        "notificationId": identifier,
+        "configId": label,
+    }.items():
+        for value in values:
             changes = {name: value} | ({"sub": value} if name == "taskId" else {})
             yield _plain(f"{name} is {_say(value)}", code, good_token(**changes))
     for value in ("another-task", TASK.upper(), f"{TASK} ", 7):

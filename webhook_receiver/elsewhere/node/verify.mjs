@@ -166,7 +166,8 @@ function readClaims(payload, type) {
 }
 
 function checkSubject(claims) {
-  for (const name of ["taskId", "sub", "configId", "notificationId"]) requireIdentifier(claims[name]);
+  for (const name of ["taskId", "sub", "notificationId"]) requireIdentifier(claims[name]);
+  if (/[\x00-\x1f\x7f]/.test(requireText(claims.configId, 256))) throw new SyntaxError("configId");
   if (claims.sub !== claims.taskId) throw new SyntaxError("sub");
   requireNumber(claims.eventNumber);
 }

@@ -1,0 +1,83 @@
+"""What our deployment signs is what a stranger's receiver accepts. The one place where both are known."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.domain.delivery import challenge_claims, claims
+from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, rotate
+from a2a_serverless.domain.model import Artifact, Part, Task, TaskKey, TaskState, TaskStatus
+from a2a_serverless.domain.push import PushConfig, WireVersion
+from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from a2a_serverless.wire.notification import notification
+from receiver.keys import parse_key_set
+from receiver.verifier import VerifiedChallenge, VerifiedNotification, verify
+from tests.webhook_receiver.sending import EXPECTED
+from vectors.cases import AUDIENCE, ISSUER, NOW, TASK, TOKEN
+
+KEY = TaskKey("tenant", "owner", TASK)
+DAY = 86_400_000
+WAITS = Waits(publish_ms=360_000, retire_ms=420_000)
+
+
+def config(wire: WireVersion) -> PushConfig:
+    return PushConfig("my phone 手机", AUDIENCE, wire, incarnation="i-1", created_at=NOW)
+
+
+def task() -> Task:
+    parts = (Part("text", "Wind 风"), Part("data", {"a": 1}), Part("raw", "aGk=", "text/plain", "hi.txt"))
+    artifacts = (Artifact("a-1", parts, "document.md"),)
+    return Task(TASK, "ctx-1", TaskStatus(TaskState.INPUT_REQUIRED, NOW), 3, artifacts)
+
+
+def ring() -> KeyRing:
+    keys = Es256Keys()
+    return first_ring(keys.make(NOW), keys.make(NOW), now=NOW)
+
+
+def accept(
+    ring: KeyRing, published: KeyRing, typ: str, said: Mapping[str, str | int], headers: Mapping[str, str], body: bytes
+) -> VerifiedNotification | VerifiedChallenge:
+    signed = RingSigner(lambda: ring).sign(typ, said)
+    proof = {JWT_HEADER if "Authorization" in headers else "Authorization": signed.token}
+    if "Authorization" in proof:
+        proof["Authorization"] = f"Bearer {signed.token}"
+    sent = {**headers, **proof, TOKEN_HEADER: TOKEN}
+    keys = parse_key_set(json.dumps(published.jwks(NOW)).encode())
+    return verify(sent.items(), body, keys, NOW, issuer=ISSUER, audience=AUDIENCE, expectations=[EXPECTED])
+
+
+@pytest.mark.parametrize("own", [{}, {"Authorization": "Basic dXNlcjpzZWNyZXQ="}], ids=["ours", "the client's"])
+@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+def test_a_notification_of_either_version_is_accepted(wire: WireVersion, own: Mapping[str, str]) -> None:
+    keys, body = ring(), notification(wire, task(), TASK, "ctx-1")
+    said = claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
+    headers = {"Content-Type": body.content_type, "A2A-Version": body.version, **own}
+    verified = accept(keys, keys, NOTIFICATION_TYP, said, headers, body.content)
+    assert isinstance(verified, VerifiedNotification)
+    assert (verified.subject.event_number, verified.subject.config_id) == (3, "my phone 手机")
+    assert verified.content.state == "input-required"
+    assert [part.kind for part in verified.content.artifacts[0].parts] == ["text", "data", "file"]
+
+
+def test_a_challenge_is_accepted() -> None:
+    keys = ring()
+    body = json.dumps({"type": "a2a.webhook.challenge", "challenge": "c-1"}).encode()
+    said = challenge_claims(config("1.0"), body, issuer=ISSUER, now=NOW, jti="j-1")
+    headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    verified = accept(keys, keys, CHALLENGE_TYP, said, headers, body)
+    assert isinstance(verified, VerifiedChallenge)
+    assert verified.challenge == "c-1"
+
+
+def test_a_token_of_the_key_before_or_after_a_rotation_is_accepted() -> None:
+    before = ring()
+    after = rotate(before, Es256Keys().make(NOW), now=NOW + DAY, waits=WAITS)
+    body = notification("1.0", task(), TASK, "ctx-1")
+    said = claims(KEY, config("1.0"), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
+    headers = {"Content-Type": body.content_type, "A2A-Version": body.version}
+    for signing, published in ((before, after), (after, before), (after, after)):
+        verified = accept(signing, published, NOTIFICATION_TYP, said, headers, body.content)
+        assert isinstance(verified, VerifiedNotification)
