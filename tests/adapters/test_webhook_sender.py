@@ -18,6 +18,8 @@ from threading import Event
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a2a_serverless.adapters.connection import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, MAX_KEPT, Connection, KeptConnections
 from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, connect, resolve, strict_ssl_context, vet
@@ -311,6 +313,38 @@ def test_a_hostile_answer_becomes_an_outcome_of_one_request(name: str) -> None:
 
 def test_every_hostile_answer_of_the_list_is_played() -> None:
     assert {case["id"] for case in CASES if case["class"] == "response"} <= PLAYS.keys()
+
+
+STARTS = st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", CHUNKED, response("100 Continue") + b"HTTP/1.1 200 OK\r\n"])
+FRAGMENTS = st.one_of(
+    st.sampled_from(
+        [b"\r\n", b"\n", b"\r\n\r\n", b":", b" ", b"\x00", b"\xff", b";", b"Content-Length: 2", b"HTTP/1.1 "]
+    ),
+    st.sampled_from(
+        [b"2\r\n{}\r\n", b"0\r\n\r\n", b"{}", b"ffffffff", b"-1", b"Transfer-Encoding: chunked", b"200 OK"]
+    ),
+)
+
+
+@given(STARTS, st.lists(FRAGMENTS, max_size=6).map(b"".join))
+def test_whatever_bytes_come_back_the_sender_answers_with_an_outcome(start: bytes, rest: bytes) -> None:
+    data = start + rest
+
+    def connector(_address: str, _port: int, _seconds: float) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.sendall(data)
+            theirs.shutdown(socket.SHUT_WR)
+            there.append(theirs.dup())
+        return ours
+
+    there: list[socket.socket] = []
+    sender = WebhookSender(EgressPolicy(local_allow=("127.0.0.1:*",)), connector=connector, ssl_context=trusting())
+    outcome = post(sender, "http://127.0.0.1/")
+    sender.close()
+    there.pop().close()
+    assert (outcome.status is None) <= (outcome.error is not None)
+    assert outcome.status is None or data.find(b"HTTP/1.1 200 OK") >= 0
 
 
 def test_a_flood_is_cut_after_a_few_kilobytes_of_memory() -> None:
