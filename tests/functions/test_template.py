@@ -1,13 +1,16 @@
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from a2a_serverless.handlers.runtime import STREAMED
 from tests.functions.template import ROOT, functions, resources, template
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
+OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NOT_READ_YET = {"TEXT_MODEL", "IMAGE_MODEL", "BLOB_RETENTION_DAYS"}
 NAMES = sorted(functions())
 
@@ -55,7 +58,7 @@ def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way
     read = set(re.findall(r'(?:need|get|_whole|_switch|_choice|_list)\((?:environment, )?"([A-Z_]+)"', _code()))
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
-    assert {name for name in given if not name.startswith("POWERTOOLS_")} - NOT_READ_YET <= read
+    assert {name for name in given if not name.startswith(OTHERS)} - NOT_READ_YET <= read
     assert read - {"AWS_ENDPOINT_URL"} <= given
 
 
@@ -130,12 +133,14 @@ def test_streaming_routes_have_both_forms_and_the_others_are_buffered() -> None:
             streaming[f"{method.upper()} {path}"] = "Fn::If" in integration
             for form in integration["Fn::If"][1:] if "Fn::If" in integration else [integration]:
                 assert _is_whole(form), path
-    assert {route for route, streams in streaming.items() if streams} == {
-        "POST /{agent}",
-        "GET /{agent}/{proxy+}",
-        "POST /{agent}/{proxy+}",
-        "DELETE /{agent}/{proxy+}",
-    }
+    assert {route.partition(" ")[2] for route, streams in streaming.items() if streams} == STREAMED
+    assert not {route.partition(" ")[2] for route, streams in streaming.items() if not streams} & STREAMED
+
+
+def test_the_program_that_streams_is_in_the_api_functions_folder_and_may_be_run() -> None:
+    wrapper = functions()["api"]["Environment"]["Variables"]["AWS_LAMBDA_EXEC_WRAPPER"]
+    assert wrapper == {"Fn::If": ["Streams", "/var/task/stream", {"Ref": "AWS::NoValue"}]}
+    assert os.access(ROOT / "functions/api/stream", os.X_OK)
 
 
 def test_no_route_takes_any_method_or_ends_in_a_slash() -> None:
