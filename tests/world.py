@@ -9,12 +9,14 @@ import asyncio
 import json
 import selectors
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable
-from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
+from a2a_serverless.domain.bells import Bell, DeliveryBell
 from a2a_serverless.domain.head import Life
 from a2a_serverless.domain.model import (
     JsonObject,
@@ -30,86 +32,31 @@ from a2a_serverless.domain.model import (
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.ports import Signed
+from a2a_serverless.ports import SHARDS, Signed
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Broom, sweep
-from a2a_serverless.services.tasks import Desk, send
+from a2a_serverless.services.tasks import Desk, cancel, get, send
+from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, TextModel
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.ports import Bells
 
 T = TypeVar("T")
+P = ParamSpec("P")
 ME = Principal("tenant", "me")
 HOOK = "https://hooks.example.com/a2a"
 LIFE = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 START = 1_790_000_000_000
 VISIBILITY_S = 90
 RUN_MS = 900_000
-
-
-class Killed(BaseException):
-    """The process ends here, as a function does at the platform's will."""
-
-
-class Faults(Protocol):
-    """Decides at every call of a port whether the process dies before or after it."""
-
-    def before(self, port: str, call: str) -> None: ...
-
-    def after(self, port: str, call: str) -> None: ...
-
-
-class NoFaults:
-    def before(self, port: str, call: str) -> None:
-        pass
-
-    def after(self, port: str, call: str) -> None:
-        pass
-
-
-class KillAt:
-    """Dies once, at the ``count``-th call of any port, before it or after it took effect."""
-
-    def __init__(self, count: int, *, late: bool) -> None:
-        self.left = count
-        self.late = late
-        self.killed_at = ""
-
-    def before(self, port: str, call: str) -> None:
-        self.left -= 1
-        if self.left == 0 and not self.late:
-            self.die(port, call)
-
-    def after(self, port: str, call: str) -> None:
-        if self.left == 0 and self.late and not self.killed_at:
-            self.die(port, call)
-
-    def die(self, port: str, call: str) -> None:
-        self.killed_at = f"{port}.{call}"
-        raise Killed(self.killed_at)
-
-
-class Frail:
-    """A port through which the process may die."""
-
-    def __init__(self, inner: object, name: str, faults: Faults) -> None:
-        self._inner = inner
-        self._name = name
-        self._faults = faults
-
-    def __getattr__(self, call: str) -> Callable[..., object]:
-        function = getattr(self._inner, call)
-
-        def called(*args: object, **kwargs: object) -> object:
-            self._faults.before(self._name, call)
-            result: object = function(*args, **kwargs)
-            self._faults.after(self._name, call)
-            return result
-
-        return called
+DELIVER_MS = 60_000
+MINUTE_MS = 60_000
+HOUR_MS = 3_600_000
 
 
 class Counter:
@@ -133,9 +80,7 @@ class WorldClock:
         return self._world.now
 
     def sleep(self, seconds: float) -> None:
-        until = self._world.now + int(seconds * 1000)
-        self._world.on_sleep()
-        self._world.now = max(self._world.now, until)
+        self._world.wait(int(seconds * 1000))
 
 
 class PlainSigner:
@@ -147,6 +92,9 @@ class PlainSigner:
 
 @dataclass
 class Received:
+    """A notification as it arrived."""
+
+    at: int
     notification_id: str
     n: int
     config_id: str
@@ -154,32 +102,62 @@ class Received:
     headers: Mapping[str, str]
 
 
+def accepting(_: int) -> Outcome:
+    return Outcome(status=200, address="192.0.2.1", connected=True, request_sent=True)
+
+
+def echoing(challenge: str) -> Outcome:
+    return Outcome(status=200, body=json.dumps({"challenge": challenge}).encode())
+
+
 @dataclass
 class Receiver:
-    """The client's side: answers challenges, keeps what it got, and applies each notification once."""
+    """The client's side: answers challenges, keeps what it got, and applies each notification once.
 
+    ``answers`` is asked for the answer to the n-th notification, from 0; ``takes`` is how long it takes, in ms.
+    """
+
+    clock: WorldClock
+    answers: Callable[[int], Outcome] = accepting
+    echoes: Callable[[str], Outcome] = echoing
+    takes: int = 0
+    tried: list[Received] = field(default_factory=list)
     posts: list[Received] = field(default_factory=list)
-    challenges: int = 0
-    answers: Callable[[int], Outcome] = lambda _: Outcome(status=200, connected=True, request_sent=True)
+    challenges: list[Mapping[str, str]] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
+    crowded: list[str] = field(default_factory=list)
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:  # noqa: ARG002
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         claims = json.loads(headers.get("X-A2A-Notification-JWT") or headers["Authorization"].removeprefix("Bearer "))
         assert claims["request_body_sha256"] == sha256(body).hexdigest()
         assert claims["aud"] == url
+        assert deadline_ms >= self.takes
         content: JsonObject = json.loads(body)
         if claims["typ"] == "a2a-challenge+jwt":
-            self.challenges += 1
-            return Outcome(status=200, body=json.dumps({"challenge": content["challenge"]}).encode())
-        outcome = self.answers(len(self.posts))
+            self.challenges.append(headers)
+            return self._answered(url, self.echoes(str(content["challenge"])))
+        got = Received(
+            self.clock.now(), claims["notificationId"], claims["eventNumber"], claims["configId"], content, headers
+        )
+        self.tried.append(got)
+        outcome = self._answered(url, self.answers(len(self.tried) - 1))
         if outcome.accepted:
-            self.posts.append(
-                Received(claims["notificationId"], claims["eventNumber"], claims["configId"], content, headers)
-            )
+            self.posts.append(got)
         return outcome
 
-    def effects(self) -> list[Received]:
+    def effects(self, config_id: str | None = None) -> list[Received]:
         """The notifications in the order of their first arrival, duplicates dropped."""
-        return list({got.notification_id: got for got in reversed(self.posts)}.values())[::-1]
+        first = {got.notification_id: got for got in reversed(self.posts)}
+        return [got for got in reversed(first.values()) if config_id in {None, got.config_id}]
+
+    def _answered(self, url: str, outcome: Outcome) -> Outcome:
+        """The answer, after its time. Two requests to one URL at a time are written down."""
+        if url in self.busy:
+            self.crowded.append(url)
+        self.busy.add(url)
+        self.clock.sleep(self.takes / 1000)
+        self.busy.discard(url)
+        return outcome
 
 
 class _Idle(selectors.SelectSelector):
@@ -191,112 +169,195 @@ class _Idle(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if not ready:
+        if not ready and timeout != 0:
             assert timeout is not None, "everything waits for something that nobody will do"
-            self._world.on_sleep()
-            self._world.now += int(timeout * 1000) + (1 if timeout > 0 else 0)
+            self._world.wait(int(timeout * 1000) + 1)
         return ready
+
+
+class _AtOnce(ThreadPoolExecutor):
+    """Runs what should run in a thread here and now: threads know no world time."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it is the future's
+            done.set_exception(error)
+        return done
 
 
 class _Loop(asyncio.SelectorEventLoop):
     def __init__(self, world: World) -> None:
         self._world = world
         super().__init__(_Idle(world))
+        self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
         return (self._world.now - START) / 1000
 
 
 class World:
-    """One deployment. ``agents`` are what it runs; ``faults`` is asked at every call of a port."""
+    """One deployment. ``agents`` are what it runs; ``faults`` is asked at every call of a port.
+
+    ``table`` makes the store (with a ``feed``, as ``MemoryTable`` has it); ``between`` gets between it and the queue.
+    """
 
     def __init__(
-        self, agents: Sequence[Agent], text_model: TextModel | None = None, faults: Faults | None = None
+        self,
+        agents: Sequence[Agent],
+        text_model: TextModel | None = None,
+        faults: Faults | None = None,
+        *,
+        table: Callable[[Callable[[], int]], Any] = MemoryTable,
+        between: Callable[[MemoryBells], Bells] | None = None,
+        policy: EgressPolicy | None = None,
     ) -> None:
         self.now = START
-        self.table = MemoryTable(lambda: self.now)
+        self.table = table(lambda: self.now)
         self.queue = MemoryBells(lambda: self.now)
-        self.receiver = Receiver()
+        self.clock = WorldClock(self)
+        self.receiver = Receiver(self.clock)
         self.ids = Counter()
-        self.faults = faults or NoFaults()
         self.kills = 0
         self.busy = False
-        self.relayed = 0
         self.run_ms = RUN_MS
-        clock = WorldClock(self)
-        log: Any = Frail(self.table, "table", self.faults)
-        bells: Any = Frail(self.queue, "queue", self.faults)
-        sender: Any = Frail(self.receiver, "receiver", self.faults)
-        policy = EgressPolicy()
-        hooks = Webhooks(log, log, bells, MemorySealer(), clock, self.ids, policy)
-        self.desk = Desk(log, bells, clock, self.ids, hooks, Shelf(log, log, MemorySealer()), LIFE, blocking_ms=25_000)
-        by_id = {agent.id: agent for agent in agents}
+        self.planned: list[tuple[int, Callable[[], object]]] = []
+        self._relayed = 0
+        self._sweep_at = START + MINUTE_MS
+        faults = faults or NoFaults()
+        log: Any = Frail(self.table, "table", faults)
+        bells: Any = Frail(between(self.queue) if between else self.queue, "queue", faults)
+        sender: Any = Frail(self.receiver, "receiver", faults)
+        sealer: Any = Frail(MemorySealer(), "sealer", faults)
+        signer: Any = Frail(PlainSigner(), "signer", faults)
         model: Any = text_model
-        self.engine = Engine(log, log, bells, self.ids, clock.now, by_id, model)
+        hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy())
+        shelf = Shelf(log, log, MemorySealer())
+        self.desk = Desk(log, bells, self.clock, self.ids, hooks, shelf, LIFE, blocking_ms=25_000)
+        self.engine = Engine(log, log, bells, self.ids, self.clock.now, {agent.id: agent for agent in agents}, model)
         self.post = Post(
-            log,
-            log,
-            bells,
-            sender,
-            PlainSigner(),
-            MemorySealer(),
-            clock,
-            self.ids,
-            "https://api.example.com",
-            lambda: 0.5,
+            log, log, bells, sender, signer, sealer, self.clock, self.ids, "https://api.example.com", lambda: 0.5
         )
-        self.broom = Broom(log, log, bells, clock, self.ids)
+        self.broom = Broom(log, log, bells, self.clock, self.ids)
 
-    def on_sleep(self) -> None:
-        """What else happens while somebody sleeps: everything that is due now."""
-        while self.step():
-            pass
+    # ---- Time
 
-    def settle(self, until_ms: int = 3_600_000) -> None:
+    def wait(self, ms: int) -> None:
+        """Everything that is due in the next ``ms`` happens, each at its time."""
+        self._until(self.now + ms)
+
+    def settle(self, until_ms: int = 40 * HOUR_MS) -> None:
         """Runs until nothing is due any more, the sweeper's minutes included, at most ``until_ms`` of world time."""
-        end, quiet = self.now + until_ms, 0
-        while self.now < end and quiet < 3:
+        end = self.now + until_ms
+        while (coming := self._coming(end)) is not None:
+            self._until(coming)
+
+    def plan(self, ms: int, action: Callable[[], object]) -> None:
+        """``action`` happens in ``ms``; when it dies of a fault, it is tried again a second later."""
+        self.planned.append((self.now + ms, action))
+
+    def elsewhere(self, ms: int) -> None:
+        """This process stands still for ``ms`` while the world goes on without it, with another worker."""
+        busy, self.busy = self.busy, False
+        others = Thread(target=self.wait, args=(ms,))
+        others.start()
+        others.join()
+        self.busy = busy
+
+    def _until(self, until: int) -> None:
+        while True:
             while self.step():
-                quiet = 0
-            due = [at for at, _ in self.queue.waiting]
-            self.now = min([*due, self.now + 60_000])
-            quiet = quiet + 1 if not due and self.guarded(lambda: sweep(self.broom)) == 0 else 0
+                pass
+            coming = self._coming(until)
+            if coming is None:
+                break
+            self.now = max(self.now, coming)
+        self.now = max(self.now, until)
+
+    def _coming(self, end: int) -> int | None:
+        """When the next thing happens, until ``end``; sweeps that would find nothing are no things."""
+        times = [at for at, _ in self.planned] + [at for at, _ in self.queue.waiting]
+        soonest = min(times, default=end + 1)
+        if soonest > self._sweep_at and self._due(min(soonest, end)):
+            soonest = min(soonest, self._first_sweep(min(soonest, end)))
+        return soonest if soonest <= end else None
+
+    def _first_sweep(self, end: int) -> int:
+        """The first minute in which the sweeper finds something."""
+        minutes = range(max((end - self._sweep_at) // MINUTE_MS, 0) + 1)
+        low, high = 0, len(minutes)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._due(self._sweep_at + middle * MINUTE_MS) else (middle + 1, high)
+        return self._sweep_at + low * MINUTE_MS
+
+    def _due(self, until: int) -> bool:
+        return any(self.table.due(shard, until) for shard in range(SHARDS))
+
+    # ---- What happens by itself
 
     def step(self) -> bool:
-        """One thing that is due now: a batch of the stream, or a bell. False when there is none."""
-        if self.relayed < len(self.table.feed):
-            batch = self.table.feed[self.relayed :]
-            if (
-                self.guarded(lambda: relay(self.broom.store, self.broom.bells, [key for key, _ in batch], self.now))
-                is None
-            ):
-                return True
-            self.relayed += len(batch)
-            return True
+        """One thing that is due now: something planned, a batch of the stream, a sweep, a bell. False: nothing is."""
+        return self._do_planned() or self._relay() or self._sweep() or self._ring()
+
+    def _do_planned(self) -> bool:
+        due = next((plan for plan in self.planned if plan[0] <= self.now), None)
+        if due is None:
+            return False
+        self.planned.remove(due)
+        if not self.survives(due[1]):
+            self.plan(1000, due[1])
+        return True
+
+    def _relay(self) -> bool:
+        batch = self.table.feed[self._relayed :]
+        if not batch:
+            return False
+        self._relayed += len(batch)
+        keys = [key for key, _ in batch]
+        if not self.survives(lambda: relay(self.broom.store, self.broom.bells, keys, self.now)):
+            self._relayed -= len(batch)
+        return True
+
+    def _sweep(self) -> bool:
+        if self.now < self._sweep_at:
+            return False
+        self._sweep_at = self.now + MINUTE_MS
+        self.survives(lambda: sweep(self.broom))
+        return True
+
+    def _ring(self) -> bool:
         bell = self.queue.pop()
         if bell is None:
             return False
-        if self.guarded(lambda: self.answer(bell)) is None:
+        if not self.survives(lambda: self.answer(bell)):
             self.queue.ring(bell, VISIBILITY_S)
         return True
 
-    def guarded(self, work: Callable[[], T]) -> T | None:
-        """What ``work`` gives; None when the process died in it."""
+    def survives(self, work: Callable[[], object]) -> bool:
+        """Does ``work``; False when the process died in it, or a port failed and nobody took it."""
         try:
-            return work()
-        except Killed:
+            work()
+        except (Killed, Broken):
             self.kills += 1
-            return None
+            return False
+        return True
 
     def answer(self, bell: Bell) -> object:
+        """What the function behind the queue does."""
         started = self.now
-        if isinstance(bell, WorkBell):
-            if self.busy:
-                self.queue.ring(bell, 1)
-                return "no worker is free"
-            return self.play(run(self.engine, bell.key, lambda: self.run_ms - (self.now - started)))
-        assert isinstance(bell, DeliveryBell)
-        return deliver(self.post, bell, lambda: 60_000 - (self.now - started))
+        if isinstance(bell, DeliveryBell):
+            return deliver(self.post, bell, lambda: DELIVER_MS - (self.now - started))
+        if self.busy:
+            self.queue.ring(bell, 1)
+            return "no worker is free"
+        return self.run(bell.key)
+
+    def run(self, key: TaskKey) -> object:
+        """One run of a task by a worker."""
+        started = self.now
+        return self.play(run(self.engine, key, lambda: self.run_ms - (self.now - started)))
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in world time."""
@@ -308,20 +369,36 @@ class World:
             self.busy = False
             loop.close()
 
+    # ---- What the client does
+
     def send(self, text: str = "hello", *, push: bool = True, agent: str = "echo", **fields: str) -> Task:
-        """A client that sends once more when the line went dead, with the same message id."""
-        request = self.request(text, push=push, **fields)
-        while True:
-            task = self.guarded(lambda: send(self.desk, ME, agent, request, "1.0"))
-            if task is not None:
-                assert isinstance(task, Task)
-                return task
+        """Sends a message and is answered at once."""
+        return self.sent(self.request(text, push=push, **fields), agent)
+
+    def sent(self, request: SendRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
+        """Sends, once more with the same message id when the line went dead."""
+        task = self.client(lambda: send(self.desk, ME, agent, request, wire))
+        assert isinstance(task, Task)
+        return task
+
+    def client(self, call: Callable[[], T]) -> T:
+        """What a call gives to a client that makes it again when the line went dead."""
+        answers: list[T] = []
+        while not self.survives(lambda: answers.append(call())):
+            pass
+        return answers[0]
 
     def request(self, text: str, *, push: bool = True, **fields: str) -> SendRequest:
         message = Message(self.ids.new(), Role.USER, (Part("text", text),), **fields)  # type: ignore[arg-type]
         return SendRequest(message, return_immediately=True, push=PushRequest(HOOK, token="t") if push else None)
 
+    def get(self, task_id: str, agent: str = "echo") -> Task:
+        return get(self.desk, ME, agent, task_id)
+
+    def cancel(self, task_id: str, agent: str = "echo") -> Task:
+        return cancel(self.desk, ME, agent, task_id)
+
     def events(self, task_id: str) -> list[Any]:
-        loaded = self.table.load(TaskKey(ME.tenant, ME.owner, task_id))
+        loaded = self.table.load(ME.key(task_id))
         assert loaded is not None
-        return loaded[1]
+        return list(loaded[1])

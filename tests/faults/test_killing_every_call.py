@@ -9,15 +9,8 @@ import pytest
 from a2a_serverless.domain.events import ArtifactEvent, fold
 from a2a_serverless.domain.model import TaskState
 from tests.echo import Writer
-from tests.world import Faults, KillAt, Killed, NoFaults, World
-
-
-class Count(NoFaults):
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def before(self, port: str, call: str) -> None:
-        self.calls.append(f"{port}.{call}")
+from tests.faults.plans import Count, Faults, NoFaults, kill_at
+from tests.world import World
 
 
 def journey(faults: Faults) -> tuple[World, Writer, str]:
@@ -72,12 +65,7 @@ def test_an_undisturbed_journey_is_whole_and_runs_each_step_once() -> None:
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("count", range(1, len(CALLS) + 1), ids=[f"{i}-{call}" for i, call in enumerate(CALLS, 1)])
 def test_a_death_at_any_call_loses_and_doubles_nothing(count: int, late: bool) -> None:  # noqa: FBT001
-    faults = KillAt(count, late=late)
+    faults = kill_at(count, late=late)
     world, _, task_id = journey(faults)
-    assert faults.killed_at
+    assert faults.met == [CALLS[count - 1]]
     assert_whole(world, task_id)
-
-
-def test_a_killed_process_says_so() -> None:
-    with pytest.raises(Killed):
-        KillAt(1, late=False).before("table", "look")
