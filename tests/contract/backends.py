@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from botocore.session import Session
 
 from a2a_serverless.adapters.bodies import Bodies
-from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import Publications, PushStore, TaskLog
+    from a2a_serverless.ports import Publications, PushStore, TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -38,9 +38,10 @@ class Now:
 
 @dataclass(frozen=True)
 class Store:
-    """One empty store: three ports, the clock that they share, and the place of what is too big for them."""
+    """One empty store: its ports, the clock that they share, and the place of what is too big for them."""
 
     log: TaskLog
+    index: TaskIndex
     push: PushStore
     publications: Publications
     now: Now
@@ -50,7 +51,7 @@ class Store:
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, now, MemoryBlobs())
+    return Store(table, table, table, table, now, MemoryBlobs())
 
 
 @contextmanager
@@ -100,5 +101,10 @@ def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) 
     now, blobs = Now(), MemoryBlobs()
     table = Table(client, name, now, Patience(sleep, lambda: 0.5))
     return Store(
-        DynamoTaskLog(table, Bodies(blobs, LIMIT)), DynamoPushStore(table), DynamoPublications(table), now, blobs
+        log=DynamoTaskLog(table, Bodies(blobs, LIMIT)),
+        index=DynamoTaskIndex(table),
+        push=DynamoPushStore(table),
+        publications=DynamoPublications(table),
+        now=now,
+        blobs=blobs,
     )
