@@ -24,6 +24,7 @@ _MOST_POINTS: Final = 3
 _UNITS_PER_POINT: Final = 3
 _MOST_CHOSEN: Final = 50
 _LONGEST_EXHIBIT: Final = 8_000
+_LONGEST_ROW: Final = 4
 _REPETITION: Final = 0.7
 _LEAST_WEIGHT: Final = 0.3
 _PARAGRAPH_BEGINS: Final = 1.25
@@ -89,9 +90,10 @@ def _is_exhibit(unit: Unit) -> bool:
 
 
 def _around(units: Sequence[Unit], index: int) -> set[int]:
-    """The prose right before and right after an exhibit."""
-    before = next((i for i in range(index - 1, -1, -1) if not _is_exhibit(units[i])), index)
-    after = next((i for i in range(index + 1, len(units)) if not _is_exhibit(units[i])), index)
+    """The prose right before and right after a row of a few exhibits."""
+    first, last = max(index - _LONGEST_ROW, 0), min(index + _LONGEST_ROW, len(units) - 1)
+    before = next((i for i in range(index - 1, first - 1, -1) if not _is_exhibit(units[i])), index)
+    after = next((i for i in range(index + 1, last + 1) if not _is_exhibit(units[i])), index)
     return {i for i in (before, after) if units[i].is_prose}
 
 
