@@ -32,3 +32,19 @@ class Writer:
         await asyncio.sleep(self.seconds)
         self.ran.append(name)
         return f"{name}: {text}. "
+
+
+class Asker:
+    """An agent that asks for a colour, and paints once it knows."""
+
+    def __init__(self) -> None:
+        self.agent = agent_of(self.work)
+
+    async def work(self, task: AgentTask) -> None:
+        text = await task.step("read", self.read, task.text())
+        answer = await task.ask("Which colour?")
+        await task.emit("picture", f"{text} in {answer.parts[0].value}", last=True)
+
+    async def read(self, text: str) -> str:
+        await asyncio.sleep(1.5)
+        return text

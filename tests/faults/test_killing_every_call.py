@@ -2,70 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache, partial
+from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.events import ArtifactEvent, fold
-from a2a_serverless.domain.model import TaskState
-from tests.echo import Writer
-from tests.faults.plans import Count, Faults, NoFaults, kill_at
+from tests.faults.journeys import JOURNEYS, Journey, Story, assert_whole, same
+from tests.faults.plans import Count, Faults, kill_at
 from tests.world import World
 
-
-def journey(faults: Faults) -> tuple[World, Writer, str]:
-    writer = Writer()
-    world = World([writer.agent], faults=faults)
-    task = world.send("hello")
-    world.settle()
-    return world, writer, task.task_id
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Task
 
 
-def calls_of_an_undisturbed_journey() -> list[str]:
+def told(journey: Journey, faults: Faults) -> Story:
+    story = journey(partial(World, faults=faults))
+    story.world.settle()
+    return story
+
+
+@cache
+def calls_of(journey: Journey) -> list[str]:
+    """The calls that the journey makes when nothing goes wrong."""
     count = Count()
-    journey(count)
+    told(journey, count)
     return count.calls
 
 
-CALLS = calls_of_an_undisturbed_journey()
-
-
-def assert_whole(world: World, task_id: str) -> None:
-    """Nothing is lost, nothing is doubled, and every webhook came, in order, with one effect."""
-    events = world.events(task_id)
-    assert [event.n for event in events] == list(range(1, len(events) + 1))
-    task = fold(task_id, events[0].incoming.message.context_id, events)
-    assert task.status.state is TaskState.COMPLETED
-    assert [part.value for part in task.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
-    chunks = [event.emits for event in events if isinstance(event, ArtifactEvent)]
-    assert chunks == [(1, 1), (2, 2), (3, 3)]
-    effects = [got.n for got in world.receiver.effects()]
-    assert effects == sorted(set(effects)), "each event once, in log order"
-    told = set(range(1, effects[0] + 1)) | set(effects)
-    assert {event.n for event in events} - told <= plain_workings(events)
-    assert effects[-1] == events[-1].n
-
-
-def plain_workings(events: list[Any]) -> set[int]:
-    """What may be left out: a ``working`` that says nothing and has a later status behind it."""
-    return {
-        event.n
-        for event in events
-        if not isinstance(event, ArtifactEvent) and event.state is TaskState.WORKING and event.message is None
-    }
-
-
-def test_an_undisturbed_journey_is_whole_and_runs_each_step_once() -> None:
-    world, writer, task_id = journey(NoFaults())
-    assert_whole(world, task_id)
-    assert writer.ran == ["one", "two", "three"]
-    assert len(world.receiver.posts) == len(world.receiver.effects())
+@cache
+def undisturbed(journey: Journey) -> Task:
+    return same(told(journey, Count()).task())
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("count", range(1, len(CALLS) + 1), ids=[f"{i}-{call}" for i, call in enumerate(CALLS, 1)])
-def test_a_death_at_any_call_loses_and_doubles_nothing(count: int, late: bool) -> None:  # noqa: FBT001
-    faults = kill_at(count, late=late)
-    world, _, task_id = journey(faults)
-    assert faults.met == [CALLS[count - 1]]
-    assert_whole(world, task_id)
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_a_death_at_any_call_loses_and_doubles_nothing(journey: Journey, late: bool) -> None:  # noqa: FBT001
+    for number, call in enumerate(calls_of(journey), 1):
+        faults = kill_at(number, late=late)
+        story = told(journey, faults)
+        assert faults.met == [call], f"call {number}"
+        assert_whole(story)
+
+
+@pytest.mark.parametrize("journey", [journey for journey in JOURNEYS if journey.__name__ != "canceled"])
+def test_what_a_killed_run_leaves_behind_is_byte_for_byte_what_an_undisturbed_one_does(journey: Journey) -> None:
+    for number in range(1, len(calls_of(journey)) + 1, 3):
+        story = told(journey, kill_at(number, late=number % 2 == 0))
+        assert same(story.task()).artifacts == undisturbed(journey).artifacts
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_two_or_three_deaths_lose_and_double_nothing(journey: Journey, seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    numbers = chance.sample(range(1, len(calls_of(journey)) + 1), chance.choice([2, 3]))
+    faults = kill_at(*numbers, late=chance.random() < 0.5)
+    assert_whole(told(journey, faults))
+    assert len(faults.met) >= 1

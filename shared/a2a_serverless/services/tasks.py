@@ -10,7 +10,7 @@ from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
 from a2a_serverless.domain.events import Fold, Incoming, fold
-from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskKey
+from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports import Bells, Clock, Here, Ids, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
@@ -139,19 +139,22 @@ def _continue(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: 
         incoming = _incoming(request, key.task, look.head.context_id)
         return heads.follow_up(look, incoming, now=desk.clock.now(), by=by)
 
+    wanted = request.push
     for _ in range(TRIES):
         if receipt and (earlier := desk.log.receipt(key, agent, message.message_id)):
             return _repeated(desk, Principal(key.tenant, key.owner), agent, receipt, earlier)
         decided = decide(found(desk.log, key, agent))
-        if desk.log.append(decided, receipt):
-            _add_push(desk, key, agent, request, wire)
+        if wanted is not None:
+            desk.webhooks.add(key, agent, _named(wanted, message), wire)
+            wanted = None
+        elif desk.log.append(decided, receipt):
             return decided.after
     raise Overloaded
 
 
-def _add_push(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: WireVersion) -> None:
-    if request.push is not None:
-        desk.webhooks.add(key, agent, request.push, wire)
+def _named(wanted: PushRequest, message: Message) -> PushRequest:
+    """A webhook that comes with a message is stored before it, under an id of the message's: sent again, it is one."""
+    return replace(wanted, config_id=wanted.config_id or digest([message.message_id])[:32])
 
 
 def _repeated(desk: Desk, who: Principal, agent: str, ours: Receipt | None, earlier: Receipt) -> Head:

@@ -1,0 +1,185 @@
+"""What clients and agents do together, told once without faults and then again with all kinds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from a2a_serverless.domain.delivery import notification_id
+from a2a_serverless.domain.errors import TaskNotCancelable
+from a2a_serverless.domain.events import ArtifactEvent, fold
+from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.services import push
+from a2a_serverless.services.tasks import send
+from tests.echo import Asker, Writer
+from tests.world import HOOK, ME, World, accepting
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.push import PushConfig, WireVersion
+
+OTHER_HOOK: Final = "https://other.example.com/a2a"
+TEXTS: Final = ["one: hello. ", "two: hello. ", "three: hello. "]
+NewWorld: TypeAlias = "Callable[[Sequence[Agent]], World]"
+Journey: TypeAlias = "Callable[[NewWorld], Story]"
+
+
+@dataclass
+class Story:
+    """A world in which something is going on, and what should come of it."""
+
+    world: World
+    task_id: str
+    ends: TaskState = TaskState.COMPLETED
+    texts: list[str] = field(default_factory=lambda: TEXTS)
+    hooks: list[tuple[str, WireVersion]] = field(default_factory=lambda: [(HOOK, "1.0")])
+
+    def events(self) -> list[Any]:
+        return self.world.events(self.task_id)
+
+    def task(self) -> Task:
+        return self.world.get(self.task_id)
+
+
+def quiet(make: NewWorld) -> Story:
+    """A message, a run, a webhook."""
+    world = make([Writer().agent])
+    return Story(world, world.send("hello").task_id)
+
+
+def canceled(make: NewWorld) -> Story:
+    """The client cancels between the first and the second section."""
+    world = make([Writer().agent])
+    task_id = world.send("hello").task_id
+
+    def cancel() -> None:
+        with suppress(TaskNotCancelable):
+            world.cancel(task_id)
+
+    world.plan(2000, cancel)
+    return Story(world, task_id, TaskState.CANCELED)
+
+
+def stubborn(make: NewWorld) -> Story:
+    """The webhook fails at first in every way that may pass."""
+    world = make([Writer().agent])
+    failures = [
+        Outcome(status=500),
+        Outcome(error=OutboundError.TIMEOUT),
+        Outcome(status=429, retry_after="7"),
+        Outcome(error=OutboundError.CONNECT),
+        Outcome(status=503),
+    ]
+    world.receiver.answers = lambda tried: failures[tried] if tried < len(failures) else accepting(tried)
+    return Story(world, world.send("hello").task_id)
+
+
+def talkative(make: NewWorld) -> Story:
+    """The client says more while the task is running."""
+    world = make([Writer().agent])
+    task_id = world.send("hello").task_id
+    for ms in (1000, 1700):
+        request = world.request(f"and {ms}", push=False, task_id=task_id)
+        world.plan(ms, lambda request=request: world.sent(request))  # type: ignore[misc]
+    return Story(world, task_id)
+
+
+def asked(make: NewWorld) -> Story:
+    """The agent asks, and the client answers later."""
+    world = make([Asker().agent])
+    task_id = world.send("hello").task_id
+    request = world.request("red", push=False, task_id=task_id)
+
+    def answer() -> None:
+        if world.get(task_id).status.state is TaskState.INPUT_REQUIRED:
+            world.sent(request)
+        else:
+            world.plan(1000, answer)
+
+    world.plan(3000, answer)
+    return Story(world, task_id, texts=["hello in red"])
+
+
+def watched(make: NewWorld) -> Story:
+    """A second webhook is added while the task is running; it speaks 0.3."""
+    world = make([Writer().agent])
+    task_id = world.send("hello").task_id
+    wanted = PushRequest(OTHER_HOOK, config_id="late")
+    key = ME.key(task_id)
+
+    def add() -> PushConfig:
+        return push.add(world.desk.webhooks, key, "echo", wanted, "0.3")
+
+    world.plan(1700, add)
+    return Story(world, task_id, hooks=[(HOOK, "1.0"), (OTHER_HOOK, "0.3")])
+
+
+def invited(make: NewWorld) -> Story:
+    """A follow-up brings a webhook along."""
+    world = make([Writer().agent])
+    task_id = world.send("hello", push=False).task_id
+    message = Message("follow", Role.USER, (Part("text", "tell me"),), task_id=task_id)
+    request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
+    world.plan(1700, lambda: send(world.desk, ME, "echo", request, "1.0"))
+    return Story(world, task_id)
+
+
+def handed_on(make: NewWorld) -> Story:
+    """The platform's time is short: the work goes from run to run."""
+    world = make([Writer().agent])
+    world.run_ms = 22_000
+    return Story(world, world.send("hello").task_id)
+
+
+JOURNEYS: Final[tuple[Journey, ...]] = (quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on)
+
+
+def assert_whole(story: Story) -> None:
+    """Nothing is lost, nothing is doubled, and every webhook heard all of it, in order."""
+    events, world = story.events(), story.world
+    task = fold(story.task_id, events[0].incoming.message.context_id, events)
+    assert task.status.state is story.ends
+    texts = [str(part.value) for artifact in task.artifacts for part in artifact.parts]
+    assert texts == story.texts[: len(texts)]
+    assert texts == story.texts or story.ends is not TaskState.COMPLETED
+    chunks = [event.emits for event in events if isinstance(event, ArtifactEvent)]
+    assert chunks == [(number, number) for number in range(1, len(texts) + 1)]
+    messages = [event.incoming.message.message_id for event in events[1:] if getattr(event, "incoming", None)]
+    assert len(messages) == len(set(messages)), "no message is taken in twice"
+    for url, wire in story.hooks:
+        assert_told(story, events, url, wire)
+    assert world.receiver.crowded == []
+    look = world.table.look(ME.key(story.task_id))
+    assert (look.head.due_at, look.head.lease_until) == (None, 0)
+
+
+def assert_told(story: Story, events: list[Any], url: str, wire: WireVersion) -> None:
+    """One webhook: a snapshot first, then each event once and in log order, the last one included."""
+    key = ME.key(story.task_id)
+    (config,) = [config for config in story.world.table.configs(key) if config.url == url]
+    effects = story.world.receiver.effects()
+    heard = [got.n for got in effects if got.notification_id == notification_id(key, config, got.n)]
+    assert heard == sorted(set(heard)), "each event once, in log order"
+    told = set(range(1, heard[0] + 1)) | set(heard)
+    assert {event.n for event in events} - told <= may_be_left_out(events, wire)
+    assert heard[-1] == events[-1].n
+
+
+def may_be_left_out(events: list[Any], wire: WireVersion) -> set[int]:
+    """A ``working`` that says nothing and has a later status behind it; for 0.3 also unfinished chunks."""
+    chunks = [event for event in events if isinstance(event, ArtifactEvent)]
+    plain = {
+        event.n
+        for event in events
+        if event not in chunks and event.state is TaskState.WORKING and event.message is None
+    }
+    return plain | {event.n for event in chunks if wire == "0.3" and not event.last_chunk}
+
+
+def same(task: Task) -> Task:
+    """The task without what may differ between two tellings: ids and times."""
+    artifacts = tuple(replace(artifact, artifact_id="") for artifact in task.artifacts)
+    return replace(task, task_id="", context_id="", status=replace(task.status, timestamp=0), artifacts=artifacts)
