@@ -3,6 +3,7 @@
 Importing this module reads and opens nothing.
 """
 
+import logging
 import os
 from functools import cache
 
@@ -15,7 +16,9 @@ from receiver.wiring import build_app
 
 
 def app() -> FastAPI:
-    """The receiver that the environment describes."""
+    """The receiver that the environment describes. It logs one line per request: codes and ids, no content."""
+    logging.basicConfig(format="%(levelname)s:     %(message)s")
+    logging.getLogger("receiver").setLevel(logging.INFO)
     return build_app(read_settings(os.environ))
 
 

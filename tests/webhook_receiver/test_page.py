@@ -84,13 +84,13 @@ class World:
 
 
 @contextmanager
-def started(url: str, profile: Path) -> Iterator[Browser]:
+def started(profile: Path) -> Iterator[Browser]:
     """A browser that shows nothing yet."""
     assert NODE
     assert CHROMIUM
     pictures = os.environ.get("PICTURES", "")
-    arguments = [NODE, "inbox.mjs", CHROMIUM, url, str(profile), pictures]
-    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    arguments = [NODE, "inbox.mjs", CHROMIUM, str(profile), pictures]
+    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdin
     assert process.stdout
     with process:
@@ -98,18 +98,31 @@ def started(url: str, profile: Path) -> Iterator[Browser]:
         process.stdin.close()
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(browser: Browser) -> Iterator[World]:
+    with showing(browser, live=True) as world:
+        yield world
+
+
+@contextmanager
+def showing(browser: Browser, *, live: bool) -> Iterator[World]:
+    """A page that has been loaded, in its first size and colours."""
     expected = replace(EXPECTED, expires=tell_time() + 86_400_000, agent_url=AGENT)
-    settings = settings_for(AUDIENCE=AUDIENCE)
+    settings = replace(settings_for(AUDIENCE=AUDIENCE), live=live)
     with (
         receiving(expected, audience=AUDIENCE, clock=tell_time, tasks=OneTask()) as receiver,
         serving(create_app(receiver, settings)) as port,
-        started(f"http://127.0.0.1:{port}/", tmp_path) as browser,
     ):
         browser.do("scheme light")
-        browser.do("open")
-        browser.do("status live")
+        browser.do("size desktop")
+        browser.do(f"open http://127.0.0.1:{port}/")
+        browser.do(f"status {'live' if live else 'polling'}")
         yield World(browser, receiver, port)
 
 
@@ -239,6 +252,14 @@ def test_a_late_event_is_marked_and_does_not_turn_the_task_back(world: World) ->
     assert browser.do("texts .card .badge") == ["Verified, late", "Verified"]
     assert browser.do("texts #tasks .now") == ["completed\nevent 5"]
     assert browser.do("problems") == []
+
+
+def test_where_nothing_can_stream_the_page_asks_again_and_again(browser: Browser) -> None:
+    with showing(browser, live=False) as world:
+        assert world.send(1, body=status("WORKING")) == 200
+        browser.do("cards 1")
+        assert browser.do("texts #status") == ["Checking every 3 s"]
+        assert browser.do("problems") == []
 
 
 def test_a_person_can_say_what_to_expect_and_filter_what_came(world: World) -> None:

@@ -1,10 +1,10 @@
-// Drives the inbox page in a real browser. Usage: node inbox.mjs <chromium> <page url> <profile folder> [<pictures folder>]
+// Drives the inbox page in a real browser. Usage: node inbox.mjs <chromium> <profile folder> [<pictures folder>]
 // Reads one command per line from stdin, so that the test decides when what arrives; answers each with one line of JSON.
 import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const [executablePath, url, profile, pictures] = process.argv.slice(2);
+const [executablePath, profile, pictures] = process.argv.slice(2);
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
@@ -14,6 +14,7 @@ const browser = await chromium.launchPersistentContext(profile, {
 });
 const page = browser.pages()[0] ?? await browser.newPage();
 const problems = [];
+let url;
 page.on("console", (message) => { if (["error", "warning"].includes(message.type())) problems.push(message.text()); });
 page.on("pageerror", (error) => problems.push(String(error)));
 page.on("request", (request) => { if (!/^(data:|blob:)/.test(request.url()) && !request.url().startsWith(url)) problems.push(`asked ${request.url()}`); });
@@ -21,7 +22,7 @@ page.on("dialog", (dialog) => { problems.push(`dialog: ${dialog.message()}`); di
 page.setDefaultTimeout(10_000);
 
 const commands = {
-  async open() { await page.goto(url); },
+  async open(address) { url = address; problems.length = 0; await page.goto(url); },
   async wait(selector) { await page.waitForSelector(selector); },
   async status(state) { await page.waitForSelector(`#status[data-state="${state}"]`); },
   async cards(count) { await page.waitForFunction((n) => document.querySelectorAll(".card").length === Number(n), count); },
