@@ -13,7 +13,7 @@ from a2a_serverless.stack.emulator import start_emulator
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import CHECKOUT, Places
 from a2a_serverless.stack.processes import stop
-from tests.contract.backends import OneAtATime, Store, client_at, dynamo, memory
+from tests.contract.backends import EverythingTwice, OneAtATime, Store, client_at, dynamo, memory
 from tests.contract.dynamodb_local import dynamodb_local
 
 if TYPE_CHECKING:
@@ -56,10 +56,17 @@ def moto_client() -> Iterator[DynamoDBClient]:
         yield cast("DynamoDBClient", OneAtATime(client))
 
 
+@pytest.fixture
+def hasty_client(moto_client: DynamoDBClient) -> DynamoDBClient:
+    """A client of moto that sends everything twice, as one does whose connections break."""
+    return cast("DynamoDBClient", EverythingTwice(moto_client))
+
+
 @pytest.fixture(
     params=[
         "memory",
         "moto_client",
+        "hasty_client",
         pytest.param("emulator_client", marks=REAL),
         pytest.param("local_client", marks=REAL),
     ]
@@ -69,6 +76,6 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield memory()
         return
-    sleep = time.sleep if request.param != "moto_client" else lambda _: None
+    sleep = time.sleep if request.node.get_closest_marker("enable_socket") else lambda _: None
     with dynamo(request.getfixturevalue(request.param), next(_tables), sleep) as made:
         yield made

@@ -184,5 +184,5 @@ def _ago(seen: list[T], ago: int) -> T:
 TestTwins = Twins.TestCase
 # Not made smaller when it fails: moto copies its tables at every transaction, so that would take many minutes.
 TestTwins.settings = settings(
-    max_examples=20, stateful_step_count=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+    max_examples=12, stateful_step_count=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
 )

@@ -135,6 +135,13 @@ def test_a_move_that_is_tried_again_counts_as_success(store: Store) -> None:
     assert store.push.move(KEY, cursor, claim)
 
 
+def test_a_move_that_changes_nothing_is_done_while_the_cursor_is_there(store: Store) -> None:
+    cursor = _added(store)
+    assert store.push.move(KEY, cursor, cursor)
+    store.push.remove(KEY, "hook", "first")
+    assert not store.push.move(KEY, cursor, cursor)
+
+
 @pytest.mark.parametrize(
     "meanwhile",
     [

@@ -160,12 +160,12 @@ class Table:
         carries only that costs nothing.
         """
         words = _Words()
-        change = _change(words, before, after)
-        condition = [*_conditions(words, held), f"{words.name('expires')} > {words.value(self._seconds())}"]
+        expires = words.name("expires")
+        condition = [*_conditions(words, held), f"{expires} > {words.value(self._seconds())}"]
         return {
             "Update": {
                 "Key": {"pk": where["pk"], "sk": where["sk"]},
-                **({"UpdateExpression": change} if change else {}),
+                "UpdateExpression": _change(words, before, after) or f"SET {expires} = {expires}",
                 "ConditionExpression": " AND ".join(condition),
                 "ExpressionAttributeNames": words.names,
                 "ExpressionAttributeValues": words.values,
