@@ -165,18 +165,19 @@ def answer(data: bytes) -> Script:
 def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Stranger]:
     """A stranger on a free port of 127.0.0.1; its connections are closed and its threads ended on the way out."""
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.05)  # where shutdown does not wake accept
     stranger = Stranger(listener.getsockname()[1])
-    threads: list[Thread] = []
+    talks: list[Thread] = []
     socks: list[socket.socket] = []
 
     def accept() -> None:
-        with suppress(OSError):
-            while True:
+        while not stranger.over.is_set():
+            with suppress(OSError):
                 sock, _ = listener.accept()
                 stranger.connections += 1
                 socks.append(sock)
-                threads.append(Thread(target=talk, args=(sock,)))
-                threads[-1].start()
+                talks.append(Thread(target=talk, args=(sock,)))
+                talks[-1].start()
 
     def talk(sock: socket.socket) -> None:
         with suppress(OSError, EOFError), sock:
@@ -188,15 +189,21 @@ def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Str
                     script(Line(secured, stranger))
         stranger.hung_up.set()
 
-    threads.append(Thread(target=accept))
-    threads[0].start()
+    accepting = Thread(target=accept)
+    accepting.start()
     try:
         yield stranger
     finally:
         stranger.over.set()
-        for sock in (listener, *socks):
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        _shut_down(listener)
+        accepting.join()
         listener.close()
-        while threads:
-            threads.pop().join()
+        for sock in socks:
+            _shut_down(sock)
+        for thread in talks:
+            thread.join()
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
