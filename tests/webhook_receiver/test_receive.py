@@ -9,6 +9,7 @@ from receiver.jwks import JwksCache
 from receiver.outbound import Unreachable
 from receiver.receive import Claimed, begin, finish, release, settle
 from receiver.replay import Duplicate
+from receiver.store_sqlite import SqliteStore
 from receiver.tasks import Delivery
 from receiver.verifier import VerifiedChallenge
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, signed
@@ -58,6 +59,23 @@ def test_a_token_binds_to_the_first_task_that_comes_with_it() -> None:
         assert isinstance(begin(receiver, event(2)), Claimed)
         with pytest.raises(UnknownTask):
             begin(receiver, event(3, body=body_of("another"), sub="another", taskId="another"))
+
+
+class Late(SqliteStore):
+    """A store whose answers are older than its content, as when two tasks come with one token at once."""
+
+    def find(self, task_id: str, token_digest: str | None, now: int) -> tuple[Expectation, ...]:
+        return tuple(replace(found, task_id=None) for found in super().find(task_id, token_digest, now))
+
+
+def test_of_two_tasks_that_come_with_one_token_at_once_one_is_refused() -> None:
+    store = Late(":memory:")
+    store.add(BY_TOKEN)
+    with receiving(expectations=store) as receiver:
+        assert isinstance(begin(receiver, event(1)), Claimed)
+        with pytest.raises(UnknownTask, match="another task"):
+            begin(receiver, event(2, body=body_of("another"), sub="another", taskId="another"))
+    store.close()
 
 
 def test_a_request_that_is_refused_binds_nothing() -> None:
