@@ -10,13 +10,17 @@ import json
 import selectors
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import unquote
 
 from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable
+from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import Bell, DeliveryBell
+from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.head import Life
 from a2a_serverless.domain.model import (
     JsonObject,
@@ -31,8 +35,10 @@ from a2a_serverless.domain.model import (
 )
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.ports import SHARDS, Signed
+from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
@@ -110,6 +116,10 @@ def echoing(challenge: str) -> Outcome:
     return Outcome(status=200, body=json.dumps({"challenge": challenge}).encode())
 
 
+def not_found(url: str, headers: Mapping[str, str]) -> Outcome:  # noqa: ARG001 - a callback that nobody expects
+    return Outcome(status=404, connected=True, request_sent=True)
+
+
 @dataclass
 class Receiver:
     """The client's side: answers challenges, keeps what it got, and applies each notification once.
@@ -121,6 +131,7 @@ class Receiver:
     answers: Callable[[int], Outcome] = accepting
     echoes: Callable[[str], Outcome] = echoing
     takes: int = 0
+    calls_back: Callable[[str, Mapping[str, str]], Outcome] = not_found
     tried: list[Received] = field(default_factory=list)
     posts: list[Received] = field(default_factory=list)
     challenges: list[Mapping[str, str]] = field(default_factory=list)
@@ -128,6 +139,8 @@ class Receiver:
     crowded: list[str] = field(default_factory=list)
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        if url.startswith("https://api.example.com/callbacks/"):
+            return self._answered(url, self.calls_back(url, headers))
         claims = json.loads(headers.get("X-A2A-Notification-JWT") or headers["Authorization"].removeprefix("Bearer "))
         assert claims["request_body_sha256"] == sha256(body).hexdigest()
         assert claims["aud"] == url
@@ -197,6 +210,29 @@ class _Loop(asyncio.SelectorEventLoop):
         return (self._world.now - START) / 1000
 
 
+class Siblings:
+    """The agents of the same world, called as over the wire; their webhooks wake the parent in the same moment."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.replies: dict[str, str] = {}
+
+    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        if agent not in self._world.engine.agents:
+            raise PeerFailed(f"no agent {agent}")
+        if agent in self.replies:
+            return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
+        request = SendRequest(message, return_immediately=True, push=callback)
+        return send(self._world.desk, ME, agent, request, "1.0")
+
+    def get(self, agent: str, task_id: str) -> Task:
+        return get(self._world.desk, ME, agent, task_id)
+
+    def cancel(self, agent: str, task_id: str) -> None:
+        with suppress(TaskNotCancelable):
+            cancel(self._world.desk, ME, agent, task_id)
+
+
 class World:
     """One deployment. ``agents`` are what it runs; ``faults`` is asked at every call of a port.
 
@@ -232,14 +268,27 @@ class World:
         sealer: Any = Frail(MemorySealer(), "sealer", faults)
         signer: Any = Frail(PlainSigner(), "signer", faults)
         model: Any = text_model
+        self.peers = Siblings(self)
+        self.directory = Directory(self.peers, self.ids, "https://api.example.com")
         hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy())
         shelf = Shelf(log, log, MemorySealer())
         self.desk = Desk(log, bells, self.clock, self.ids, hooks, shelf, LIFE, blocking_ms=25_000)
-        self.engine = Engine(log, log, bells, self.ids, self.clock.now, {agent.id: agent for agent in agents}, model)
+        by_id = {agent.id: agent for agent in agents}
+        self.engine = Engine(log, log, bells, self.ids, self.clock.now, by_id, model, self.directory)
+        self.receiver.calls_back = self.called_back
         self.post = Post(
             log, log, bells, sender, signer, sealer, self.clock, self.ids, "https://api.example.com", lambda: 0.5
         )
         self.broom = Broom(log, log, bells, self.clock, self.ids)
+
+    def called_back(self, url: str, headers: Mapping[str, str]) -> Outcome:
+        """What the api function answers to the webhook of a called agent."""
+        *_, tenant, owner, task, call = map(unquote, url.split("/"))
+        try:
+            take_news(self.desk, TaskKey(tenant, owner, task), call, headers["X-A2A-Notification-Token"])
+        except TaskNotFound:
+            return Outcome(status=404, connected=True, request_sent=True)
+        return Outcome(status=200, connected=True, request_sent=True)
 
     # ---- Time
 

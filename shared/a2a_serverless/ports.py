@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Json, Message, Principal, TaskKey, TaskState
+    from a2a_serverless.domain.model import Json, Message, Principal, PushRequest, Task, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 
@@ -268,6 +268,22 @@ class Here(Protocol):
 
     def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
         """The same, without waiting for it."""
+        ...
+
+
+class Peers(Protocol):
+    """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work."""
+
+    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        """Sends a message without waiting for the task; news of it comes to ``callback``. Safe to repeat."""
+        ...
+
+    def get(self, agent: str, task_id: str) -> Task:
+        """The task as it is now."""
+        ...
+
+    def cancel(self, agent: str, task_id: str) -> None:
+        """Asks for the task's end. A task that has ended is fine."""
         ...
 
 

@@ -7,7 +7,7 @@ runs are refused unless AWS itself is on this machine, so that a deployment cann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
@@ -36,6 +36,7 @@ class Settings:
     webhook_trusted_domains: tuple[str, ...] = ()
     webhook_allowed_domains: tuple[str, ...] = ()
     webhook_local_allow: tuple[str, ...] = ()
+    agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
     card_shape: CardShape = "both"
@@ -66,6 +67,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
         webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
+        agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
         card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
@@ -117,3 +119,10 @@ def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...])
 
 def _list(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in environment.get(name, "").split(",") if item.strip())
+
+
+def _pairs(environment: Mapping[str, str], name: str) -> dict[str, str]:
+    pairs = [item.partition("=") for item in _list(environment, name)]
+    if not all(key.strip() and value.strip().startswith(("https://", "http://")) for key, _, value in pairs):
+        raise SettingsError(f"{name} must be a list of name=url, separated by commas")
+    return {key.strip(): value.strip().rstrip("/") for key, _, value in pairs}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.url_policy import EgressPolicy
+    from a2a_serverless.engine.calls import Directory
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
@@ -86,7 +87,7 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        here=_here(log, index, bells, clock, agents),
+        here=_here(settings, log, index, bells, clock, agents),
     )
     return Edge(desk, DynamoPublications(table), agents, _gate(settings), settings.jwks_max_age_seconds)
 
@@ -107,7 +108,8 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     table = _table(settings, aws)
     log = DynamoTaskLog(table, _bodies(settings, aws))
     bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
-    engine = Engine(log, index, bells, UuidIds(), clock.now, _agents(), BuiltinText())
+    agents = _agents()
+    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText(), _directory(settings, agents))
     return _ready(
         make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     )
@@ -214,7 +216,9 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     )
 
 
-def _here(log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Mapping[str, Agent]) -> Here | None:
+def _here(
+    settings: Settings, log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Mapping[str, Agent]
+) -> Here | None:
     """What runs inline agents inside the api function, when there are some: it costs the agents' own imports."""
     if not any(agent.runs == "inline" for agent in agents.values()):
         return None
@@ -223,7 +227,19 @@ def _here(log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Ma
     from a2a_serverless.engine.inline import Inline
     from a2a_serverless.engine.run import Engine
 
-    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText()))
+    directory = _directory(settings, agents)
+    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText(), directory))
+
+
+def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
+    """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated)."""
+    from a2a_serverless.adapters.peers import A2APeers
+    from a2a_serverless.adapters.system import UuidIds
+    from a2a_serverless.engine.calls import Directory
+
+    base_url = settings.get("PUBLIC_BASE_URL")
+    siblings = {name: f"{base_url}/{name}" for name in agents}
+    return Directory(A2APeers({**siblings, **settings.agent_urls}), UuidIds(), base_url)
 
 
 def _ready(handler: Handler) -> Handler:

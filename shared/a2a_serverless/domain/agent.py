@@ -6,7 +6,7 @@ implements it in memory with the same engine.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
@@ -29,6 +29,10 @@ class Reject(Exception):
 
 class Failed(Exception):
     """The agent could not do the task; the text is the reason that the client reads."""
+
+
+class PeerFailed(Failed):
+    """Another agent could not be reached, or refused; the text says which and why."""
 
 
 class TextModel(Protocol):
@@ -118,6 +122,18 @@ class AgentTask(Protocol):
         """The client's answer to a question. Until it comes the task waits as input-required and holds no compute.
 
         With ``sign_in`` it waits as auth-required: the client signs in elsewhere and says so (specification 7.6).
+        """
+        ...
+
+    async def call(
+        self, name: str, agent: str, content: Content | Sequence[Part], *, timeout_s: float | None = None
+    ) -> Task | Message:
+        """What another agent answers: its task once that has ended, or a plain message. ``name`` names the call.
+
+        Sent once, with this task's contextId; while it runs this task holds no compute and its webhook brings it back.
+        A question of the other agent becomes this task's question to its client, and the answer goes back. After
+        ``timeout_s`` the other task is canceled. A task that failed is returned too: look at its status. Raises
+        ``PeerFailed`` when the agent cannot be reached or refuses.
         """
         ...
 

@@ -20,6 +20,7 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000
+PARK_MS: Final = 300_000
 GRACE_MS: Final = 30_000
 SOON_MS: Final = 60_000
 LOST_LIMIT: Final = 5
@@ -54,6 +55,8 @@ class Head:
     due_at: int | None = None
     rings: int = 0
     lost: int = 0
+    parked: bool = False
+    children: bool = False
 
     @property
     def ended(self) -> bool:
@@ -133,7 +136,7 @@ def follow_up(look: Look, incoming: Incoming, *, now: int, by: str) -> Change:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
     event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
-    return _change(head, event, wake=head.wake + 1, due_at=_due_soon(head, now), rings=0)
+    return _change(head, event, wake=head.wake + 1, parked=False, due_at=_due_soon(head, now), rings=0)
 
 
 def cancel(look: Look, *, now: int, by: str) -> Change:
@@ -150,7 +153,7 @@ def take(look: Look, *, now: int, by: str) -> Change:
     Raises NotRunnable, Leased, or LostTooOften: a lease that ran out without a release is a runner that died.
     """
     head = look.head
-    if head.state not in RUNNABLE:
+    if head.state not in RUNNABLE or head.parked:
         raise NotRunnable
     if head.leased(now):
         raise Leased(head.lease_until)
@@ -199,6 +202,41 @@ def handed_on(head: Head, fence: int, *, now: int) -> Head:
     return replace(held(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
 
 
+class Woken(Exception):
+    """News has come since the runner last looked: it must not park now."""
+
+
+def parked(head: Head, fence: int, seen: int, *, now: int, until: int | None = None) -> Head:
+    """The head of a task that waits for others and holds no compute; ``seen`` is the wake counter as last looked at.
+
+    Somebody looks again at ``until``, and after ``PARK_MS``, should the news get lost. Raises Woken when there is some.
+    """
+    if held(head, fence).wake != seen:
+        raise Woken
+    return replace(
+        head, lease_until=0, parked=True, lost=0, due_at=min(now + PARK_MS, until or now + PARK_MS), rev=head.rev + 1
+    )
+
+
+def woken(head: Head, *, now: int) -> Head:
+    """The head of a task for which there is news; raises NotRunnable once it has ended."""
+    if head.ended:
+        raise NotRunnable
+    due_at = now + GRACE_MS if head.parked else head.due_at
+    return replace(head, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, rev=head.rev + 1)
+
+
+def with_children(head: Head, fence: int) -> Head:
+    """The head of a task that calls other agents: when it ends, they have to be told."""
+    return replace(held(head, fence), children=True, rev=head.rev + 1)
+
+
+def childless(head: Head, *, now: int) -> Head:
+    """The head of an ended task whose calls have all ended too."""
+    due_at = _due_soon(head, now) if head.push else None
+    return replace(head, children=False, due_at=due_at, rev=head.rev + 1)
+
+
 def due_again(head: Head, *, at: int | None, rang: bool) -> Head:
     """The head after the sweeper has looked at it; ``at`` None means that nobody needs to look again."""
     return replace(head, due_at=at, rings=head.rings + 1 if rang else head.rings, rev=head.rev + 1)
@@ -210,8 +248,9 @@ def with_push(head: Head) -> Head:
 
 
 def _ended(head: Head, event: StatusEvent) -> Change:
-    """An ended task stays due only while a webhook may be behind."""
-    return _change(head, event, lease_until=0, due_at=_due_soon(head, event.at) if head.push else None)
+    """An ended task stays due only while a webhook may be behind, or a called agent does not know of it yet."""
+    due = head.push or head.children
+    return _change(head, event, lease_until=0, parked=False, due_at=_due_soon(head, event.at) if due else None)
 
 
 def _due_soon(head: Head, now: int) -> int:

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.head import RENEW_MS, Fenced, Head, Look, handed_on, held, renewed, report
+from a2a_serverless.domain.head import (
+    RENEW_MS,
+    Fenced,
+    Head,
+    Look,
+    handed_on,
+    held,
+    parked,
+    renewed,
+    report,
+    with_children,
+)
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 
 if TYPE_CHECKING:
@@ -111,6 +122,14 @@ class Hold:
     def hand_on(self) -> None:
         """Releases the lease with the task due at once, in one write."""
         self._touch(lambda head: handed_on(head, self.fence, now=self.now()))
+
+    def park(self, seen: int, until: int | None) -> None:
+        """Gives the task back until somebody has news; raises Woken when the wake counter is not ``seen`` any more."""
+        self._touch(lambda head: parked(head, self.fence, seen, now=self.now(), until=until))
+
+    def adopt(self) -> None:
+        """Notes that the task has called other agents."""
+        self._touch(lambda head: with_children(head, self.fence))
 
     def look_again(self) -> None:
         """Reads the head and the last number; raises Fenced when the hold is lost."""

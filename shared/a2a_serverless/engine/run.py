@@ -14,11 +14,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import Agent, Answer, Failed, Reject, TextModel
+from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject, TextModel
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.engine.calls import Directory, end_children
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
 from a2a_serverless.engine.work import Waits, Work
@@ -57,6 +58,11 @@ class Engine:
     now: Callable[[], int]
     agents: Mapping[str, Agent]
     text_model: TextModel
+    directory: Directory
+
+
+class Parked(Exception):
+    """The task waits for other agents, and has been given back."""
 
 
 class OutOfTime(Exception):
@@ -71,15 +77,28 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         engine.bells.ring(WorkBell(key), _seconds_until(leased.until, engine.now()))
         return Ending.LEASED
     if taken is None:
+        _end_children(engine, key)
         return Ending.NOTHING_TO_DO
     look, events = taken
     hold = Hold(engine.log, engine.ids, engine.now, look)
     try:
-        return await _work(engine, hold, events, remaining_ms)
+        ending = await _work(engine, hold, events, remaining_ms)
     except heads.Fenced:
-        return Ending.OVERTAKEN
+        ending = Ending.OVERTAKEN
     except StoreFailed as failed:
         raise failed.__cause__ or failed from None
+    _end_children(engine, key)
+    return ending
+
+
+def _end_children(engine: Engine, key: TaskKey) -> None:
+    """Tells the agents that an ended task has called. What fails is done when the task is next due."""
+    look = engine.log.look(key)
+    if look and look.head.ended and look.head.children:
+        try:
+            end_children(engine.log, engine.directory.peers, look.head, now=engine.now())
+        except PeerFailed:
+            logger.warning("a called agent could not be told", extra={"task": key.task})
 
 
 def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
@@ -112,10 +131,11 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     agent = engine.agents.get(hold.head.agent)
     if agent is None:
         return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
-    work = Work(hold, events, engine.text_model, Others(engine.log, engine.index, hold.key))
+    others = Others(engine.log, engine.index, hold.key)
+    work = Work(hold, events, engine.text_model, others, engine.directory)
     try:
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
-    except Waits:
+    except (Waits, Parked):
         return Ending.WAITS
     except OutOfTime:
         hold.hand_on()
@@ -134,7 +154,7 @@ async def _outcome(
         return TaskState.REJECTED, str(reason)
     except Failed as reason:
         return TaskState.FAILED, str(reason)
-    except (IllegalTransition, OutOfTime):
+    except (IllegalTransition, OutOfTime, Parked):
         raise
     except Exception:
         logger.exception("agent failed", extra={"task": hold.key.task, "agent": agent.id})
@@ -144,7 +164,7 @@ async def _outcome(
 async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]) -> Answer:
     """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason."""
     working = asyncio.ensure_future(agent.work(work))
-    keeping = asyncio.ensure_future(_keep(hold, engine.bells, remaining_ms))
+    keeping = asyncio.ensure_future(_keep(hold, work, engine.bells, remaining_ms))
     try:
         await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -158,7 +178,7 @@ async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaini
         working.cancel()
 
 
-async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> NoReturn:
+async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[], int]) -> NoReturn:
     """Looks after the lease, the time and the task's own news. Ends only by raising why the work must stop.
 
     The first renewal rings one bell past the lease; whoever gets it while the lease lives sends it on past that. So a
@@ -168,6 +188,9 @@ async def _keep(hold: Hold, bells: Bells, remaining_ms: Callable[[], int]) -> No
     while True:
         await asyncio.sleep(WATCH_S)
         hold.watch()
+        work.calls.notice()
+        if work.idle and work.calls.park():
+            raise Parked
         if remaining_ms() < MARGIN_MS:
             raise OutOfTime
         if hold.renew_when_due() and not rang:

@@ -7,7 +7,8 @@ import base64
 import inspect
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
@@ -17,9 +18,11 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.engine.calls import Calls
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
+    from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.hold import Hold
     from a2a_serverless.engine.others import Others
 
@@ -36,7 +39,9 @@ NAME_LIMIT: Final = 256
 class Work:
     """Implements ``domain.agent.AgentTask`` over a hold."""
 
-    def __init__(self, hold: Hold, events: Sequence[Event], text_model: TextModel, others: Others) -> None:
+    def __init__(
+        self, hold: Hold, events: Sequence[Event], text_model: TextModel, others: Others, directory: Directory
+    ) -> None:
         self._hold = hold
         self._others = others
         self._closed = False
@@ -49,6 +54,8 @@ class Work:
         self._asked = 0
         self._steps = hold.steps()
         self._used: set[str] = set()
+        self._busy = 0
+        self.calls = Calls(directory, hold, self._steps, self._keep)
         self.text_model = text_model
 
     @property
@@ -91,9 +98,10 @@ class Work:
         arguments = digest([list(args), kwargs])
         kept = self._steps.get(name)
         if kept is None:
-            value = await _result_of(work, *args, **kwargs)
+            with self._at_work():
+                value = await _result_of(work, *args, **kwargs)
             self._check_open()
-            kept = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
+            kept = self._steps[name] = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
         if kept.arguments != arguments:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")
         return kept.value
@@ -139,6 +147,13 @@ class Work:
         self.close()
         raise Waits
 
+    async def call(
+        self, name: str, agent: str, content: Content | Sequence[Part], *, timeout_s: float | None = None
+    ) -> Task | Message:
+        """See ``AgentTask.call``."""
+        self._check_name(f"call {name}")
+        return await self.calls.call(name, agent, _parts(content), timeout_s, self.ask)
+
     async def references(self) -> list[Task]:
         """See ``AgentTask.references``."""
         return self._others.named(self.message.reference_task_ids)
@@ -147,9 +162,30 @@ class Work:
         """See ``AgentTask.earlier``."""
         return self._others.in_context(self.context_id, limit)
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing happens here: every step is done, and a call waits for another agent."""
+        return self.calls.waiting and self._busy == 0
+
     def close(self) -> None:
         """After this the agent can write nothing more, whatever it does with its cancellation."""
         self._closed = True
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+    def _keep(self, name: str, value: Json) -> Json:
+        """Stores something of our own beside the author's steps; what is stored already counts."""
+        self._check_open()
+        kept = self._steps.get(name)
+        if kept is None:
+            kept = self._steps[name] = self._hold.keep_step(name, StepResult("", value))
+        return kept.value
 
     def _check_open(self) -> None:
         if self._closed:
@@ -157,8 +193,8 @@ class Work:
 
     def _check_name(self, name: str) -> None:
         self._check_open()
-        if not name or len(name) > NAME_LIMIT:
-            raise StepConflict(f"A step's name has 1 to {NAME_LIMIT} characters.")
+        if not name or len(name) > NAME_LIMIT or name.startswith("@"):
+            raise StepConflict(f"A step's name has 1 to {NAME_LIMIT} characters and does not begin with @.")
         if name in self._used:
             raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
         self._used.add(name)
@@ -210,6 +246,11 @@ def _json_value(name: str, value: object) -> Json:
 def _artifact_id(task_id: str, name: str) -> str:
     """The same artifact has the same id in every run, and another one in every task."""
     return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
+
+
+def _parts(content: Content | Sequence[Part]) -> list[Part]:
+    several = [one for one in content if isinstance(one, Part)] if isinstance(content, list | tuple) else []
+    return several or [_part(cast("Content", content), None)]
 
 
 def _part(content: Content, media_type: str | None) -> Part:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.gate import Unauthenticated
 from a2a_serverless.handlers.operate import Done, Envelope, Operator, noted
+from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.publish import AGENTS, JWKS, card_name
 from a2a_serverless.wire import jsonrpc, rest
 from a2a_serverless.wire.card import unchanged
 from a2a_serverless.wire.codecs import codec
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 JSON: Final = "application/json"
 CARD_PATHS: Final = frozenset({".well-known/agent-card.json", ".well-known/agent.json"})
 JWKS_PATH: Final = ".well-known/jwks.json"
+CALLBACKS: Final = "callbacks"
+CALLBACK_PARTS: Final = 4
+TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
 CARD_MAX_AGE_S: Final = 300
 STREAM_MS: Final = 840_000
 MARGIN_MS: Final = 3_000
@@ -96,6 +101,8 @@ class Edge:
             return self._document(request, JWKS, self.jwks_max_age_s)
         if first == "agents" and not below:
             return self._document(request, AGENTS, CARD_MAX_AGE_S)
+        if first == CALLBACKS:
+            return self._called_back(request, below)
         agent = self.agents.get(first)
         if agent is None:
             raise MethodNotFound("There is no such path.")
@@ -105,6 +112,18 @@ class Edge:
             return HttpAnswer(405, headers={"allow": "POST"})
         who = self.gate.admit(request.headers)
         return self._rest(agent, who, request, "/" + below) if below else self._rpc(agent, who, request)
+
+    def _called_back(self, request: HttpRequest, below: str) -> HttpAnswer:
+        """News from an agent that a task of ours has called; also its question whether the URL is ours."""
+        names = [unquote(name) for name in below.split("/")]
+        if request.verb != "POST" or len(names) != CALLBACK_PARTS:
+            raise MethodNotFound("There is no such path.")
+        tenant, owner, task, call = names
+        token = request.headers.get(TOKEN_HEADER, "")
+        document = loads(request.body, self.limits)
+        take_news(self.desk, TaskKey(tenant, owner, task), call, token)
+        challenge = document.get("challenge") if isinstance(document, dict) else None
+        return HttpAnswer(200, dumps({"challenge": challenge} if challenge else {}), {"content-type": JSON})
 
     def _rpc(self, agent: Agent, who: Principal, request: HttpRequest) -> HttpAnswer:
         call = _refused_type(request) or jsonrpc.parse(request.body, self.limits)

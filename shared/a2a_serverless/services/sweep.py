@@ -57,7 +57,10 @@ def _sweep_head(broom: Broom, key: TaskKey) -> None:
         _give_up(broom, look, now)
     elif head.leased(now):
         _again(broom, head, head.lease_until, rang=False)
-    elif head.state in RUNNABLE:
+    elif head.parked:
+        broom.log.touch(head, heads.woken(head, now=now))
+        broom.bells.ring(WorkBell(key))
+    elif head.state in RUNNABLE or head.children:
         broom.bells.ring(WorkBell(key))
         _again(broom, head, now + _wait(head), rang=True)
     else:

@@ -102,7 +102,9 @@ def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
 def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     """Ends the task; whoever runs it stops within a second or two. Raises TaskNotCancelable when it has ended."""
     key, by = who.key(task_id), desk.ids.new()
-    change(desk.log, key, agent, lambda look: heads.cancel(look, now=desk.clock.now(), by=by))
+    canceled = change(desk.log, key, agent, lambda look: heads.cancel(look, now=desk.clock.now(), by=by))
+    if canceled.after.children:
+        desk.bells.ring(WorkBell(key))  # a worker tells the agents that the task has called
     return _task(desk.log, key)
 
 

@@ -1,0 +1,192 @@
+"""Calls to other agents: sent once, waited for without compute, followed to their end.
+
+What identifies a call (message id, callback token) is stored before anything is sent, so a run that dies in between
+sends the same message again, and a peer that knows message ids makes no second task. The webhook that comes back is a
+bell: whatever it says, the task's truth is asked of the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from urllib.parse import quote
+
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.head import Woken, childless
+from a2a_serverless.domain.model import Message, PushRequest, Role, Task
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.wire import v1
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import Json, Part, TaskKey
+    from a2a_serverless.engine.hold import Hold
+    from a2a_serverless.ports import Ids, Peers, StepResult, TaskLog
+
+Ask: TypeAlias = Callable[[str], Awaitable[Message]]
+T = TypeVar("T")
+
+PREFIX: Final = "@call/"
+RETRIES_S: Final = (0.0, 1.0, 5.0)
+
+
+def callback_url(base_url: str, key: TaskKey, call: str) -> str:
+    """Where a peer tells of a call: it names parent and call, so it may be told before the parent waits."""
+    return "/".join(
+        (base_url, "callbacks", *(quote(part, safe="") for part in (key.tenant, key.owner, key.task, call)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What calls need: the agents that can be called, and where they reach this deployment."""
+
+    peers: Peers
+    ids: Ids
+    base_url: str
+
+
+class Calls:
+    """The calls of one run. ``keep`` stores a step's value unless there is one, and gives the one that is stored."""
+
+    def __init__(
+        self, directory: Directory, hold: Hold, steps: dict[str, StepResult], keep: Callable[[str, Json], Json]
+    ) -> None:
+        self._directory = directory
+        self._hold = hold
+        self._steps = steps
+        self._keep = keep
+        self._waiting: dict[asyncio.Future[None], int | None] = {}
+        self._seen = hold.head.wake
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call waits for news."""
+        return bool(self._waiting)
+
+    def notice(self) -> None:
+        """Lets the waiting calls look again when the task's wake counter has moved."""
+        if self._hold.head.wake != self._seen:
+            self._seen = self._hold.head.wake
+            for future in self._waiting:
+                if not future.done():
+                    future.set_result(None)
+            self._waiting.clear()
+
+    def park(self) -> bool:
+        """Gives the task back until there is news; False when there is some already."""
+        try:
+            self._hold.park(self._seen, min(filter(None, self._waiting.values()), default=None))
+        except Woken:
+            return False
+        return True
+
+    async def call(
+        self, name: str, agent: str, parts: Sequence[Part], timeout_s: float | None, ask: Ask
+    ) -> Task | Message:
+        """See ``AgentTask.call``. ``ask`` puts a question to this task's own client."""
+        done = self._steps.get(f"{PREFIX}{name}/done")
+        if done is not None:
+            return _read(done.value)
+        opened = cast("dict[str, Any]", self._keep(f"{PREFIX}{name}", self._opening()))
+        sent = await self._sent(name, agent, parts, opened)
+        if isinstance(sent, Message):
+            return _read(self._keep(f"{PREFIX}{name}/done", _print(sent)))
+        task = await self._followed(name, agent, sent, opened, timeout_s, ask)
+        return _read(self._keep(f"{PREFIX}{name}/done", _print(task)))
+
+    def _opening(self) -> Json:
+        ids = self._directory.ids
+        return {"message": ids.new(), "token": ids.new(), "at": self._hold.now()}
+
+    async def _sent(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
+        """The id of the peer's task, or its message."""
+        kept = self._steps.get(f"{PREFIX}{name}/sent")
+        if kept is not None:
+            return str(cast("dict[str, Json]", kept.value)["task"])
+        if not self._hold.head.children:
+            self._hold.adopt()
+        message = Message(opened["message"], Role.USER, tuple(parts), self._hold.head.context_id)
+        answer = await self._tried(lambda: self._directory.peers.send(agent, message, self._callback(name, opened)))
+        if isinstance(answer, Message):
+            return answer
+        self._keep(f"{PREFIX}{name}/sent", {"agent": agent, "task": answer.task_id})
+        return answer.task_id
+
+    def _callback(self, name: str, opened: dict[str, Any]) -> PushRequest:
+        url = callback_url(self._directory.base_url, self._hold.key, name)
+        return PushRequest(url, config_id="parent", token=opened["token"])
+
+    async def _followed(
+        self, name: str, agent: str, task_id: str, opened: dict[str, Any], timeout_s: float | None, ask: Ask
+    ) -> Task:
+        """The peer's task at its end."""
+        peers, asked = self._directory.peers, 0
+        until = None if timeout_s is None else opened["at"] + int(timeout_s * 1000)
+        while True:
+            task: Task = await self._tried(lambda: peers.get(agent, task_id))
+            if task.status.state in TERMINAL:
+                return task
+            if until is not None and self._hold.now() >= until:
+                await self._tried(lambda: peers.cancel(agent, task_id))
+                return await self._tried(lambda: peers.get(agent, task_id))
+            if task.status.state in INTERRUPTED:
+                asked += 1
+                await self._answered(name, agent, task, asked, opened, ask)
+            else:
+                await self._news(until)
+
+    async def _answered(self, name: str, agent: str, task: Task, number: int, opened: dict[str, Any], ask: Ask) -> None:
+        """The peer's question, put to our own client, and the answer, sent back once."""
+        record = f"{PREFIX}{name}/answer/{number}"
+        if record in self._steps:
+            return await self._news(None)
+        question = task.status.message.text() if task.status.message else f"{agent} asks for input."
+        answer = await ask(question)
+        identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
+        message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
+        await self._tried(lambda: self._directory.peers.send(agent, message, self._callback(name, opened)))
+        self._keep(record, {"answered": message.message_id})
+        return None
+
+    async def _news(self, until: int | None) -> None:
+        """Returns when the task's wake counter moves, or at ``until``."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = until
+        left = None if until is None else max(0.0, (until - self._hold.now()) / 1000)
+        await asyncio.wait({future}, timeout=left)
+        self._waiting.pop(future, None)
+
+    async def _tried(self, call: Callable[[], T]) -> T:
+        """What a peer answers, asked again a little later when it does not at first."""
+        for pause in RETRIES_S[:-1]:
+            await asyncio.sleep(pause)
+            try:
+                return await asyncio.to_thread(call)
+            except PeerFailed:
+                continue
+        await asyncio.sleep(RETRIES_S[-1])
+        return await asyncio.to_thread(call)
+
+
+def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
+    """Cancels what an ended task still has running elsewhere, then forgets it.
+
+    Who cannot be reached is asked again when the task is next due.
+    """
+    steps = log.steps(head.key)
+    for name, step in steps.items():
+        if name.startswith(PREFIX) and name.endswith("/sent") and name.removesuffix("/sent") + "/done" not in steps:
+            sent = cast("dict[str, str]", step.value)
+            peers.cancel(sent["agent"], sent["task"])
+    log.touch(head, childless(head, now=now))
+
+
+def _print(answer: Task | Message) -> Json:
+    return v1.stream_item(answer, "", "")
+
+
+def _read(value: Json) -> Task | Message:
+    return cast("Task | Message", v1.parse_stream_item(value))

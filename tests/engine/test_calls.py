@@ -1,0 +1,175 @@
+"""Calls to other agents: sent once, waited for without compute, followed to their end, told when the parent ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.model import Message, Task, TaskState, TaskStatus
+from tests.echo import Writer, agent_of
+from tests.faults.plans import Count, Faults, kill_at
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.model import PushRequest
+
+
+class Parent:
+    """Calls ``echo`` and hands its document on."""
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self.timeout_s = timeout_s
+        self.runs = 0
+        self.agent = agent_of(self.work, "parent")
+
+    async def work(self, task: AgentTask) -> None:
+        self.runs += 1
+        child = await task.call("write", "echo", task.text(), timeout_s=self.timeout_s)
+        assert isinstance(child, Task)
+        text = child.artifacts[0].text() if child.artifacts else ""
+        await task.emit("result.md", f"{child.status.state}: {text}", last=True)
+
+
+def world_of(*agents: Agent, faults: Faults | None = None) -> World:
+    return World(agents, faults=faults)
+
+
+def result(world: World, task_id: str) -> str:
+    return world.get(task_id, "parent").artifacts[0].text()
+
+
+def test_a_parent_gets_what_its_child_made_and_holds_no_compute_meanwhile() -> None:
+    parent, child = Parent(), Writer(seconds=600)
+    world = world_of(parent.agent, child.agent)
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
+    assert parent.runs == 2
+
+
+def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
+    parent, child = Parent(), Writer(seconds=0.1)
+    world = world_of(parent.agent, child.agent)
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.task_id).startswith("completed")
+    assert {entry.agent for entry in world.table.page(ME, task.context_id, None, 0, 10)[0]} == {"parent", "echo"}
+
+
+def test_an_agent_that_is_not_there_is_an_error_that_the_parent_can_read() -> None:
+    async def work(task: AgentTask) -> None:
+        try:
+            await task.call("write", "nobody", "hello")
+        except PeerFailed as failed:
+            await task.emit("result.md", str(failed), last=True)
+
+    world = world_of(agent_of(work, "parent"))
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.task_id) == "no agent nobody"
+
+
+class Endless:
+    """An agent elsewhere that works until it is canceled."""
+
+    def __init__(self) -> None:
+        self.state = TaskState.WORKING
+        self.asked = 0
+
+    def send(self, agent: str, message: Message, callback: PushRequest) -> Task:
+        del message, callback
+        return self.get(agent, "far")
+
+    def get(self, agent: str, task_id: str) -> Task:
+        del agent
+        self.asked += 1
+        return Task(task_id, "context", TaskStatus(self.state, 0), 1)
+
+    def cancel(self, agent: str, task_id: str) -> None:
+        del agent, task_id
+        self.state = TaskState.CANCELED
+
+
+def test_a_call_that_takes_too_long_is_canceled() -> None:
+    world, peer = world_of(Parent(timeout_s=60).agent), Endless()
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(180_000)
+    assert result(world, task.task_id) == "canceled: "
+
+
+def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
+    world, peer = world_of(Parent().agent), Endless()
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(60_000)
+    asked, peer.state = peer.asked, TaskState.COMPLETED
+    world.wait(60_000)
+    assert peer.asked == asked, "nobody polls"
+    world.settle()
+    assert result(world, task.task_id) == "completed: "
+
+
+def test_a_canceled_parent_ends_its_child() -> None:
+    world, peer = world_of(Parent().agent), Endless()
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(60_000)
+    world.cancel(task.task_id, "parent")
+    world.settle()
+    assert peer.state is TaskState.CANCELED
+
+
+def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> None:
+    async def choose(task: AgentTask) -> None:
+        colour = await task.ask("Which colour?")
+        await task.emit("choice.txt", colour.text(), last=True)
+
+    parent = Parent()
+    world = world_of(parent.agent, agent_of(choose, "echo"))
+    task = world.send("hello", agent="parent")
+    world.wait(30_000)
+    asked = world.get(task.task_id, "parent").status
+    assert (asked.state, asked.message and asked.message.text()) == (TaskState.INPUT_REQUIRED, "Which colour?")
+    world.send("red", agent="parent", task_id=task.task_id)
+    world.settle()
+    assert result(world, task.task_id) == "completed: red"
+
+
+def test_a_plain_message_is_an_answer_too() -> None:
+    async def work(task: AgentTask) -> None:
+        answer = await task.call("ask", "echo", "hello")
+        assert isinstance(answer, Message)
+        await task.emit("result.md", answer.text(), last=True)
+
+    world = world_of(agent_of(work, "parent"), Writer().agent)
+    world.peers.replies["echo"] = "hi there"
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.task_id) == "hi there"
+
+
+def journey(faults: Faults) -> tuple[World, str]:
+    world = world_of(Parent().agent, Writer(seconds=20).agent, faults=faults)
+    task = world.send("hello", agent="parent")
+    world.settle()
+    return world, task.task_id
+
+
+def calls_of_a_journey() -> int:
+    count = Count()
+    journey(count)
+    return len(count.calls)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("count", range(1, calls_of_a_journey() + 1, 3))
+def test_a_death_anywhere_in_parent_or_child_changes_nothing_of_the_result(count: int, late: bool) -> None:  # noqa: FBT001
+    world, task_id = journey(kill_at(count, late=late))
+    assert result(world, task_id) == "completed: one: hello. two: hello. three: hello. "
+    children = [entry for entry in world.table.page(ME, None, None, 0, 10)[0] if entry.agent == "echo"]
+    assert len(children) == 1, "the child was made once"
