@@ -74,7 +74,7 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
     table = _table(settings, aws)
     log, store, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table), DynamoTaskIndex(table)
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    agents = _agents()
+    agents = _agents(settings)
     sealer = KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
     policy, asks = _policy(settings), settings.webhook_ownership != "off"
     desk = Desk(
@@ -89,7 +89,14 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         idempotent=settings.idempotency,
         here=_here(settings, log, index, bells, clock, agents),
     )
-    return Edge(desk, DynamoPublications(table), agents, _gate(settings), settings.jwks_max_age_seconds)
+    return Edge(
+        desk,
+        DynamoPublications(table),
+        agents,
+        _gate(settings),
+        settings.jwks_max_age_seconds,
+        rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
+    )
 
 
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -108,7 +115,7 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     table = _table(settings, aws)
     log = DynamoTaskLog(table, _bodies(settings, aws))
     bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
-    agents = _agents()
+    agents = _agents(settings)
     engine = Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText(), _directory(settings, agents))
     return _ready(
         make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
@@ -192,7 +199,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
     public = DynamoPublications(_table(settings, aws))
-    press = Press(public, clock, _agents(), settings.need("PUBLIC_BASE_URL"), settings.card_shape)
+    press = Press(public, clock, _agents(settings), settings.need("PUBLIC_BASE_URL"), settings.card_shape)
     waits = Waits(
         publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
         retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
@@ -281,10 +288,15 @@ def _policy(settings: Settings) -> EgressPolicy:
     )
 
 
-def _agents() -> Mapping[str, Agent]:
-    from a2a_serverless.agents.registry import by_id
+def _agents(settings: Settings) -> Mapping[str, Agent]:
+    """What this deployment runs; the first one's card is also the card at the root."""
+    from a2a_serverless.agents.registry import AGENTS, by_id
 
-    return by_id()
+    if not settings.conformance_agent:
+        return by_id(AGENTS)
+    from a2a_serverless.agents import conformance
+
+    return by_id((*conformance.AGENTS, *AGENTS))
 
 
 def _gate(settings: Settings) -> Gate:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.errors import InvalidParams, MethodNotFound
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
+from a2a_serverless.domain.queries import GetTask
 from a2a_serverless.wire import jsonrpc, legacy, v0_3
 from a2a_serverless.wire.jsonrpc import Call
+from a2a_serverless.wire.operations import Operation
 
 EXAMPLES: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "examples" / "older-requests.json").read_text()
@@ -112,3 +114,26 @@ def test_a_stream_has_tasks_and_chunks() -> None:
             "lastChunk": False,
         },
     }
+
+
+def test_a_stream_tells_the_whole_task_after_each_status_and_the_chunks_between() -> None:
+    codec = legacy.LegacyCodec(0)
+    began = Task("t", "c", TaskStatus(TaskState.WORKING, 0), 2)
+    ended = StatusEvent(4, 1, "x", TaskState.COMPLETED, HELLO)
+    chunk = ArtifactEvent(3, 0, "x", OUTLINE)
+    assert codec.stream_item(began, "t", "c") == {"task": legacy.answer(began, 0)}
+    assert "artifact" in codec.stream_item(chunk, "t", "c")
+    told = codec.stream_item(ended, "t", "c")
+    done = Task("t", "c", TaskStatus(TaskState.COMPLETED, 1, HELLO), 4, (OUTLINE,))
+    assert told == {"task": legacy.answer(done, 0)}
+
+
+def test_what_the_older_shapes_do_not_know_is_refused() -> None:
+    codec = legacy.LegacyCodec(0)
+    assert codec.parse(Operation.GET, {"id": "t"}) == GetTask("t")
+    with pytest.raises(MethodNotFound):
+        codec.parse(Operation.LIST, {})
+    with pytest.raises(TypeError):
+        codec.answer(Operation.PUSH_DELETE, None)
+    with pytest.raises(TypeError):
+        codec.stream_item(ArtifactEvent(3, 0, "x", OUTLINE), "t", "c")

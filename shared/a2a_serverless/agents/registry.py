@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
 AGENTS: Final = (document,)
 
+# Paths at the root that are not an agent's.
+RESERVED: Final = frozenset({"agents", "legacy", "callbacks", ".well-known"})
+
 
 def by_id(agents: tuple[Agent, ...] = AGENTS) -> MappingProxyType[str, Agent]:
-    """The agents by the path segment of their base URL; raises ValueError when two share one."""
+    """The agents by the path segment of their base URL; raises ValueError when two share one, or one is reserved."""
     found = {agent.id: agent for agent in agents}
     if len(found) != len(agents):
         raise ValueError("two agents have the same id")
+    if taken := RESERVED & found.keys():
+        raise ValueError(f"an agent cannot be called {', '.join(sorted(taken))}")
     return MappingProxyType(found)

@@ -73,6 +73,15 @@ class Fold:
         self._history: list[Message] = []
         self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
 
+    @classmethod
+    def of(cls, task: Task) -> Fold:
+        """A fold that goes on behind a task as it was at its ``n``."""
+        fold = cls(task.task_id, task.context_id)
+        fold.n, fold.status, fold.metadata = task.n, task.status, task.metadata
+        fold._history = [*task.history]
+        fold._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
+        return fold
+
     @property
     def state(self) -> TaskState | None:
         """The state so far; None before the first event."""

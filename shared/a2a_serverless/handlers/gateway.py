@@ -11,12 +11,15 @@ import base64
 import binascii
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.handlers.http import BUFFERED_MS, Edge, HttpAnswer, HttpRequest, encoded
+from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest, encoded
 
 if TYPE_CHECKING:
+    from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Context, Event, Handler
+
+BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not streamed
 
 
 def make_gateway_handler(edge: Edge) -> Handler:

@@ -1,17 +1,19 @@
 """One operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
 
-The two bindings differ in their envelopes only. Before the first item of a stream an error is an ordinary answer; after
-it, the error is the stream's last item.
+The bindings differ in their envelopes only. Before the first item of a stream an error is an ordinary answer; after it,
+the error is the stream's last event, and that event is called ``error``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
 from a2a_serverless.wire.operations import STREAMING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.services.follow import Beat, Item
     from a2a_serverless.services.serve import Opened
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STREAM_HEADERS: Final = {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
+UNCACHED: Final = {"cache-control": "no-store"}
+STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +45,6 @@ class Envelope:
     success: Callable[[Json], bytes]
     failure: Callable[[Exception], tuple[int, bytes]]
     streams_errors: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What an operation comes to, for HTTP."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    stream: AsyncIterator[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +60,24 @@ class Operator:
     limits: Limits
 
     def operate(
-        self,
-        who: Principal,
-        headers: Mapping[str, str],
-        query: tuple[tuple[str, str], ...],
-        operation: Operation,
-        params: Json,
-        envelope: Envelope,
-    ) -> Done:
+        self, who: Principal, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
+    ) -> HttpAnswer:
         """The answer. Never raises."""
         try:
-            echoed = self._negotiated(headers, query)
-            request = self.codec.parse(operation, params, self.limits)
-            tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
-            who = self.gate.enter(who, tenant) if tenant else who
+            echoed = UNCACHED | self._negotiated(request)
+            asked = self.codec.parse(operation, params, self.limits)
+            who = self._entered(who, params)
             if operation in STREAMING:
-                after = sse.last_event_id(headers.get("last-event-id"))
-                until = self.desk.clock.now() + self.stream_ms
-                opened = open_stream(self.desk, who, self.agent, request, self.version, after, until)
-                return Done(200, headers=STREAM_HEADERS | echoed, stream=self._frames(opened, envelope))
-            result = self.codec.answer(operation, serve(self.desk, who, self.agent, request, self.version))
-            return Done(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
+                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._stream(who, request, asked, envelope))
+            result = self.codec.answer(operation, serve(self.desk, who, self.agent, asked, self.version))
+            return HttpAnswer(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
         except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
             return _refused(noted(error), envelope, streaming=operation in STREAMING)
 
-    def _negotiated(self, headers: Mapping[str, str], query: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    def _negotiated(self, request: HttpRequest) -> dict[str, str]:
         """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
-        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), dict(query).get(versions.VERSION_HEADER))
+        headers, query = request.headers, dict(request.query)
+        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
         versions.check(self.version, asked)
         named = versions.requested(*(headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values()))
         offered = self.agent.extensions
@@ -100,12 +85,24 @@ class Operator:
         active = versions.activated(named, [one.uri for one in offered], required)
         return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
 
-    async def _frames(self, opened: Opened, envelope: Envelope) -> AsyncIterator[bytes]:
+    def _entered(self, who: Principal, params: Json) -> Principal:
+        """The caller in the tenant that the request names; 0.3 knows none."""
+        tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
+        return self.gate.enter(who, tenant) if tenant else who
+
+    def _stream(self, who: Principal, request: HttpRequest, asked: Request, envelope: Envelope) -> AsyncIterator[bytes]:
+        after = sse.last_event_id(request.headers.get("last-event-id"))
+        until = self.desk.clock.now() + self.stream_ms
+        opened = open_stream(self.desk, who, self.agent, asked, self.version, after, until)
+        return self._frames(opened, envelope)
+
+    async def _frames(self, opened: Opened, envelope: Envelope) -> AsyncGenerator[bytes]:
         try:
-            async for item in opened.items:
-                yield self._frame(item, opened, envelope)
+            async with aclosing(opened.items) as items:
+                async for item in items:
+                    yield self._frame(item, opened, envelope)
         except Exception as error:  # noqa: BLE001 - the status line is long gone
-            yield sse.frame(envelope.failure(noted(error))[1])
+            yield sse.failure(envelope.failure(noted(error))[1])
 
     def _frame(self, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
         if item is None:
@@ -121,12 +118,12 @@ def noted(error: Exception) -> Exception:
     return error
 
 
-def _refused(error: Exception, envelope: Envelope, *, streaming: bool) -> Done:
+def _refused(error: Exception, envelope: Envelope, *, streaming: bool) -> HttpAnswer:
     status, body = envelope.failure(error)
     if streaming and envelope.streams_errors:
-        return Done(200, headers=STREAM_HEADERS, stream=_only(sse.frame(body)))
-    return Done(status, body, {"content-type": "application/json"})
+        return HttpAnswer(200, b"", STREAM_HEADERS, _only(sse.frame(body)))
+    return HttpAnswer(status, body, UNCACHED | {"content-type": JSON})
 
 
-async def _only(frame: bytes) -> AsyncIterator[bytes]:
+async def _only(frame: bytes) -> AsyncGenerator[bytes]:
     yield frame

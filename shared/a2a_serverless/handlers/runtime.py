@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.handlers.gateway import request_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.http import Edge, HttpAnswer
+    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Event, Handler
 
 STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})

@@ -12,7 +12,8 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from a2a_serverless.handlers.http import BUFFERED_MS, HttpRequest, encoded
+from a2a_serverless.handlers.exchange import HttpRequest, encoded
+from a2a_serverless.handlers.gateway import BUFFERED_MS
 from a2a_serverless.wire import rest
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _PUBLIC: Final = ("/agents", "/.well-known/jwks.json", "/{agent}/.well-known/agent-card.json")
 _ALIASES: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/{agent}/.well-known/agent.json")
 CALLS: Final = 200
-_EVERY_VERB: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_EVERY_VERB: Final = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def make_web(edge: Edge) -> FastAPI:

@@ -8,7 +8,7 @@ empty range (half a read unit) every ``QUIET_S`` seconds; news is seen within th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
@@ -85,7 +85,7 @@ def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fin
     return task, None if after == task.n else Item(task.n, task)
 
 
-async def follow(stream: Stream, key: TaskKey, after: int, ends: frozenset[TaskState]) -> AsyncIterator[Item | Beat]:
+async def follow(stream: Stream, key: TaskKey, after: int, ends: frozenset[TaskState]) -> AsyncGenerator[Item | Beat]:
     """Every event after ``after``, until a status in ``ends`` has been told or time is up; a beat when it is quiet."""
     clock = stream.clock
     told_at = quiet_since = clock.now()

@@ -58,6 +58,8 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
         card = card_of(agent, press.base_url)
         basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
         publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
+        url = f"{press.base_url}/legacy/{agent.id}"
+        publish(press, legacy_card_name(agent.id), cards.legacy_card(card, url))
         url = f"{press.base_url}/{agent.id}"
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
     publish(press, AGENTS, {"agents": listed})
@@ -66,6 +68,11 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
 def card_name(agent_id: str) -> str:
     """The name that an agent's card is published under."""
     return f"card/{agent_id}"
+
+
+def legacy_card_name(agent_id: str) -> str:
+    """The name of the card that clients from before 0.3 read."""
+    return f"legacy-card/{agent_id}"
 
 
 def card_of(agent: Agent, base_url: str) -> Card:

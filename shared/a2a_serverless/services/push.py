@@ -82,7 +82,7 @@ def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
 
 def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
     """A configuration as it is stored, its secrets sealed. Raises InvalidParams naming every field that is wrong."""
-    target = _check(hooks.policy, request)
+    target = check(hooks.policy, request)
     config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
     context = sealing_context(key, config_id)
     config = PushConfig(
@@ -126,19 +126,20 @@ def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
         raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
 
 
-def _check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
-    """The vetted URL; raises InvalidParams that names every field that is wrong."""
+def check(policy: EgressPolicy, request: PushRequest, at: str = "") -> WebhookTarget:
+    """The vetted URL; raises InvalidParams that names every field that is wrong, each below ``at``."""
     wrong = {
         "id": ("is 1 to 128 printable ASCII characters", _bad_id(request.config_id)),
         "token": (_SECRETS, _bad_secret(request.token)),
         "authentication.credentials": (_SECRETS, _bad_secret(request.credentials)),
         "authentication.scheme": (_SCHEMES, _bad_scheme(request)),
     }
-    violations = [FieldViolation(name, text) for name, (text, bad) in wrong.items() if bad]
+    below = f"{at}." if at else ""
+    violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
     try:
         target = check_url(request.url, policy)
     except UrlRefused as refused:
-        raise InvalidParams(violations=(*violations, FieldViolation("url", str(refused)))) from None
+        raise InvalidParams(violations=(*violations, FieldViolation(below + "url", str(refused)))) from None
     if violations:
         raise InvalidParams(violations=tuple(violations))
     return target

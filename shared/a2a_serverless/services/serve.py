@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.errors import PushNotSupported, UnsupportedOperation
+from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, PushNotSupported, UnsupportedOperation
+from a2a_serverless.domain.media_types import fits_any
 from a2a_serverless.domain.model import Message, SendRequest
 from a2a_serverless.domain.queries import (
     CancelTask,
@@ -28,7 +30,7 @@ from a2a_serverless.services.listing import list_tasks
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal, Task, TaskKey, TaskState
+    from a2a_serverless.domain.model import Principal, TaskKey, TaskState
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Answer, Request
     from a2a_serverless.services.follow import Beat
@@ -51,7 +53,7 @@ class Opened:
 
     task_id: str
     context_id: str
-    items: AsyncIterator[Item | Beat]
+    items: AsyncGenerator[Item | Beat]
 
 
 def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until when
@@ -61,28 +63,43 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
 
     Raises A2AError for what is refused. A send stream ends where the turn becomes the client's; a subscription goes on
     until the task ends (specification 3.1.2, 3.1.6, 11.7; which of them when is written down in docs/deviations.md).
+    In 0.3 a question is ``final``, so that there a subscription ends with it too.
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
     if isinstance(request, SubscribeToTask):
-        key, ends = who.key(request.task_id), TERMINAL
-    elif isinstance(request, SendRequest):
-        begun = _begin_to_send(desk, who, agent, request, wire, until)
-        if isinstance(begun, Message):
-            return Opened("", begun.context_id or "", _only(begun))
-        key, ends = begun.head.key, TURN_ENDS
-    else:
+        ends = TERMINAL if wire == "1.0" else TURN_ENDS
+        return _opened(desk, who.key(request.task_id), agent, after, until, ends)
+    if not isinstance(request, SendRequest):
         raise UnsupportedOperation
-    task, first = begin(desk.log, key, agent.id, after, ends_fine=ends is TURN_ENDS)
+    begun = _begin_to_send(desk, who, agent, request, wire, until)
+    if isinstance(begun, Message):
+        return Opened("", begun.context_id or "", _only(Item(None, begun)))
+    return _opened(desk, begun.head.key, agent, None if begun.task else after, until, TURN_ENDS, sent=True)
+
+
+def _opened(  # noqa: PLR0913 - as above
+    desk: Desk,
+    key: TaskKey,
+    agent: Agent,
+    after: int | None,
+    until: int,
+    ends: frozenset[TaskState],
+    *,
+    sent: bool = False,
+) -> Opened:
+    task, first = begin(desk.log, key, agent.id, after, ends_fine=sent)
+    if sent and first and task.status.state in TURN_ENDS:
+        return Opened(key.task, task.context_id, _only(first))
     stream = Stream(desk.log, desk.clock, until, desk.off_loop)
-    return Opened(key.task, task.context_id, _items(stream, key, task, first, after, ends))
+    start = task.n if first or after is None else after
+    return Opened(key.task, task.context_id, _items(first, follow(stream, key, start, ends)))
 
 
 def _begin_to_send(
     desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion, until: int
 ) -> Begun | Message:
-    if request.push is not None:
-        _check_push(agent)
+    _check_send(desk, agent, request, wire)
     begun = tasks.take_in(desk, who, agent.id, request, wire)
     if isinstance(begun, Message):
         return begun
@@ -92,25 +109,21 @@ def _begin_to_send(
     return begun
 
 
-async def _only(message: Message) -> AsyncIterator[Item | Beat]:
-    """A stream that is one message (specification 3.1.2)."""
-    yield Item(None, message)
+async def _only(item: Item) -> AsyncGenerator[Item | Beat]:
+    """A stream of one item: a message (specification 3.1.2), or a task whose turn is over already."""
+    yield item
 
 
-async def _items(
-    stream: Stream, key: TaskKey, task: Task, first: Item | None, after: int | None, ends: frozenset[TaskState]
-) -> AsyncIterator[Item | Beat]:
-    if first:
-        yield first
-        if task.status.state in ends:
-            return
-    async for item in follow(stream, key, task.n if first or after is None else after, ends):
-        yield item
+async def _items(first: Item | None, rest: AsyncGenerator[Item | Beat]) -> AsyncGenerator[Item | Beat]:
+    async with aclosing(rest):
+        if first:
+            yield first
+        async for item in rest:
+            yield item
 
 
 def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
-    if request.push is not None:
-        _check_push(agent)
+    _check_send(desk, agent, request, wire)
     sent = tasks.send(desk, who, agent.id, request, wire)
     return sent if isinstance(sent, Message) else shown(sent, request.history_length)
 
@@ -153,6 +166,37 @@ def _delete_push(desk: Desk, who: Principal, agent: Agent, request: DeletePush, 
 def _check_push(agent: Agent) -> None:
     if not agent.push:
         raise PushNotSupported
+
+
+_PUSH_FIELD: Final[dict[WireVersion, str]] = {
+    "1.0": "configuration.taskPushNotificationConfig",
+    "0.3": "configuration.pushNotificationConfig",
+}
+
+
+def _check_send(desk: Desk, agent: Agent, request: SendRequest, wire: WireVersion) -> None:
+    """What would be refused, before anything is stored."""
+    if request.push is not None:
+        _check_push(agent)
+        push.check(desk.webhooks.policy, request.push, _PUSH_FIELD[wire])
+    _check_content(agent, request)
+
+
+def _check_content(agent: Agent, request: SendRequest) -> None:
+    """Refuses what the card does not offer (specification 3.3.2). A part that names no media type is taken as it is."""
+    takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
+    makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
+    named = {f"message.parts[{at}].mediaType": part.media_type for at, part in enumerate(request.message.parts)}
+    wrong = [
+        FieldViolation(field, f"must be one of {', '.join(takes)}")
+        for field, media_type in named.items()
+        if media_type and not fits_any(takes, media_type)
+    ]
+    wanted = request.accepted_output_modes
+    if wanted and not any(fits_any(makes, mode) for mode in wanted):
+        wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
+    if wrong:
+        raise ContentTypeNotSupported(violations=tuple(wrong))
 
 
 _SERVERS: Final[dict[type, Server]] = {

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queries import Answer, Request
     from a2a_serverless.wire.operations import Operation
 
-Binding: TypeAlias = Literal["jsonrpc", "rest"]
+# "proto" is REST whose 0.3 answers keep the proto's own names: a local switch, for the 0.3 conformance kit.
+Binding: TypeAlias = Literal["jsonrpc", "rest", "proto", "legacy"]
 
 
 class Codec(Protocol):
@@ -32,10 +33,18 @@ class Codec(Protocol):
         ...
 
 
-def codec(binding: Binding, version: WireVersion) -> Codec:
-    """The codec for requests of ``version`` over ``binding``."""
+def codec(binding: Binding, version: WireVersion, at: int) -> Codec:
+    """The codec for a request of ``version`` over ``binding`` that came in at ``at`` (ms)."""
     if version == "1.0":
         return v1
-    from a2a_serverless.wire import v0_3, v0_3_rest
+    from a2a_serverless.wire import legacy, v0_3, v0_3_rest
 
-    return v0_3 if binding == "jsonrpc" else v0_3_rest
+    match binding:
+        case "jsonrpc":
+            return v0_3
+        case "rest":
+            return v0_3_rest
+        case "proto":
+            return v0_3_rest.ProtoNames()
+        case "legacy":
+            return legacy.LegacyCodec(at)

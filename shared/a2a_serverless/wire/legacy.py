@@ -2,6 +2,7 @@
 
 They know tasks only, six states, parts that name their ``type``. A state that they lack becomes the nearest one, a
 direct message becomes a task that has completed with it, and artifacts come whole in a task (``index`` counts them).
+A stream tells the whole task after each change of its status, so that its codec has to remember the task.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.errors import MethodNotFound
+from a2a_serverless.domain.events import ArtifactEvent, Event, Fold
 from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
+from a2a_serverless.domain.queries import GetTask
 from a2a_serverless.wire import v0_3
 from a2a_serverless.wire.fields import read
 from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.objects import Dialect
 from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.rest import Route
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject, SendRequest
+    from a2a_serverless.domain.queries import Answer, Request
 
-ROUTES: Final = {
-    ("POST", "/tasks/send"): Operation.SEND,
-    ("POST", "/tasks/sendSubscribe"): Operation.STREAM,
-    ("GET", "/tasks/{id}"): Operation.GET,
-}
+ROUTES: Final = (
+    Route("POST", "/tasks/send", Operation.SEND, "0.3"),
+    Route("POST", "/tasks/sendSubscribe", Operation.STREAM, "0.3"),
+    Route("GET", "/tasks/{id}", Operation.GET, "0.3"),
+)
 STATES: Final = v0_3.STATES | {TaskState.REJECTED: "failed", TaskState.AUTH_REQUIRED: "input-required"}
 
 
@@ -36,6 +41,43 @@ def print_part(part: Part) -> JsonObject:
 
 
 DIALECT: Final = Dialect(STATES, v0_3.ROLES, v0_3.STATES_IN, v0_3.ROLES_IN, v0_3.read_part, print_part)
+
+
+class LegacyCodec:
+    """``codecs.Codec`` for one request that came in at ``at`` (ms)."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._task: Fold | None = None
+
+    def parse(self, operation: Operation, params: Json, limits: Limits = LIMITS) -> Request:
+        """The request. Raises InvalidParams with all violations."""
+        if operation is Operation.GET:
+            return read(params, limits, lambda fields: GetTask(fields.need_ident("id")))
+        if operation in {Operation.SEND, Operation.STREAM}:
+            return parse_send(params, limits)
+        raise MethodNotFound
+
+    def answer(self, operation: Operation, result: Answer) -> Json:
+        """The task, or the message as a task."""
+        del operation
+        if not isinstance(result, (Task, Message)):
+            raise TypeError("only tasks and messages are answered in the older shapes")
+        return answer(result, self._at)
+
+    def stream_item(self, item: Task | Message | Event, task_id: str, context_id: str) -> JsonObject:
+        """One ``data`` line. The first item of a stream is a task or a message."""
+        if isinstance(item, Task):
+            self._task = Fold.of(item)
+        elif not isinstance(item, Message):
+            item = self._told(item)
+        return stream_item(item, task_id, context_id, self._at)
+
+    def _told(self, event: Event) -> Task | ArtifactEvent:
+        if self._task is None:
+            raise TypeError("a stream begins with the task")
+        self._task.apply(event)
+        return event if isinstance(event, ArtifactEvent) else self._task.task()
 
 
 def parse_send(body: Json, limits: Limits = LIMITS) -> SendRequest:

@@ -28,7 +28,7 @@ from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.operations import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
@@ -95,9 +95,9 @@ ROUTES: Final = (*_V0_3, *_V1)
 TENANT_ROUTES: Final = tuple(Route(one.verb, "/{tenant}" + one.template, one.operation, "1.0") for one in _V1)
 
 
-def match(verb: str, path: str) -> Match:
+def match(verb: str, path: str, routes: Sequence[Route] = (*ROUTES, *TENANT_ROUTES)) -> Match:
     """The route of a request. Raises MethodNotFound, or VerbNotAllowed when only the verb is wrong."""
-    alike = (route for route in (*ROUTES, *TENANT_ROUTES) if route.template.count("/") == path.count("/"))
+    alike = (route for route in routes if route.template.count("/") == path.count("/"))
     found = [Match(route, fields) for route in alike if (fields := _fields(route.template, path)) is not None]
     for one in found:
         if one.route.verb == verb:

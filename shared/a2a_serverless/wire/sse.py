@@ -13,6 +13,11 @@ def frame(data: bytes, n: int | None = None) -> bytes:
     return (b"" if n is None else b"id: %d\n" % n) + b"data: " + data + b"\n\n"
 
 
+def failure(data: bytes) -> bytes:
+    """The event that ends a stream in which something went wrong, by the name that the official SDK gives it."""
+    return b"event: error\n" + frame(data)
+
+
 def last_event_id(header: str | None) -> int | None:
     """The event number that ``Last-Event-ID`` names; None for none, and for what cannot be one of ours."""
     text = (header or "").strip()

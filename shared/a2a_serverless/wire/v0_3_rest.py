@@ -10,7 +10,7 @@ ProtoJSON does not print ``false``, so that a configuration without ``blocking``
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
 from a2a_serverless.domain.queries import Answer, CreatePush, PushPage, Request, TaskPush
@@ -116,8 +116,22 @@ _PRINTERS: Final[Printers] = (
 )
 
 
+class ProtoNames:
+    """``codecs.Codec`` that prints the proto's own snake_case: how the 0.3 conformance kit reads answers."""
+
+    parse = staticmethod(parse)
+
+    def answer(self, operation: Operation, result: Answer) -> Json:
+        """The body of the response."""
+        return with_proto_names(answer(operation, result))
+
+    def stream_item(self, item: v0_3.StreamItem, task_id: str, context_id: str) -> JsonObject:
+        """A StreamResponse of the proto."""
+        return cast("JsonObject", with_proto_names(stream_item(item, task_id, context_id)))
+
+
 def with_proto_names(printed: Json) -> Json:
-    """The same in the proto's snake_case, which the 0.3 conformance kit reads; data and metadata stay as they are."""
+    """The same in the proto's snake_case; data and metadata stay as they are."""
     if isinstance(printed, list):
         return [with_proto_names(one) for one in printed]
     if isinstance(printed, dict):

@@ -1,0 +1,28 @@
+"""Media types (RFC 9110, 8.3.1) as cards and messages name them: which content an agent takes, which it can make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def fits(mode: str, media_type: str) -> bool:
+    """Whether one covers the other; either may be a range such as ``text/*``, parameters do not count.
+
+    Old cards say ``text`` for ``text/*``.
+    """
+    kind, _, form = _essence(mode).partition("/")
+    other_kind, _, other_form = _essence(media_type).partition("/")
+    return _alike(kind, other_kind) and _alike(form or "*", other_form or "*")
+
+
+def fits_any(modes: Iterable[str], media_type: str) -> bool:
+    """Whether one of the modes does."""
+    return any(fits(mode, media_type) for mode in modes)
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or "*" in {one, other}
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()

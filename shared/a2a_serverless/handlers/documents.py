@@ -1,0 +1,55 @@
+"""What everybody may read: cards, the list of agents, the key set. The rotator has written them, HTTP caches them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.errors import MethodNotFound
+from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
+from a2a_serverless.services.publish import AGENTS, JWKS, card_name, legacy_card_name
+from a2a_serverless.wire.card import unchanged
+from a2a_serverless.wire.errors import VerbNotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.ports import Publications
+
+CARD: Final = ".well-known/agent-card.json"
+OLD_CARD: Final = ".well-known/agent.json"
+JWKS_PATH: Final = ".well-known/jwks.json"
+MAX_AGE_S: Final = 300
+
+
+@cache
+def catalogue(agents: tuple[str, ...]) -> Mapping[str, str]:
+    """Every public path, without slashes around it, and the name of the document there.
+
+    The card at the root is the first agent's. ``agent.json`` is where clients from before 0.3 look.
+    """
+    names = {JWKS_PATH: JWKS, "agents": AGENTS}
+    for agent in agents:
+        for path in (CARD, OLD_CARD):
+            names[f"{agent}/{path}"] = card_name(agent)
+            names.setdefault(path, card_name(agent))
+        names[f"legacy/{agent}/{OLD_CARD}"] = legacy_card_name(agent)
+    return names
+
+
+def serve_document(public: Publications, request: HttpRequest, name: str, jwks_max_age_s: int) -> HttpAnswer:
+    """A document with the headers that let it be cached (specification 8.6), or 304 to whoever has it.
+
+    Raises VerbNotAllowed, and MethodNotFound for what has not been published yet.
+    """
+    if request.verb not in {"GET", "HEAD"}:
+        raise VerbNotAllowed(("GET", "HEAD"))
+    document = public.published(name)
+    if not isinstance(document, dict):
+        raise MethodNotFound("This document has not been published yet. The rotator function does it.")
+    max_age_s = jwks_max_age_s if name == JWKS else MAX_AGE_S
+    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
+    headers |= {"last-modified": str(document["modified"]), "content-type": JSON}
+    if unchanged(request.headers.get("if-none-match"), str(document["etag"])):
+        return HttpAnswer(304, headers=headers)
+    return HttpAnswer(200, str(document["body"]).encode(), headers)
