@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -321,11 +321,14 @@ def test_a_runner_whose_lease_was_taken_over_can_neither_renew_nor_report(store:
 
 def test_every_field_of_a_head_is_kept(store: Store) -> None:
     head = created(store.log).head
-    full = moved(head, fence=7, lease_until=NOW + 5, wake=3, push=True, rings=4, lost=2, due_at=NOW + 1)
-    store.log.touch(head, full)
+    fixed = {"key", "agent", "context_id", "state", "created_at", "expires", "rev"}
+    plain = {field.name: getattr(head, field.name) for field in fields(head) if field.name not in fixed}
+    others = {name: not value if isinstance(value, bool) else value + 1 for name, value in plain.items()}
+    full = moved(head, **others)
+    assert store.log.touch(head, full)
     assert head_of(store.log) == full
-    empty = moved(full, fence=0, lease_until=0, wake=0, push=False, rings=0, lost=0, due_at=None)
-    store.log.touch(full, empty)
+    empty = moved(full, **plain | {"due_at": None})
+    assert store.log.touch(full, empty)
     assert head_of(store.log) == empty
 
 

@@ -43,13 +43,11 @@ class _DataKey:
 class KmsSealer:
     """``ports.Sealer``. Sealed texts look like ``1.<wrapped key>.<nonce and ciphertext>``, both base64url."""
 
-    def __init__(
-        self, client: KMSClient, key_id: str, now: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
-    ) -> None:
+    def __init__(self, client: KMSClient, key_id: str, now: Callable[[], int], uses: int = KEY_USES) -> None:
         self._client = client
         self._key_id = key_id
         self._now = now
-        self._entropy = entropy
+        self._uses = uses
         self._lock = Lock()
         self._sealing: _DataKey | None = None
         self._opened: OrderedDict[bytes, _DataKey] = OrderedDict()
@@ -57,7 +55,7 @@ class KmsSealer:
     def seal(self, secret: str, context: str) -> str:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        key, nonce = self._key_for_sealing(), self._entropy(NONCE_BYTES)
+        key, nonce = self._key_for_sealing(), os.urandom(NONCE_BYTES)
         ciphertext = AESGCM(key.plain).encrypt(nonce, secret.encode(), context.encode())
         return ".".join((_FORM, _encoded(key.wrapped), _encoded(nonce + ciphertext)))
 
@@ -75,7 +73,7 @@ class KmsSealer:
     def _key_for_sealing(self) -> _DataKey:
         with self._lock:
             key = self._sealing
-            if key is None or key.uses >= KEY_USES or self._old(key):
+            if key is None or key.uses >= self._uses or self._old(key):
                 key = self._sealing = self._new_key()
             key.uses += 1
             return key

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+
+from a2a_serverless.adapters.bodies import Bodies, Damaged
+from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.domain.model import TaskKey
+
+KEY = TaskKey("tenant", "own/er", "task")
+TEXT = "é" * 60
+NAME = f"tenant/own%2Fer/task/{sha256(TEXT.encode()).hexdigest()}"
+
+
+def test_a_small_text_stays_in_its_item() -> None:
+    blobs = MemoryBlobs()
+    bodies = Bodies(blobs, limit=120)
+    assert bodies.store(KEY, TEXT) == {"body": {"S": TEXT}}
+    assert bodies.fetch({"body": {"S": TEXT}}) == TEXT
+    assert blobs.content == {}
+
+
+def test_a_text_over_the_limit_in_bytes_becomes_a_blob_named_by_task_and_digest() -> None:
+    blobs = MemoryBlobs()
+    bodies = Bodies(blobs, limit=119)
+    item = bodies.store(KEY, TEXT)
+    assert item == {"blob": {"S": NAME}, "size": {"N": "120"}}
+    assert blobs.content == {NAME: TEXT.encode()}
+    assert bodies.fetch(item) == TEXT
+
+
+@pytest.mark.parametrize("content", [TEXT.encode()[:-2], b"x" * 120, b""])
+def test_a_blob_that_is_not_what_was_stored_is_refused(content: bytes) -> None:
+    blobs = MemoryBlobs()
+    bodies = Bodies(blobs, limit=1)
+    item = bodies.store(KEY, TEXT)
+    blobs.content[NAME] = content
+    with pytest.raises(Damaged, match="is not what was stored"):
+        bodies.fetch(item)
+
+
+def test_a_blob_that_is_gone_is_refused() -> None:
+    blobs = MemoryBlobs()
+    bodies = Bodies(blobs, limit=1)
+    item = bodies.store(KEY, TEXT)
+    blobs.content.clear()
+    with pytest.raises(Damaged, match="is gone"):
+        bodies.fetch(item)

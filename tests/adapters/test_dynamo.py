@@ -1,0 +1,253 @@
+"""What only DynamoDB can do to the log: half-seen transactions, refusals without reasons, blobs, items of other ages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from a2a_serverless.adapters import items, keys
+from a2a_serverless.adapters.bodies import Damaged
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.model import Part, TaskKey
+from a2a_serverless.domain.push import Cursor
+from a2a_serverless.ports import Receipt, StepResult
+from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
+from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tests.contract.backends import Store
+
+BIG = (Part("text", "x" * 2 * LIMIT),)
+
+
+@pytest.fixture
+def client() -> Iterator[DynamoDBClient]:
+    with mock_aws(), client_at(None) as made:
+        yield made
+
+
+@pytest.fixture
+def store(client: DynamoDBClient) -> Iterator[Store]:
+    with dynamo(client, "table", lambda _: None) as made:
+        yield made
+
+
+class Filtered:
+    """A client whose answers to queries are changed on their way, by their items and their number."""
+
+    def __init__(self, client: DynamoDBClient, change: Callable[[list[dict[str, Any]], int], Any]) -> None:
+        self._client = client
+        self._change = change
+        self.queries = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def query(self, **parameters: Any) -> Any:
+        answer: Any = self._client.query(**parameters)
+        self.queries += 1
+        return {**answer, "Items": self._change(answer["Items"], self.queries)}
+
+
+class Silent:
+    """A client of a table that refuses without saying what it found, as an emulator may."""
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+
+        def silent(**parameters: Any) -> Any:
+            try:
+                return call(**parameters)
+            except ClientError as error:
+                error.response.pop("Item", None)  # type: ignore[typeddict-item]
+                for reason in error.response.get("CancellationReasons", []):
+                    reason.pop("Item", None)
+                raise
+
+        return silent
+
+
+def _through(client: Any) -> Store:
+    return store_on(client, "table", lambda _: None)
+
+
+# ---- Half-seen transactions
+
+
+def test_a_log_that_is_read_before_its_last_event_shows_is_read_again(store: Store, client: DynamoDBClient) -> None:
+    change = progress(taken(store.log))
+    store.log.append(change)
+    last = keys.event(3)
+    late = Filtered(client, lambda found, query: [item for item in found if query > 2 or item["sk"]["S"] != last])
+    loaded = _through(late).log.load(KEY)
+    assert loaded is not None
+    assert (loaded[0], loaded[1][-1]) == (change.after, change.event)
+    assert late.queries == 3
+
+
+def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: Store, client: DynamoDBClient) -> None:
+    look = taken(store.log)
+    place = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
+    older = client.get_item(TableName="table", Key=place)["Item"]
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append(progress(heads.Look(look.head, 3)))
+    early = Filtered(client, lambda found, _: [older if item["sk"]["S"] == keys.HEAD else item for item in found])
+    loaded = _through(early).log.load(KEY)
+    assert loaded is not None
+    assert (loaded[0], [event.n for event in loaded[1]]) == (look.head, [1, 2, 3])
+
+
+def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: DynamoDBClient) -> None:
+    taken(store.log)
+    late = Filtered(client, lambda found, _: found[:1])
+    assert seen(_through(late).log).last == 2
+
+
+def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient) -> None:
+    taken(store.log)
+    torn = Filtered(client, lambda found, _: [item for item in found if item["sk"]["S"] != keys.event(1)])
+    with pytest.raises(Overloaded):
+        _through(torn).log.load(KEY)
+
+
+# ---- Refusals that do not say what was found
+
+
+def test_own_writes_are_known_again_although_the_refusal_does_not_show_them(
+    store: Store, client: DynamoDBClient
+) -> None:
+    silent = _through(Silent(client))
+    new, receipt = opening(sent="message"), Receipt("echo", "again", "digest", KEY.task)
+    assert [silent.log.create(new), silent.log.create(new)] == [None, None]
+    change = heads.take(seen(store.log), now=NOW, by="me")
+    assert [silent.log.append(change, receipt), silent.log.append(change, receipt)] == [True, True]
+    event = chunk(3)
+    assert [silent.log.append_chunk(KEY, event, EXPIRES), silent.log.append_chunk(KEY, event, EXPIRES)] == [True, True]
+    after = moved(change.after, lease_until=5)
+    assert [silent.log.touch(change.after, after), silent.log.touch(change.after, after)] == [True, True]
+    result = StepResult("", 1)
+    assert silent.log.keep_step(KEY, "step", result, EXPIRES) == result
+    assert silent.log.keep_step(KEY, "step", StepResult("", 2), EXPIRES) == result
+
+
+def test_a_foreign_write_is_not_taken_for_ones_own_although_the_refusal_does_not_show_it(
+    store: Store, client: DynamoDBClient
+) -> None:
+    silent = _through(Silent(client))
+    look = taken(store.log)
+    store.log.append(progress(look))
+    assert not silent.log.append(progress(look))
+    assert not silent.log.append_chunk(KEY, chunk(3), EXPIRES)
+    assert not silent.log.touch(look.head, moved(look.head))
+    created(store.log, replace(KEY, task="task-2"), sent="message")
+    again = opening(replace(KEY, task="task-3"), sent="message")
+    assert silent.log.create(again) == store.log.receipt(KEY, "echo", "message")
+
+
+def test_a_move_is_known_again_although_the_refusal_does_not_show_it(store: Store, client: DynamoDBClient) -> None:
+    created(store.log, push="hook")
+    silent, cursor = _through(Silent(client)), Cursor("hook", "first")
+    claim = replace(cursor, lease_no=1, holder="me")
+    assert [silent.push.move(KEY, cursor, claim), silent.push.move(KEY, cursor, claim)] == [True, True]
+    assert not silent.push.move(KEY, cursor, replace(claim, holder="you"))
+
+
+# ---- Blobs
+
+
+def test_big_content_is_stored_before_the_event_that_points_to_it(store: Store) -> None:
+    taken(store.log)
+    event = chunk(3, *BIG)
+    store.log.append_chunk(KEY, event, EXPIRES)
+    (name,) = store.blobs.content
+    assert name.startswith("tenant/owner/task-1/")
+    assert store.log.read(KEY, 2) == [event]
+
+
+def test_a_status_is_looked_at_without_fetching_big_content(store: Store) -> None:
+    taken(store.log)
+    store.log.append_chunk(KEY, chunk(3, *BIG), EXPIRES)
+    store.blobs.content.clear()
+    assert seen(store.log).last == 3
+    with pytest.raises(Damaged):
+        store.log.load(KEY)
+
+
+def test_a_step_with_a_big_result_is_read_back_and_checked(store: Store) -> None:
+    created(store.log)
+    store.log.keep_step(KEY, "step", StepResult("", "x" * 2 * LIMIT), EXPIRES)
+    (name,) = store.blobs.content
+    store.blobs.content[name] = b"something else"
+    with pytest.raises(Damaged):
+        store.log.steps(KEY)
+
+
+# ---- What cannot be stored, and what others stored
+
+
+@pytest.mark.parametrize(
+    "key", [TaskKey("x" * 301, "o", "t"), TaskKey("t", "é" * 51, "t"), TaskKey("t", "o", "x" * 301)]
+)
+def test_a_task_whose_key_could_not_be_read_back_is_refused(store: Store, key: TaskKey) -> None:
+    assert store.log.look(key) is None
+    with pytest.raises(ValueError, match="too long to be stored"):
+        store.log.create(opening(key))
+    assert store.log.look(key) is None
+
+
+def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> None:
+    head = created(store.log).head
+    assert store.push.config(KEY, "x" * 301) is None
+    with pytest.raises(ValueError, match="too long to be stored"):
+        store.push.add_config(head, moved(head), config("x" * 301), Cursor("x" * 301, "first"))
+    assert head_of(store.log) == head
+
+
+@pytest.mark.parametrize("sk", [keys.HEAD, keys.event(1), keys.step("step"), keys.push("hook"), keys.cursor("hook")])
+def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
+    created(store.log, push="hook")
+    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    _set(client, sk, "v", {"N": "2"})
+    reads = [store.log.load, store.log.steps, store.push.configs, store.push.cursors]
+    with pytest.raises(items.UnknownVersion, match="stored in form 2; this release reads form 1"):
+        [read(KEY) for read in reads]
+
+
+def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: Store, client: DynamoDBClient) -> None:
+    head = created(store.log).head
+    _set(client, keys.HEAD, "news", {"S": "kept"})
+    assert store.log.touch(head, moved(head))
+    place = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
+    assert client.get_item(TableName="table", Key=place)["Item"]["news"] == {"S": "kept"}
+
+
+def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:
+    look = taken(store.log)
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.push.add_config(look.head, moved(look.head), config(), Cursor("hook", "first"))
+    found = client.scan(TableName="table")["Items"]
+    assert {item["expires"]["N"] for item in found} == {str(EXPIRES)}
+    assert len(found) == 7
+
+
+def _set(client: DynamoDBClient, sk: str, attribute: str, value: Any) -> None:
+    client.update_item(
+        TableName="table",
+        Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": sk}},
+        UpdateExpression="SET #a = :v",
+        ExpressionAttributeNames={"#a": attribute},
+        ExpressionAttributeValues={":v": value},
+    )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_serverless.adapters import items, keys
+from a2a_serverless.domain.head import Head
+from a2a_serverless.domain.model import TaskKey, TaskState
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
+from a2a_serverless.ports import Receipt
+
+KEY = TaskKey("tenant", "owner", "task")
+HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)
+CURSOR = Cursor("hook", "first")
+
+times = st.integers(0, 10**14)
+task_keys = st.builds(TaskKey, st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
+heads = st.from_type(Head).flatmap(
+    lambda head: st.builds(replace, st.just(head), key=task_keys, due_at=st.none() | times)
+)
+cursors = st.from_type(Cursor).flatmap(lambda cursor: st.builds(replace, st.just(cursor), due_at=st.none() | times))
+
+
+@given(heads)
+def test_a_head_comes_back_as_it_was(head: Head) -> None:
+    item = items.placed(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
+    assert items.head_of(item) == head
+
+
+@given(cursors)
+def test_a_cursor_comes_back_as_it_was(cursor: Cursor) -> None:
+    assert items.cursor_of(items.placed("pk", "sk", 1, items.cursor_item(3, cursor))) == cursor
+
+
+@given(st.from_type(PushConfig))
+def test_a_configuration_comes_back_as_it_was(config: PushConfig) -> None:
+    assert items.config_of(items.placed("pk", "sk", 1, items.config_item(config))) == config
+
+
+@given(st.from_type(Attempt))
+def test_an_attempt_comes_back_as_it_was(attempt: Attempt) -> None:
+    assert items.attempt_of(items.placed("pk", "sk", 1, items.attempt_item(attempt))) == attempt
+
+
+@given(st.from_type(Receipt))
+def test_a_receipt_comes_back_as_it_was(receipt: Receipt) -> None:
+    assert items.receipt_of(items.placed("pk", "sk", 1, items.receipt_item(receipt))) == receipt
+
+
+def test_a_field_with_its_default_is_not_stored() -> None:
+    assert set(items.cursor_item(0, CURSOR)) == {"config_id", "incarnation"}
+
+
+def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
+    item = items.placed("pk", "sk", 1, {"config_id": {"S": "hook"}, "incarnation": {"S": "first"}})
+    assert items.cursor_of(item) == CURSOR
+
+
+def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
+    item = items.placed("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "2"}}
+    with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 2; this release reads form 1"):
+        items.cursor_of(item)
+
+
+def test_a_head_is_in_the_due_index_only_while_it_is_due() -> None:
+    due = items.head_item(replace(HEAD, due_at=5))
+    assert due["due_at"] == {"S": "000000000000005"}
+    assert due["due_shard"] == {"S": str(keys.shard(KEY))}
+    assert not {"due_at", "due_shard"} & set(items.head_item(HEAD))
+
+
+def test_a_cursor_is_in_the_due_index_only_while_it_is_due() -> None:
+    assert items.cursor_item(3, replace(CURSOR, due_at=5))["due_shard"] == {"S": "3"}
+    assert "due_shard" not in items.cursor_item(3, CURSOR)
+
+
+def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:
+    leased = items.head_item(replace(HEAD, lease_until=99, fence=2, wake=1, rings=1, rev=9))
+    plain = items.head_item(HEAD)
+    for name in ("own", "own_ctx", "st", "state", "agent", "expires", "due_shard", "due_at"):
+        assert leased.get(name) == plain.get(name)
+
+
+def test_an_item_lives_until_the_second_in_which_it_expires() -> None:
+    item = items.placed("pk", "sk", 10, {})
+    assert items.live(item, 9_999)
+    assert not items.live(item, 10_000)
+    assert items.live(items.placed("pk", "sk", None, {}), 10**15)
+    assert not items.live(None, 0)
+
+
+def test_the_names_of_a_cursor_are_all_its_fields() -> None:
+    assert items.names_of(CURSOR) == [field.name for field in fields(Cursor)]
+    assert "due_at" in items.names_of(CURSOR)
+    assert CursorState.ACTIVE is CURSOR.state

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryBells, MemoryBlobs, MemorySealer, MemoryTable
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.bells import DeliveryBell, WorkBell
+from a2a_serverless.domain.model import TaskKey
+from tests.contract.tasks import EXPIRES, KEY, chunk, opening, seen
+
+WORK = WorkBell(TaskKey("t", "o", "x"))
+DELIVERY = DeliveryBell(WORK.key, "hook")
+NOW = 1_790_000_000_000
+
+
+def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
+    table = MemoryTable(lambda: NOW)
+    new = opening()
+    table.create(new)
+    table.create(new)
+    change = heads.take(seen(table), now=NOW, by="me")
+    table.append(change)
+    table.append(change)
+    event = chunk(3)
+    table.append_chunk(KEY, event, EXPIRES)
+    table.append_chunk(KEY, chunk(3), EXPIRES)
+    assert table.feed == [(KEY, new.event), (KEY, change.event), (KEY, event)]
+
+
+def test_bells_ring_in_the_order_in_which_they_are_due() -> None:
+    bells = MemoryBells(lambda: NOW)
+    bells.ring(DELIVERY, 2)
+    bells.ring(WORK, 1)
+    bells.ring(WORK)
+    assert bells.ready() == [WORK]
+    assert bells.ready(NOW + 2000) == [WORK, WORK, DELIVERY]
+    assert bells.waiting == [(NOW, WORK), (NOW + 1000, WORK), (NOW + 2000, DELIVERY)]
+
+
+def test_a_bell_is_taken_once_and_not_before_it_is_due() -> None:
+    bells = MemoryBells(lambda: NOW)
+    bells.ring(DELIVERY, 2)
+    bells.ring(WORK)
+    assert [bells.pop(), bells.pop(), bells.pop(NOW + 1999), bells.pop(NOW + 2000)] == [WORK, None, None, DELIVERY]
+
+
+def test_bells_may_get_lost() -> None:
+    bells = MemoryBells(lambda: NOW)
+    bells.ring(WORK)
+    bells.lose()
+    assert bells.waiting == []
+
+
+@pytest.mark.parametrize("delay_s", [-1, 901])
+def test_a_delay_that_no_queue_knows_is_refused(delay_s: int) -> None:
+    with pytest.raises(ValueError, match="0 to 900 seconds"):
+        MemoryBells(lambda: NOW).ring(WORK, delay_s)
+
+
+def test_a_secret_opens_for_its_own_context_only() -> None:
+    sealer = MemorySealer()
+    sealed = sealer.seal("token", "context")
+    assert sealer.open(sealed, "context") == "token"
+    with pytest.raises(ValueError, match="another context"):
+        sealer.open(sealed, "other")
+
+
+def test_a_blob_that_is_not_there_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        MemoryBlobs().get("name")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from a2a_serverless.adapters.memory import MemoryVault
+from a2a_serverless.adapters.secrets import CachedVault, SecretVault, ring_of, ring_text
+from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+from tests.adapters.clouds import cloud, error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOW = 1_790_000_000_000
+PUBLIC: dict[str, Any] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "alg": "ES256"}
+CURRENT = SigningKey("one", {**PUBLIC, "kid": "one"}, "-----BEGIN PRIVATE KEY-----\none\n", NOW)
+RING = KeyRing(
+    CURRENT, replace(CURRENT, kid="two"), (Retired("nil", PUBLIC, NOW + 1), Retired("minus", PUBLIC, NOW)), NOW + 2
+)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with cloud("secretsmanager") as made:
+        yield made
+
+
+@pytest.mark.parametrize("ring", [RING, replace(RING, previous=())])
+def test_a_ring_comes_back_as_it_was_saved_last(client: Any, ring: KeyRing) -> None:
+    client.create_secret(Name="ring", SecretString="{}")
+    vault = SecretVault(client, "ring")
+    vault.save(RING)
+    vault.save(ring)
+    assert vault.load() == ring
+
+
+@pytest.mark.parametrize("placeholder", ["{}", " ", "null"])
+def test_a_placeholder_is_no_ring(client: Any, placeholder: str) -> None:
+    client.create_secret(Name="ring", SecretString=placeholder)
+    assert SecretVault(client, "ring").load() is None
+
+
+def test_a_secret_without_a_value_is_no_ring(client: Any) -> None:
+    client.create_secret(Name="ring")
+    assert SecretVault(client, "ring").load() is None
+
+
+def test_a_secret_that_may_not_be_read_is_an_error() -> None:
+    class Closed:
+        def get_secret_value(self, **_: object) -> object:
+            raise error("AccessDeniedException")
+
+    closed: Any = Closed()
+    with pytest.raises(ClientError, match="AccessDenied"):
+        SecretVault(closed, "ring").load()
+
+
+def test_a_ring_in_another_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="no key ring of this release"):
+        ring_of(ring_text(RING).replace('"v":1', '"v":2'))
+
+
+class Counting(MemoryVault):
+    """A vault that counts its loads, and fails while ``down``."""
+
+    def __init__(self, ring: KeyRing | None) -> None:
+        super().__init__(ring)
+        self.loads = 0
+        self.down = False
+
+    def load(self) -> KeyRing | None:
+        self.loads += 1
+        if self.down:
+            raise ConnectionError("down")
+        return super().load()
+
+
+class Cached:
+    """A counting vault behind a cache of a minute, at a time that a test sets."""
+
+    def __init__(self, ring: KeyRing | None = RING) -> None:
+        self.now = NOW
+        self.vault = Counting(ring)
+        self.cache = CachedVault(self.vault, lambda: self.now, 60_000)
+
+
+def test_a_cached_ring_is_loaded_once_until_it_is_too_old() -> None:
+    cached = Cached()
+    assert [cached.cache.load(), cached.cache.load()] == [RING, RING]
+    cached.now += 59_999
+    assert (cached.cache.load(), cached.vault.loads) == (RING, 1)
+    cached.now += 1
+    assert (cached.cache.load(), cached.vault.loads) == (RING, 2)
+
+
+def test_a_refresh_loads_the_ring_at_once_and_starts_a_new_age() -> None:
+    cached = Cached()
+    cached.cache.load()
+    cached.now += 30_000
+    cached.vault.ring = replace(RING, promoted_at=NOW + 3)
+    assert cached.cache.refresh() == cached.vault.ring
+    cached.now += 59_999
+    assert (cached.cache.load(), cached.vault.loads) == (cached.vault.ring, 2)
+
+
+def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
+    cached = Cached()
+    cached.cache.load()
+    cached.vault.down = True
+    assert cached.cache.load() == RING
+    cached.now += 60_000
+    with pytest.raises(ConnectionError):
+        cached.cache.load()
+
+
+def test_that_there_is_no_ring_is_not_remembered() -> None:
+    cached = Cached(None)
+    assert cached.cache.load() is None
+    cached.vault.ring = RING
+    assert cached.cache.load() == RING
+
+
+def test_what_is_saved_through_the_cache_is_served_from_it() -> None:
+    cached = Cached(None)
+    cached.cache.save(RING)
+    assert (cached.cache.load(), cached.vault.ring, cached.vault.loads) == (RING, RING, 0)
+
+
+def test_a_private_key_does_not_show_in_a_ring_that_is_printed() -> None:
+    assert "PRIVATE" not in repr(RING)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import re
+import time
+
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+
+
+def test_the_clock_gives_whole_milliseconds_since_the_epoch() -> None:
+    before = int(time.time()) * 1000
+    now = SystemClock().now()
+    assert before <= now <= int(time.time() + 1) * 1000
+
+
+def test_sleeping_no_time_returns() -> None:
+    SystemClock().sleep(0)
+
+
+def test_ids_are_fit_for_urls_and_never_the_same() -> None:
+    ids = [UuidIds().new() for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    assert all(re.fullmatch(r"[A-Za-z0-9-]{1,40}", one) for one in ids)
