@@ -40,7 +40,7 @@ class Function:
 def running(stack: LocalStack, name: str, scratch: Path) -> Iterator[Function]:
     """A function from its built zip, with the environment that the deployed template gives it."""
     code, client = scratch / "task", scratch / "client"
-    with zipfile.ZipFile(stack.built.path / f"{name.title()}Function.zip") as archive:
+    with zipfile.ZipFile(stack.running.build.path / f"{name.title()}Function.zip") as archive:
         archive.extractall(code)
     _link_runtime_client(client)
     port, runtime_port = processes.claim_port(name, 0), processes.claim_port(name, 0)

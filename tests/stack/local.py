@@ -1,5 +1,6 @@
-"""The real template, built by SAM and deployed into the emulator once per test session, for every test that asks."""
+"""The real template, built by SAM and deployed into the emulator once per test session, with the servers beside it."""
 
+import io
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -7,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from a2a_serverless.stack import places, processes, sam, servers, session
-from a2a_serverless.stack.emulator import start_emulator
+from a2a_serverless.stack import places, processes, sam, session
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
 
@@ -18,12 +19,16 @@ PATIENCE_SECONDS = 30
 
 @dataclass(frozen=True)
 class LocalStack:
-    """A deployed stack, with the options that it was deployed with. Webhooks may be anywhere on 127.0.0.1."""
+    """A running stack, the options that it was started with, and what `up` said meanwhile."""
 
     places: Places
     options: session.Options
-    built: sam.Build
-    deployment: sam.Deployment
+    running: session.Running
+    said: str
+
+    @property
+    def deployment(self) -> sam.Deployment:
+        return self.running.deployment
 
     def client(self, service: str) -> Any:
         return sam.client(service, self.deployment.endpoint)
@@ -34,28 +39,20 @@ class LocalStack:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack on free ports. Nothing serves the api's own address unless `api` is asked for too."""
-    here = _places(tmp_path_factory)
+    """What `make up` starts, on free ports: emulator, api, receiver. Webhooks may be anywhere on 127.0.0.1."""
+    here, said = _places(tmp_path_factory), io.StringIO()
     options = session.Options(
-        emulator_port=0,
+        emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
         parameters={"WebhookLocalAllow": f"{processes.LOOPBACK}:*"},
     )
-    built = sam.build(here, sam.this_machine())
-    emulator = start_emulator(here, port=0)
+    console = Console(file=said, width=200)
     try:
-        deployment = sam.deploy(here, built, emulator.url, session.local_parameters(options))
-        yield LocalStack(here, options, built, deployment)
+        running = session.up(here, options, console)
+        yield LocalStack(here, options, running, said.getvalue())
     finally:
-        for process in processes.started(here):
-            processes.stop(here, process)
-
-
-@pytest.fixture(scope="session")
-def api(stack: LocalStack) -> str:
-    """The URL at which uvicorn serves the api against the deployed resources: the deployment's own address."""
-    return servers.start_api(stack.places, stack.deployment, port=stack.options.api_port).url
+        session.down(here, console)
 
 
 def _places(tmp_path_factory: pytest.TempPathFactory) -> Places:

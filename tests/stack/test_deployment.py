@@ -1,4 +1,5 @@
 import json
+import re
 import urllib.request
 
 import pytest
@@ -13,6 +14,18 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 def invocations(stack: LocalStack, function: str) -> list[str]:
     lines = sam.function_log(stack.deployment.endpoint, function)
     return [line for line in lines if line.startswith("REPORT")]
+
+
+def test_up_says_what_it_does_and_how_long_each_step_took(stack: LocalStack) -> None:
+    done = [line for line in stack.said.splitlines() if line.startswith("✓")]
+    assert len(done) == 5
+    assert all(re.search(r"\d\.\d s\)$", line) for line in done)
+
+
+def test_the_api_and_the_receiver_answer_beside_the_emulator(stack: LocalStack) -> None:
+    for url in (f"{stack.options.api_url}/agents", f"{stack.running.receiver.url}/"):
+        with urllib.request.urlopen(url) as answer:
+            assert answer.status == 200
 
 
 def test_the_template_deploys_and_names_what_it_made(stack: LocalStack) -> None:
@@ -62,7 +75,7 @@ def test_an_account_that_is_not_the_emulators_refuses_the_local_switches(stack: 
             StackName="elsewhere",
             ChangeSetName="opened",
             ChangeSetType="CREATE",
-            TemplateBody=stack.built.template.read_text(),
+            TemplateBody=stack.running.build.template.read_text(),
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
         )

@@ -33,8 +33,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Running:
-    """A stack that runs: what is deployed, and the servers beside it."""
+    """A stack that runs: what was built and is deployed, and the servers beside it."""
 
+    build: sam.Build
     deployment: sam.Deployment
     emulator: Process
     api: Process
@@ -82,7 +83,7 @@ def up(places: Places, options: Options, console: Console) -> Running:
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             environment = receiver_environment(places, options)
             receiver = servers.start_receiver(places, environment, port=options.receiver_port)
-    return Running(deployment, emulator, api, receiver)
+    return Running(built, deployment, emulator, api, receiver)
 
 
 def down(places: Places, console: Console) -> None:
