@@ -1,0 +1,85 @@
+"""Which commands there are, and how errors end them: in a sentence that says what to do, and an exit code.
+
+0: done. 1: it failed. 2: the command line is wrong. 3: the task failed, was rejected or canceled. 4: the task waits for
+you. 130: you interrupted it.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from a2a_serverless.cli import cards, stack, tasks
+from a2a_serverless.cli.errors import explain
+from a2a_serverless.cli.examples import EXAMPLES
+from a2a_serverless.cli.options import Json, World, world_of
+from a2a_serverless.cli.source import media_type_of, read_file
+
+Input = Annotated[
+    Path | None,
+    typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
+]
+Patience = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Run agents on AWS Lambda and talk A2A to them: on this machine, or in your account.",
+    epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task ended badly, "
+    "4 the task waits for you.",
+)
+cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
+
+
+def demo(ctx: typer.Context, source: Input = None, *, patience: Patience = 120, as_json: Json = False) -> None:  # noqa: ARG001
+    """Send a document task to a fresh stack on this machine, and let signed webhooks tell what happens.
+
+    Starts everything that it needs, stops it again, and leaves the document in out/.
+    """
+    from a2a_serverless.cli.demo import Source, Stage, play
+    from a2a_serverless.stack import places
+
+    world, here = world_of(ctx), places.find()
+    path = source or here.root / "examples" / "demo.md"
+    given = Source(path, read_file(path), media_type_of(path))
+    report = play(Stage(world, stack.demo_places(here), patience), given)
+    if world.terminal.json:
+        world.terminal.data(report)
+
+
+HERE = "On this machine"
+AGENTS = "Agents and their tasks"
+app.command("demo", epilog=EXAMPLES["demo"], rich_help_panel=HERE)(demo)
+app.command("up", epilog=EXAMPLES["up"], rich_help_panel=HERE)(stack.up)
+app.command("down", epilog=EXAMPLES["down"], rich_help_panel=HERE)(stack.down)
+app.command("logs", epilog=EXAMPLES["logs"], rich_help_panel=HERE)(stack.show_logs)
+app.command("send", epilog=EXAMPLES["send"], rich_help_panel=AGENTS)(tasks.send)
+app.command("get", epilog=EXAMPLES["get"], rich_help_panel=AGENTS)(tasks.get)
+app.command("watch", epilog=EXAMPLES["watch"], rich_help_panel=AGENTS)(tasks.watch)
+app.command("cancel", epilog=EXAMPLES["cancel"], rich_help_panel=AGENTS)(tasks.cancel)
+cards_app.command("list", epilog=EXAMPLES["cards list"])(cards.list_cards)
+cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)
+app.add_typer(cards_app, name="cards", rich_help_panel=AGENTS)
+app.command("build", epilog=EXAMPLES["build"], rich_help_panel="In your account")(stack.build)
+
+
+def run(arguments: Sequence[str] | None = None, world: World | None = None) -> None:
+    """Run a command line; always ends with SystemExit."""
+    world = world or World()
+    try:
+        app(arguments, obj=world)
+    except Exception as error:
+        explained = explain(error, world)
+        if explained is None:
+            raise
+        world.terminal.fail(explained)
+        sys.exit(1)
+
+
+def main() -> None:
+    """The program."""
+    run()

@@ -1,0 +1,74 @@
+"""What went wrong, in words that end with what to do about it. What is not here is a fault of ours: a traceback."""
+
+from dataclasses import dataclass
+
+from a2a_serverless.cli.options import LOCAL_URL, NoSuchAgent, World
+from a2a_serverless.cli.terminal import program
+from a2a_serverless.client import Refused, Unreachable
+from a2a_serverless.client.http import is_local
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
+from a2a_serverless.wire.errors import code_of
+
+UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An error for people, and its kind for programs."""
+
+    kind: str
+    text: str
+    remedy: str = ""
+
+
+def explain(error: Exception, world: World) -> Explained | None:
+    """The error in words; None when it is none that a user can do something about."""
+    match error:
+        case Unreachable():
+            return Explained(
+                "Unreachable", f"Nothing answers at {error.url}: {error.why}.", _when_unreachable(error.url)
+            )
+        case NoSuchAgent():
+            return Explained("NoSuchAgent", str(error), f"{program()} cards list --url {error.url}")
+        case Refused(status=status) if status == UNAUTHORIZED:
+            return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(world))
+        case Refused():
+            return Explained("Refused", f"The request was refused: {error}.")
+        case A2AError():
+            return Explained(code_of(error).name, _with_violations(error), _when_refused(error))
+    return _of_stack(error)
+
+
+def _of_stack(error: Exception) -> Explained | None:
+    """The same for the local stack, whose error class is known once the stack is imported."""
+    import sys
+
+    known = sys.modules.get("a2a_serverless.stack.errors")
+    if known is None or not isinstance(error, known.StackError):
+        return None
+    return Explained("StackError", str(error))
+
+
+def _with_violations(error: A2AError) -> str:
+    details = [f"  {one.field}: {one.description}" for one in error.violations]
+    return "\n".join([str(error), *details])
+
+
+def _when_unreachable(url: str) -> str:
+    if url.startswith(LOCAL_URL) or is_local(url):
+        return "`make up` starts the stack on this machine; --url or A2A_URL names another one"
+    return "look at the address, and at whether this machine may reach it"
+
+
+def _sign_in(world: World) -> str:
+    if world.headers:
+        return "A2A_AUTHORIZATION is set, but it is not accepted: get a new token"
+    return 'set A2A_AUTHORIZATION to what the Authorization header shall be, such as "Bearer eyJ..."'
+
+
+def _when_refused(error: A2AError) -> str:
+    if isinstance(error, TaskNotFound):
+        return "look at the id and at the agent: a task belongs to one agent, and to who has sent it"
+    if isinstance(error, TaskNotCancelable):
+        return "read what became of it: `get` shows it"
+    return ""

@@ -1,0 +1,59 @@
+"""What each command's help ends with. A test runs every line of it through the parser."""
+
+from typing import Final
+
+_LINES: Final = {
+    "demo": (
+        ("", "The whole way of one task, on examples/demo.md"),
+        ("notes.md", "On a text of yours"),
+        ("--json", "For scripts: what happened, as JSON"),
+    ),
+    "up": (
+        ("", "Emulator on 4566, api on 8000, webhook receiver on 8010"),
+        ("--api-port 9000", "Where 8000 is taken"),
+    ),
+    "down": (("", "Stops what up has started, and a demo that was killed"),),
+    "logs": (
+        ("", "The end of what each part has said"),
+        ("worker", "All that the worker function has logged"),
+        ("notifier --follow", "And what it says from now on"),
+    ),
+    "send": (
+        ('document "The history of lighthouses"', "Follow it to its end, print the document"),
+        ("document --file notes.md --out out", "Save the document in out/"),
+        ("document --file notes.md --no-wait", "Hand it in, print the task's id"),
+        ("document --file notes.md --inbox http://127.0.0.1:8010", "Let the local receiver get the webhooks"),
+        ("https://agents.example.com/document --file notes.md", "An agent anywhere"),
+    ),
+    "get": (
+        ("document TASK", "Where it stands"),
+        ("document TASK --text", "What it made, for a pipe"),
+        ("document TASK --json", "All of it"),
+    ),
+    "watch": (
+        ("document TASK", "Until it ends or needs you"),
+        ("document TASK --json", "One event per line"),
+    ),
+    "cancel": (("document TASK", "It ends as canceled"),),
+    "cards list": (
+        ("", "The agents on this machine"),
+        ("--url https://agents.example.com", "Those of a deployment"),
+    ),
+    "cards show": (
+        ("document", "What the agent can do, and how to talk to it"),
+        ("document --json", "The card as it was served, with its signatures"),
+    ),
+    "build": (
+        ("", "For AWS Lambda's python3.13 on arm64"),
+        ("--architecture x86_64", "With Architecture=x86_64 in sam deploy"),
+    ),
+}
+
+
+def _shown(command: str, lines: tuple[tuple[str, str], ...]) -> str:
+    shown = [f"[dim]# {why}[/dim]\na2a-serverless {f'{command} {arguments}'.strip()}" for arguments, why in lines]
+    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+
+
+EXAMPLES: Final = {command: _shown(command, lines) for command, lines in _LINES.items()}
+COMMAND_LINES: Final = tuple(f"{name} {arguments}".strip() for name, lines in _LINES.items() for arguments, _ in lines)

@@ -1,0 +1,49 @@
+"""Artifacts as files, in a folder that the user named. What agents call them is only a hint: never a path."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+from a2a_serverless.cli.show import artifact_text
+from a2a_serverless.domain.model import Artifact, Part, Task
+
+LONGEST = 100
+
+
+def save(task: Task, folder: Path, prefix: str = "") -> list[Path]:
+    """Writes each artifact into ``folder``, which is made when it is missing; files of the same name are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for artifact in task.artifacts:
+        for name, content in _contents(artifact):
+            path = folder / f"{prefix}{_safe(name)}"
+            path.write_bytes(content)
+            written.append(path)
+    return written
+
+
+def _contents(artifact: Artifact) -> list[tuple[str, bytes]]:
+    """Its binary files, each by itself, or else all of it as one text."""
+    name = artifact.name or artifact.artifact_id
+    files = [part for part in artifact.parts if part.kind == "raw" and not (part.media_type or "").startswith("text/")]
+    if files:
+        return [(part.filename or name, base64.b64decode(str(part.value))) for part in files]
+    if all(part.kind == "data" for part in artifact.parts):
+        return [(_with_suffix(name, ".json"), _data(artifact.parts))]
+    return [(name, artifact_text(artifact).encode())]
+
+
+def _data(parts: tuple[Part, ...]) -> bytes:
+    values = [part.value for part in parts]
+    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=2).encode()
+
+
+def _with_suffix(name: str, suffix: str) -> str:
+    return name if name.endswith(suffix) else name + suffix
+
+
+def _safe(name: str) -> str:
+    """The name as a file's name: letters, digits, space, ``.``, ``_`` and ``-``, not hidden, not too long."""
+    kept = re.sub(r"[^\w. -]", "_", name).strip(". ")
+    return kept[-LONGEST:].lstrip(". ") or "artifact"

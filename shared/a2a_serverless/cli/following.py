@@ -1,0 +1,70 @@
+"""Following a task until it is done or needs its client: by its stream, and when that breaks off, by the next one."""
+
+from collections.abc import Iterator
+from time import sleep
+
+from a2a_serverless.client import Client, Found, Item, Unreachable
+from a2a_serverless.domain.errors import UnsupportedOperation
+from a2a_serverless.domain.model import Message, SendRequest, Task
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+
+PAUSE_S = 1.0
+TRIES = 5
+SETTLED = TERMINAL | INTERRUPTED
+
+
+def send_and_follow(found: Found, request: SendRequest) -> Iterator[Item]:
+    """Sends a message and follows what becomes of it."""
+    if found.card.streaming:
+        return _follow(found.client, found.client.stream(request), None)
+    sent = found.client.send(request)
+    return iter([Item(None, sent)]) if isinstance(sent, Message) else _poll(found.client, sent)
+
+
+def watch(found: Found, task_id: str) -> Iterator[Item]:
+    """Tells what has happened to a task since its first event, and follows it. Only agents of ours tell of the past."""
+    if found.card.streaming:
+        return _follow(found.client, _subscribed(found.client, task_id, 0), task_id)
+    return _poll(found.client, found.client.get(task_id))
+
+
+def _follow(client: Client, items: Iterator[Item], task_id: str | None) -> Iterator[Item]:
+    """The items, and after them those of further streams, each behind the last number that was seen.
+
+    A stream ends when its function's time is over, and a connection may break at any moment. Raises Unreachable when
+    that happens ``TRIES`` times without news, or before anything is known of the task.
+    """
+    last, failures = None, 0
+    while True:
+        try:
+            for item in items:
+                task_id, last, failures = item.task_id or task_id, item.n or last, 0
+                yield item
+                if item.state in SETTLED or isinstance(item.content, Message):
+                    return
+        except Unreachable:
+            failures += 1
+            if failures == TRIES or not task_id:
+                raise
+        if not task_id:
+            return
+        sleep(PAUSE_S)
+        items = _subscribed(client, task_id, last)
+
+
+def _subscribed(client: Client, task_id: str, last: int | None) -> Iterator[Item]:
+    """The task's stream. A task that has ended, with nothing more to tell, has none: it is read instead."""
+    try:
+        yield from client.subscribe(task_id, last)
+    except UnsupportedOperation:
+        yield Item(None, client.get(task_id))
+
+
+def _poll(client: Client, task: Task) -> Iterator[Item]:
+    """The same for an agent that does not stream: the task, each time that it has changed."""
+    yield Item(None, task)
+    while task.status.state not in SETTLED:
+        sleep(PAUSE_S)
+        before, task = task, client.get(task.task_id)
+        if task != before:
+            yield Item(None, task)

@@ -1,0 +1,115 @@
+"""A webhook receiver of ours, from outside: tell it what to expect, and follow what it has let in or refused.
+
+It talks to the receiver over HTTP like any other program: the receiver is a stranger, nothing of it is imported.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from a2a_serverless.client import HttpCall, Refused, Silent, Transport
+from a2a_serverless.client.events import read_events
+from a2a_serverless.domain.model import JsonObject, PushRequest
+
+CREATED = 201
+OK = 200
+LARGEST = 16 * 1024 * 1024
+QUIET_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request that the receiver got. ``at``: ms since the epoch. ``why`` is empty for what was verified."""
+
+    number: int
+    at: int
+    outcome: str
+    event: int | None
+    task_id: str
+    kid: str
+    jti: str
+    state: str | None
+    why: str
+    view: JsonObject = field(repr=False)
+
+    @property
+    def verified(self) -> bool:
+        """Whether it counts: genuine, expected, and here for the first time."""
+        return self.outcome in {"accepted", "late"}
+
+    @property
+    def says(self) -> str:
+        """What it tells, in a few words."""
+        artifacts = [f"+ {name}, {size:,} characters" for name, size in _artifacts(self.view)]
+        words = [*filter(None, [self.state, *artifacts, _text(self.view.get("message"))])]
+        return ": ".join(words) or self.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The receiver at ``url``."""
+
+    url: str
+    transport: Transport
+
+    def expect(self) -> PushRequest:
+        """The configuration to give to an agent; from now on the receiver lets in what comes by it."""
+        call = HttpCall(f"{self.url.rstrip('/')}/expectations", {"Content-Type": "application/json"}, b"{}")
+        with self.transport(call) as answer:
+            body = answer.body.read(LARGEST)
+            if answer.status != CREATED:
+                raise Refused(answer.status, f"the receiver at {self.url} expects nothing from us")
+        config = json.loads(body)["pushNotificationConfig"]
+        return PushRequest(config["url"], token=config["token"])
+
+    def entries(self, after: int = 0) -> Iterator[Entry | None]:
+        """What came after entry ``after`` and all that follows, as it comes; None after each ``QUIET_S`` of silence."""
+        while True:
+            try:
+                for entry in self._feed(after):
+                    after = entry.number
+                    yield entry
+            except Silent:
+                yield None
+
+    def _feed(self, after: int) -> Iterator[Entry]:
+        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", seconds=QUIET_S)
+        with self.transport(call) as answer:
+            if answer.status != OK:
+                raise Refused(answer.status, f"the receiver at {self.url} has no live feed")
+            for event in read_events(answer.body, LARGEST):
+                yield entry_of(json.loads(event.data))
+
+
+def entry_of(view: JsonObject) -> Entry:
+    """An entry of the feed, read."""
+    refusal, claimed = _object(view.get("refusal")), _object(view.get("claimed"))
+    words = view | {name: value for name, value in claimed.items() if name not in view}
+    event = view.get("eventNumber")
+    return Entry(
+        number=int(str(view["number"])),
+        at=int(str(view["receivedAt"])),
+        outcome=str(view["outcome"]),
+        event=event if isinstance(event, int) else None,
+        task_id=str(words.get("taskId") or ""),
+        kid=str(words.get("kid") or ""),
+        jti=str(words.get("jti") or ""),
+        state=str(view["state"]) if view.get("state") else None,
+        why=f"{refusal.get('code')}: {refusal.get('reason')}" if refusal else "",
+        view=view,
+    )
+
+
+def _artifacts(view: JsonObject) -> Iterator[tuple[str, int]]:
+    """Name and length of each artifact in a notification. The receiver's view is cut, and so may be the length."""
+    artifacts = view.get("artifacts")
+    for artifact in map(_object, artifacts if isinstance(artifacts, list) else []):
+        yield str(artifact.get("name")), len(_text(artifact.get("parts")))
+
+
+def _text(parts: object) -> str:
+    return "".join(str(_object(part).get("text", "")) for part in (parts if isinstance(parts, list) else []))
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,68 @@
+"""The options that several commands share, and what they all get: the terminal and the way out."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
+
+LOCAL_URL = "http://127.0.0.1:8000"
+NOT_FOUND = 404
+
+
+@dataclass(frozen=True)
+class World:
+    """What is outside of a command: where it writes, how it reaches agents, and what the environment says."""
+
+    terminal: Terminal = field(default_factory=Terminal)
+    transport: Transport = over_urllib
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The caller's credentials, which stand in no argument: other users of a machine can read those."""
+        authorization = self.environment.get("A2A_AUTHORIZATION")
+        return {"Authorization": authorization} if authorization else {}
+
+
+class NoSuchAgent(Exception):
+    """Nothing that is an agent answers at ``url``."""
+
+    def __init__(self, agent: str, url: str) -> None:
+        super().__init__(f"There is no agent at {url}." if "://" in agent else f"There is no agent {agent!r} at {url}.")
+        self.url = url
+
+
+def world_of(ctx: typer.Context) -> World:
+    """The world that a command was started in."""
+    return ctx.find_object(World) or World()
+
+
+def find(world: World, base_url: str, agent: str) -> Found:
+    """The agent that somebody named, by its id in the deployment at ``base_url`` or by an address of its own."""
+    url = agent if "://" in agent else f"{base_url.rstrip('/')}/{agent}"
+    try:
+        return discover(url, world.transport, world.headers)
+    except Refused as refused:
+        if refused.status == NOT_FOUND:
+            raise NoSuchAgent(agent, base_url if "://" not in agent else url) from refused
+        raise
+
+
+def _set_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer calls it
+    world_of(ctx).terminal.json = value
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", callback=_set_json)]
+Url = Annotated[str, typer.Option(envvar="A2A_URL", help="Where the deployment is.", metavar="URL")]
+Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
+TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
+State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]
+EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
+ApiPort = Annotated[int, typer.Option(envvar="A2A_API_PORT", help="Port of the api on 127.0.0.1.")]
+ReceiverPort = Annotated[int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver.")]

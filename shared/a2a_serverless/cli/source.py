@@ -1,0 +1,44 @@
+"""What a user gives to an agent: a text, a text file, or stdin; checked before anything is started for it."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+LARGEST = 512 * 1024
+MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown"}
+
+
+def read_source(text: str, file: Path | None) -> tuple[str, str | None]:
+    """The text and its media type. Raises BadParameter, which says what to do."""
+    if bool(text) == (file is not None):
+        raise typer.BadParameter("say something: a TEXT, - for stdin, or --file PATH (one of them)")
+    if file is not None:
+        return read_file(file), media_type_of(file)
+    return (_checked(sys.stdin.buffer.read(LARGEST + 1), "stdin") if text == "-" else text), None
+
+
+def read_file(path: Path) -> str:
+    """The text of a file. Raises BadParameter."""
+    try:
+        with path.open("rb") as file:
+            return _checked(file.read(LARGEST + 1), str(path))
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read ({error.strerror})") from error
+
+
+def media_type_of(path: Path) -> str | None:
+    """The media type that a file's name tells of; None when it tells of none."""
+    return MEDIA_TYPES.get(path.suffix.lower())
+
+
+def _checked(content: bytes, name: str) -> str:
+    if len(content) > LARGEST:
+        raise typer.BadParameter(f"{name} is larger than {LARGEST // 1024} KiB; give a shorter text")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{name} is not UTF-8 text; give a text or Markdown file") from None
+    if not text.strip():
+        raise typer.BadParameter(f"{name} is empty; give a file with some text in it")
+    return text

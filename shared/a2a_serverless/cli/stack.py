@@ -1,0 +1,162 @@
+"""The commands that run the project's own stack on this machine: up, down, logs, build.
+
+What starts it is imported by the commands, not here: talking to agents does not need the AWS SDK that it brings along.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from a2a_serverless.cli.options import ApiPort, EmulatorPort, Json, ReceiverPort, State, world_of
+from a2a_serverless.cli.terminal import Terminal, program
+
+if TYPE_CHECKING:
+    from a2a_serverless.stack.places import Places
+    from a2a_serverless.stack.session import Running
+
+TAIL = 20
+PAUSE_S = 1.0
+
+Part = Annotated[
+    str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what comes.")]
+
+
+def up(
+    ctx: typer.Context,
+    *,
+    emulator_port: EmulatorPort = 4566,
+    api_port: ApiPort = 8000,
+    receiver_port: ReceiverPort = 8010,
+    state: State = None,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Start the stack on this machine, or bring a running one up to date with the checkout."""
+    from a2a_serverless.stack import session
+
+    terminal = world_of(ctx).terminal
+    options = session.Options(emulator_port, api_port, receiver_port)
+    running = session.up(_places(state), options, terminal.progress)
+    if terminal.json:
+        terminal.data(dict(_addresses(running)))
+    else:
+        _tell(terminal, running)
+
+
+def down(ctx: typer.Context, *, state: State = None, as_json: Json = False) -> None:  # noqa: ARG001
+    """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
+    from a2a_serverless.stack import processes, session
+
+    terminal, here = world_of(ctx).terminal, _places(state)
+    places = [here, demo_places(here)]
+    names = [process.name for each in places for process in processes.started(each)]
+    for each in places:
+        session.down(each, terminal.progress)
+    if terminal.json:
+        terminal.data({"stopped": [*names]})
+    elif not names:
+        terminal.note("Nothing was running.")
+
+
+def show_logs(
+    ctx: typer.Context,
+    part: Part = "",
+    *,
+    follow: Follow = False,
+    state: State = None,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Show what the parts of the stack have said: the end of each, or all of one."""
+    from a2a_serverless.stack import logs
+
+    terminal, places = world_of(ctx).terminal, _places(state)
+    parts = [part] if part else [*logs.PARTS]
+    said = {name: logs.read(places, name) for name in parts}
+    if terminal.json:
+        terminal.data({name: [*lines] for name, lines in said.items()})
+        return
+    for name, lines in said.items():
+        _print_log(terminal, name, lines if part else lines[-TAIL:])
+    if follow:
+        for name, line in _news(places, said):
+            terminal.raw(f"{name:10}{line}\n")
+
+
+def build(
+    ctx: typer.Context,
+    *,
+    runtime: Annotated[str, typer.Option(help="Lambda runtime to build for.")] = "python3.13",
+    architecture: Annotated[str, typer.Option(help="arm64 or x86_64.")] = "arm64",
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
+    from a2a_serverless.stack import places, sam
+    from a2a_serverless.stack.progress import step
+
+    terminal = world_of(ctx).terminal
+    with step(terminal.progress, f"Building the functions for {runtime} on {architecture}"):
+        released = sam.release(places.find(), sam.Target(runtime, architecture))
+    zips = sorted(released.glob("*.zip"))
+    if terminal.json:
+        terminal.data({path.name: path.stat().st_size for path in zips})
+        return
+    for path in zips:
+        terminal.raw(f"  {path.name:24} {path.stat().st_size / 1e6:5.1f} MB\n")
+
+
+def demo_places(places: "Places") -> "Places":
+    """Where the demo's stack lives, which is none of `up`'s business."""
+    from a2a_serverless.stack.places import Places
+
+    return Places(places.root, places.state / "demo")
+
+
+def _places(state: str | None) -> "Places":
+    from a2a_serverless.stack import places
+
+    return places.find(state=Path(state).resolve() if state else None)
+
+
+def _addresses(running: "Running") -> Iterator[tuple[str, str]]:
+    yield "agents", f"{running.api.url}/agents"
+    yield "inbox", f"{running.receiver.url}/"
+    yield "webhook", f"{running.receiver.url}/webhook"
+    yield "restApi", running.deployment.rest_url
+    yield "emulator", running.emulator.url
+
+
+def _tell(terminal: Terminal, running: "Running") -> None:
+    addresses = dict(_addresses(running))
+    where = "" if running.api.port == 8000 else f" --url {running.api.url}"  # noqa: PLR2004 - the default of --url
+    command = f"{program()} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
+    terminal.rows(
+        [
+            ("Agents", addresses["agents"]),
+            ("Webhooks", addresses["inbox"]),
+            ("REST API", addresses["restApi"]),
+            ("Try", command),
+            ("Stop", "make down"),
+        ]
+    )
+
+
+def _print_log(terminal: Terminal, name: str, lines: list[str]) -> None:
+    terminal.out.print(f"── {name} ──", style="dim", markup=False)
+    for line in lines:
+        terminal.raw(f"{line}\n")
+
+
+def _news(places: "Places", said: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    from a2a_serverless.stack import logs
+
+    seen = {name: len(lines) for name, lines in said.items()}
+    while True:
+        sleep(PAUSE_S)
+        for name, count in seen.items():
+            lines = logs.read(places, name)
+            seen[name] = len(lines)
+            yield from ((name, line) for line in lines[count:])

@@ -1,0 +1,194 @@
+"""The commands that talk to agents: send, get, watch, cancel."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from a2a_serverless.cli.files import save
+from a2a_serverless.cli.following import send_and_follow
+from a2a_serverless.cli.following import watch as watched
+from a2a_serverless.cli.inbox import Inbox
+from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, TaskId, Url, World, find, world_of
+from a2a_serverless.cli.show import item_json, item_line, result_text, sent_json, task_json, task_rows
+from a2a_serverless.cli.source import read_source
+from a2a_serverless.cli.terminal import program
+from a2a_serverless.client import Found, Item, text_message
+from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+
+ENDED_BADLY = 3
+YOUR_TURN = 4
+
+Text = Annotated[str, typer.Argument(help="What to say; - reads stdin.", metavar="[TEXT]", show_default=False)]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this text file.", metavar="PATH")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save what it made in this folder.", metavar="FOLDER")]
+Answers = Annotated[str | None, typer.Option("--task", help="Answer the question of this task.", metavar="TASK")]
+Context = Annotated[str | None, typer.Option(help="Go on in this conversation.", metavar="CONTEXT")]
+Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this task. Repeatable.", metavar="TASK")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or hand it in and go.")]
+Webhook = Annotated[str | None, typer.Option(help="Notify this URL.", metavar="URL")]
+InboxUrl = Annotated[str | None, typer.Option("--inbox", help="Notify the receiver that runs there.", metavar="URL")]
+OnlyText = Annotated[bool, typer.Option("--text", help="Print what it made, and nothing else.")]
+
+
+def send(  # noqa: PLR0913 - the options of a command
+    ctx: typer.Context,
+    agent: Agent,
+    text: Text = "",
+    *,
+    file: File = None,
+    task: Answers = None,
+    context: Context = None,
+    refer: Refers = None,
+    wait: Wait = True,
+    webhook: Webhook = None,
+    inbox: InboxUrl = None,
+    out: Out = None,
+    url: Url = LOCAL_URL,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Send an agent a message, and follow what it does with it.
+
+    What the agent answers or makes goes to stdout, its progress to stderr.
+    """
+    world = world_of(ctx)
+    said, media_type = read_source(text, file)
+    message = text_message(said, media_type, context_id=context, task_id=task)
+    message = replace(message, reference_task_ids=tuple(refer or ()))
+    found = find(world, url, agent)
+    request = SendRequest(message, return_immediately=not wait, push=_push(world, webhook, inbox))
+    if wait:
+        _follow(world, found, agent, send_and_follow(found, request), out)
+    else:
+        _hand_in(world, agent, found.client.send(request))
+
+
+def get(  # noqa: PLR0913 - as above
+    ctx: typer.Context,
+    agent: Agent,
+    task: TaskId,
+    *,
+    text: OnlyText = False,
+    out: Out = None,
+    url: Url = LOCAL_URL,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Show a task as it is now."""
+    world = world_of(ctx)
+    found = find(world, url, agent).client.get(task)
+    if world.terminal.json:
+        world.terminal.data(task_json(found))
+    elif text:
+        world.terminal.raw(_ended(result_text(found)))
+    else:
+        world.terminal.rows(task_rows(found))
+    _save(world, found, out)
+
+
+def watch(
+    ctx: typer.Context,
+    agent: Agent,
+    task: TaskId,
+    *,
+    url: Url = LOCAL_URL,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Follow a task until it ends or needs you. With --json one line for each event."""
+    world = world_of(ctx)
+    state = None
+    for item in watched(find(world, url, agent), task):
+        if world.terminal.json:
+            world.terminal.data(item_json(item), one_line=True)
+        else:
+            world.terminal.out.print(item_line(item), soft_wrap=True)
+        state = item.state or state
+    raise typer.Exit(_code(state))
+
+
+def cancel(
+    ctx: typer.Context,
+    agent: Agent,
+    task: TaskId,
+    *,
+    url: Url = LOCAL_URL,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
+    """Cancel a task. Whoever works on it stops."""
+    world = world_of(ctx)
+    canceled = find(world, url, agent).client.cancel(task)
+    if world.terminal.json:
+        world.terminal.data(task_json(canceled))
+    else:
+        world.terminal.rows(task_rows(canceled))
+
+
+def _push(world: World, webhook: str | None, inbox: str | None) -> PushRequest | None:
+    if webhook and inbox:
+        raise typer.BadParameter("name one of --webhook and --inbox")
+    if inbox:
+        return Inbox(inbox, world.transport).expect()
+    return PushRequest(webhook, token=world.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+
+
+def _hand_in(world: World, agent: str, sent: Task | Message) -> None:
+    """Prints the task's id and nothing else, so that a script can keep it."""
+    terminal = world.terminal
+    if terminal.json:
+        terminal.data(sent_json(sent))
+    elif isinstance(sent, Message):
+        terminal.raw(_ended(sent.text()))
+    else:
+        terminal.raw(f"{sent.task_id}\n")
+        terminal.note(f"It is {sent.status.state}. To follow it: {program()} watch {agent} {sent.task_id}")
+
+
+def _follow(world: World, found: Found, agent: str, items: Iterator[Item], out: Path | None) -> None:
+    terminal, last, state = world.terminal, None, None
+    for item in items:
+        last, state = item, item.state or state
+        if not isinstance(item.content, Message):
+            terminal.note(item_line(item))
+    if last is None:
+        raise typer.Exit(1)
+    if isinstance(last.content, Message):
+        _answer(world, last.content)
+        return
+    task = found.client.get(last.content.task_id)
+    _result(world, task, out)
+    if _code(state) == YOUR_TURN:
+        terminal.note(f'Your turn: {program()} send {agent} --task {task.task_id} "..."')
+    raise typer.Exit(_code(state))
+
+
+def _answer(world: World, message: Message) -> None:
+    if world.terminal.json:
+        world.terminal.data(sent_json(message))
+    else:
+        world.terminal.raw(_ended(message.text()))
+
+
+def _result(world: World, task: Task, out: Path | None) -> None:
+    if world.terminal.json:
+        world.terminal.data(sent_json(task))
+    elif out is None:
+        world.terminal.raw(_ended(result_text(task)))
+    _save(world, task, out)
+
+
+def _save(world: World, task: Task, out: Path | None) -> None:
+    for path in save(task, out) if out else ():
+        world.terminal.note(f"Saved {path}")
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _code(state: TaskState | None) -> int:
+    """The exit code that a task's state comes to."""
+    if state in INTERRUPTED:
+        return YOUR_TURN
+    return ENDED_BADLY if state in TERMINAL - {TaskState.COMPLETED} else 0

@@ -1,0 +1,38 @@
+"""A client for agents that speak A2A 1.0 over JSON-RPC: ours, and those of others.
+
+::
+
+    from a2a_serverless.client import discover, text_message, over_urllib
+
+    agent = discover("https://agents.example.com/document", over_urllib).client
+    task = agent.send(SendRequest(text_message("Lighthouses"), return_immediately=True))
+    print(agent.get(task.task_id).status.state)
+
+It is synchronous and imports nothing but the standard library, the model and the codecs: it also runs inside a
+function, where each import is paid for at every cold start (``docs/adr/0009-client-on-the-standard-library.md``). How
+bytes travel is the ``Transport``'s business: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
+"""
+
+from __future__ import annotations
+
+from a2a_serverless.client.calls import Client, Item, PeerError, Refused, text_message
+from a2a_serverless.client.discovery import Found, NoInterface, agents_of, discover
+from a2a_serverless.client.http import HttpAnswer, HttpCall, Silent, Transport, Unreachable, over_urllib
+
+__all__ = [
+    "Client",
+    "Found",
+    "HttpAnswer",
+    "HttpCall",
+    "Item",
+    "NoInterface",
+    "PeerError",
+    "Refused",
+    "Silent",
+    "Transport",
+    "Unreachable",
+    "agents_of",
+    "discover",
+    "over_urllib",
+    "text_message",
+]

@@ -1,0 +1,185 @@
+"""The operations of an agent, as calls: the model in, the model out, refusals as the errors that the protocol names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NoReturn
+from uuid import uuid4
+
+from a2a_serverless.client.events import read_events
+from a2a_serverless.client.http import HttpCall
+from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse
+from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState
+from a2a_serverless.domain.queries import Update
+from a2a_serverless.wire import v1
+from a2a_serverless.wire.document import dumps, given, loads
+from a2a_serverless.wire.errors import CODES
+from a2a_serverless.wire.limits import Limits
+from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.versions import VERSION_HEADER
+
+if TYPE_CHECKING:
+    from a2a_serverless.client.http import HttpAnswer, Transport
+
+# What we take from a peer: a document of many chunks is one artifact with as many parts.
+ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000)
+JSON: Final = "application/json"
+EVENT_STREAM: Final = "text/event-stream"
+OK: Final = 200
+
+# Of several classes with one code, the first in the table is the general one.
+_BY_CODE: Final[dict[int, type[A2AError]]] = {code.rpc: kind for kind, code in reversed(CODES.items())}
+
+
+class Refused(Exception):
+    """The request was refused with an HTTP status, before A2A had a say."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"HTTP {status}: {text}" if text else f"HTTP {status}")
+        self.status = status
+
+
+class PeerError(A2AError):
+    """An error of the peer's own, with a code that the protocol does not know."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a stream. ``n`` is the number of the last event that it tells of, where the agent gives numbers."""
+
+    n: int | None
+    content: Task | Message | Update
+
+    @property
+    def state(self) -> TaskState | None:
+        """The state that it tells of; None when it tells of none."""
+        if isinstance(self.content, Task):
+            return self.content.status.state
+        event = self.content.event if isinstance(self.content, Update) else None
+        return event.state if isinstance(event, StatusEvent) else None
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that it is about; None for a message without one."""
+        return self.content.task_id
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One agent. ``url`` is its JSON-RPC endpoint, ``headers`` go along with every request (``Authorization``).
+
+    Every call raises Unreachable, Refused, or the A2AError that the agent answers with. A send that was Unreachable may
+    be sent again as it is: an agent of ours knows the message by its id, and starts no second task.
+    """
+
+    url: str
+    transport: Transport
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tenant: str | None = None
+
+    def send(self, request: SendRequest) -> Task | Message:
+        """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent keeps us waiting."""
+        sent = v1.parse_stream_item(self._result(Operation.SEND, v1.print_send(request)), ANSWER)
+        return _not_an_update(sent)
+
+    def get(self, task_id: str, history_length: int | None = None) -> Task:
+        """The task as it is now (3.1.3)."""
+        params = given({"id": task_id, "historyLength": history_length})
+        return v1.parse_task(self._result(Operation.GET, params), ANSWER)
+
+    def cancel(self, task_id: str) -> Task:
+        """Ends the task (3.1.5)."""
+        return v1.parse_task(self._result(Operation.CANCEL, {"id": task_id}), ANSWER)
+
+    def stream(self, request: SendRequest) -> Iterator[Item]:
+        """Sends a message and follows what happens (3.1.2), until the agent ends the stream. Close it when done."""
+        return self._stream(Operation.STREAM, v1.print_send(request), None)
+
+    def subscribe(self, task_id: str, after: int | None = None) -> Iterator[Item]:
+        """Follows a task (3.1.6). ``after`` is the last number that was seen; what came since is told again."""
+        return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
+
+    def _result(self, operation: Operation, params: JsonObject) -> Json:
+        with self.transport(self._call(operation, params, JSON)) as answer:
+            return _result_in(answer.status, answer.body.read(ANSWER.body + 1))
+
+    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[Item]:
+        with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
+            if not _streams(answer):
+                result = _result_in(answer.status, answer.body.read(ANSWER.body + 1))
+                yield Item(None, v1.parse_stream_item(result, ANSWER))
+                return
+            for event in read_events(answer.body, ANSWER.body):
+                result = _result_in(answer.status, event.data)
+                yield Item(event.number, v1.parse_stream_item(result, ANSWER))
+
+    def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> HttpCall:
+        named = params | given({"tenant": self.tenant})
+        body = dumps({"jsonrpc": "2.0", "id": 1, "method": operation.value, "params": named})
+        headers = {VERSION_HEADER: "1.0", "Content-Type": JSON, "Accept": accept, **self.headers}
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        return HttpCall(self.url, headers, body)
+
+
+def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:
+    """A user's message with an id of its own. ``fields``: ``context_id`` or ``task_id``, to go on with either."""
+    parts = (Part("text", text, media_type),)
+    return Message(uuid4().hex, Role.USER, parts, fields.get("context_id"), fields.get("task_id"))
+
+
+def _streams(answer: HttpAnswer) -> bool:
+    return answer.status == OK and answer.headers.get("content-type", "").startswith(EVENT_STREAM)
+
+
+def _result_in(status: int, body: bytes) -> Json:
+    """The ``result`` of a response. Raises what its ``error`` means, or Refused when it is no JSON-RPC at all."""
+    try:
+        document = loads(body, ANSWER)
+    except A2AError as error:
+        if status == OK:
+            raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
+        raise Refused(status, "") from None
+    if not isinstance(document, dict) or "jsonrpc" not in document:
+        raise Refused(status, _words(document))
+    problem = document.get("error")
+    if isinstance(problem, dict):
+        _raise(problem)
+    if "result" not in document:
+        raise InvalidAgentResponse("The agent answered with neither result nor error.")
+    return document["result"]
+
+
+def _words(document: Json) -> str:
+    """What a gateway says about its refusal."""
+    inner = document.get("error", document) if isinstance(document, dict) else None
+    message = inner.get("message") if isinstance(inner, dict) else None
+    return message[:200] if isinstance(message, str) else ""
+
+
+def _raise(problem: JsonObject) -> NoReturn:
+    code, text = problem.get("code"), str(problem.get("message") or "The agent gave no reason.")
+    kind = _BY_CODE.get(code) if isinstance(code, int) else None
+    if kind is None:
+        raise PeerError(code if isinstance(code, int) else 0, text)
+    raise kind(text, violations=tuple(_violations(problem.get("data"))))
+
+
+def _violations(details: Json) -> Iterator[FieldViolation]:
+    for detail in details if isinstance(details, list) else []:
+        fields = detail.get("fieldViolations") if isinstance(detail, dict) else None
+        for one in fields if isinstance(fields, list) else []:
+            if isinstance(one, dict):
+                yield FieldViolation(str(one.get("field", "")), str(one.get("description", "")))
+
+
+def _not_an_update(sent: Task | Message | Update) -> Task | Message:
+    if isinstance(sent, Update):
+        raise InvalidAgentResponse("The agent answered a send with an event.")
+    return sent

@@ -1,0 +1,103 @@
+"""From an address that somebody gave to an agent that can be talked to: by its card (specification 8.2 and 8.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from a2a_serverless.client.calls import ANSWER, OK, Client, Refused
+from a2a_serverless.client.http import HttpCall, is_local
+from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
+from a2a_serverless.wire.card import read_card
+from a2a_serverless.wire.document import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.client.http import Transport
+    from a2a_serverless.domain.card import Card, Interface
+    from a2a_serverless.domain.model import Json, JsonObject
+
+CARD_PATH: Final = "/.well-known/agent-card.json"
+CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
+
+
+class NoInterface(A2AError):
+    """The agent speaks, but nothing that we do."""
+
+    default = "The agent does not speak A2A 1.0 over JSON-RPC."
+
+
+class CredentialsKept(A2AError):
+    """The card points to where the caller's credentials must not go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An agent that was found: its card, as it came and as it was read, and the client for it."""
+
+    client: Client
+    card: Card
+    document: JsonObject
+
+
+def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> Found:
+    """The agent at ``url``, which is its base address or that of its card.
+
+    The first interface that speaks A2A 1.0 over JSON-RPC is taken. Raises Unreachable, Refused, NoInterface, and
+    CredentialsKept when the card names another host than the caller did, or one without TLS, and there are credentials.
+    """
+    headers = headers or {}
+    secret = any(name.lower() in CREDENTIALS for name in headers)
+    if secret:
+        _check_secrecy(url)
+    address = url if url.endswith(".json") else url.rstrip("/") + CARD_PATH
+    document = fetch(address, transport, headers)
+    if not isinstance(document, dict):
+        raise InvalidAgentResponse(f"{address} is not an agent card.")
+    card = read_card(document, ANSWER)
+    interface = interface_of(card)
+    if secret:
+        _check_host(url, interface.url)
+    return Found(Client(interface.url, transport, headers, interface.tenant), card, document)
+
+
+def interface_of(card: Card) -> Interface:
+    """The first interface that we speak (8.3.2). Raises NoInterface."""
+    for interface in card.interfaces:
+        if (interface.binding, interface.version) == ("JSONRPC", "1.0"):
+            return interface
+    raise NoInterface
+
+
+def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:
+    """The agents of a deployment of ours: ``id``, ``name``, ``url`` and ``card`` (its URL) of each."""
+    document = fetch(f"{base_url.rstrip('/')}/agents", transport, headers or {})
+    listed = document.get("agents") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise InvalidAgentResponse(f"{base_url} does not list agents.")
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
+    """The JSON document at ``url``. Raises Unreachable, Refused, or InvalidAgentResponse."""
+    with transport(HttpCall(url, {"Accept": "application/json", **headers})) as answer:
+        status, body = answer.status, answer.body.read(ANSWER.body + 1)
+    if status != OK:
+        raise Refused(status, f"no document at {url}")
+    try:
+        return loads(body, ANSWER)
+    except A2AError as error:
+        raise InvalidAgentResponse(f"{url} is not a JSON document: {error}") from error
+
+
+def _check_secrecy(url: str) -> None:
+    if urlsplit(url).scheme != "https" and not is_local(url):
+        raise CredentialsKept("Credentials go over https only.")
+
+
+def _check_host(given: str, named: str) -> None:
+    ours, theirs = urlsplit(given), urlsplit(named)
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
+        raise CredentialsKept(f"The card points to {theirs.netloc}: name that address if credentials may go there.")

@@ -1,0 +1,41 @@
+"""Reading server-sent events (WHATWG HTML, 9.2), as far as streams of A2A and of the receiver use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.wire.sse import last_event_id
+
+if TYPE_CHECKING:
+    from a2a_serverless.client.http import Body
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event. ``number`` is its id where that is a number."""
+
+    data: bytes
+    number: int | None = None
+
+
+def read_events(body: Body, limit: int) -> Iterator[ServerEvent]:
+    """The events of a body, each as soon as it is complete. Raises InvalidAgentResponse for one over ``limit`` bytes.
+
+    What a connection leaves unfinished when it breaks is dropped: the next one tells it again.
+    """
+    data: list[bytes] = []
+    number: int | None = None
+    while line := body.readline(limit + 1):
+        if len(line) + sum(map(len, data)) > limit:
+            raise InvalidAgentResponse("The agent's stream has an event that is too large.")
+        name, _, value = line.rstrip(b"\r\n").partition(b":")
+        if not name and not value and data:
+            yield ServerEvent(b"\n".join(data), number)
+            data = []
+        elif name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif name == b"id":
+            number = last_event_id(value.decode("ascii", "replace"))

@@ -1,0 +1,117 @@
+"""How the client's requests travel: one call that opens a request and gives its answer, to be read as it comes.
+
+The built-in transport is ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
+maintained alternative, and takes the proxy of the environment for hosts that are not this machine. It follows no
+redirect, because that would carry credentials to wherever a stranger points, and it speaks http and https only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Unreachable(Exception):
+    """Nobody answered at ``url``, or the line broke. Whether a request took effect is not known."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"{url}: {why}")
+        self.url = url
+        self.why = why
+
+
+class Silent(Unreachable):
+    """The peer said nothing for as long as we wanted to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """A request. ``seconds`` is how long any single wait for the peer may last."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = None
+    seconds: float = 30.0
+
+    @property
+    def verb(self) -> str:
+        """POST with a body, GET without."""
+        return "GET" if self.body is None else "POST"
+
+
+class Body(Protocol):
+    """The bytes of an answer, read as they come."""
+
+    def read(self, limit: int, /) -> bytes:
+        """At most ``limit`` bytes."""
+        ...
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line with its end, as soon as it is there; nothing at the end of the body."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An answer that has begun. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Body
+
+
+Transport: TypeAlias = Callable[[HttpCall], AbstractContextManager[HttpAnswer]]
+"""Opens a request; leaving the context closes the connection. Raises Unreachable, in the context too."""
+
+
+def is_local(url: str) -> bool:
+    """Whether the URL names this machine."""
+    return urlsplit(url).hostname in LOOPBACK
+
+
+@contextmanager
+def over_urllib(call: HttpCall) -> Iterator[HttpAnswer]:
+    """The transport of the standard library."""
+    from http.client import HTTPException
+
+    if urlsplit(call.url).scheme not in {"http", "https"}:
+        raise Unreachable(call.url, "not an http or https URL")
+    try:
+        with _opened(call) as raw:
+            headers = {name.lower(): value for name, value in raw.headers.items()}
+            yield HttpAnswer(raw.status, headers, raw)
+    except (OSError, HTTPException) as error:
+        cause = getattr(error, "reason", error)  # urllib wraps what happened while it connects
+        if isinstance(cause, TimeoutError):
+            raise Silent(call.url, f"no answer in {call.seconds:g} s") from error
+        text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        raise Unreachable(call.url, str(text)) from error
+
+
+def _opened(call: HttpCall) -> Any:  # noqa: ANN401 - urllib's answers have no type in common
+    from urllib.error import HTTPError
+    from urllib.request import Request
+
+    request = Request(call.url, call.body, dict(call.headers), method=call.verb)  # noqa: S310 - the scheme was checked
+    try:
+        return _opener(local=is_local(call.url)).open(request, timeout=call.seconds)
+    except HTTPError as error:
+        return error  # an answer like any other
+
+
+def _opener(*, local: bool) -> OpenerDirector:
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    return build_opener(Stay, *([ProxyHandler({})] if local else []))
