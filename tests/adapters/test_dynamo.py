@@ -1,4 +1,4 @@
-"""What only DynamoDB can do to the log: half-seen transactions, refusals without reasons, blobs, items of other ages."""
+"""What only DynamoDB can do to the log: half-seen transactions, refusals without reasons, blobs, older items."""
 
 from __future__ import annotations
 

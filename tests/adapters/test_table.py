@@ -71,9 +71,10 @@ def test_what_says_nothing_about_the_item_is_tried_again(passing: ClientError) -
 def test_waits_double_up_to_a_bound_and_then_the_caller_is_told() -> None:
     pauses: list[float] = []
     client = Scripted(*[error("ThrottlingException")] * TRIES)
-    with pytest.raises(Overloaded):
+    with pytest.raises(Overloaded) as told:
         _table(client, pauses).get("p", "s")
-    assert len(client.calls) == len(pauses) == TRIES
+    assert isinstance(told.value.__cause__, ClientError)
+    assert (len(client.calls), len(pauses)) == (TRIES, TRIES - 1)
     assert pauses == sorted(pauses)
     assert pauses[1] == 2 * pauses[0]
     assert pauses[-1] == LONGEST_PAUSE_S

@@ -64,14 +64,19 @@ class Patience:
 
     def persist(self, call: Callable[[], T]) -> T:
         """What ``call`` returns, when need be after waits that double; raises Overloaded when they were not enough."""
-        for attempt in range(self.tries):
+        pause = FIRST_PAUSE_S
+        tries = self.tries
+        while True:
             try:
                 return call()
             except ClientError as error:
+                tries -= 1
                 if not _passes(error):
                     raise
-            self.sleep(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S) * self.chance())
-        raise Overloaded
+                if tries == 0:
+                    raise Overloaded from error
+            self.sleep(pause * self.chance())
+            pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 class Table:
