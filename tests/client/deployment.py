@@ -1,0 +1,116 @@
+"""A whole deployment in one process, spoken to as over HTTP: the real edge over the world of the tests."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
+from a2a_serverless.handlers.exchange import HttpRequest
+from a2a_serverless.handlers.gate import Gate, OpenGate
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.publish import Press, publish_cards
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.client.http import Body
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json
+
+BASE = "http://127.0.0.1:8000"
+STEP_MS = 1_000
+
+
+class Deployment:
+    """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for a second."""
+
+    def __init__(self, *agents: Agent, gate: Gate | None = None) -> None:
+        self.world = World(agents)
+        by_id = {agent.id: agent for agent in agents}
+        self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), 3600)
+        self.calls: list[HttpCall] = []
+        self.breaks_after: int | None = None
+        publish_cards(Press(self.world.table, self.world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
+
+    @contextmanager
+    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+        self.calls.append(call)
+        if not call.url.startswith(f"{BASE}/"):
+            raise Unreachable(call.url, "Connection refused")
+        answer = self.edge.answer(_request(call))
+        body: Body = io.BytesIO(answer.body)
+        if answer.stream is not None:
+            body, self.breaks_after = Frames(self.world, answer.stream, call.url, self.breaks_after), None
+        yield HttpAnswer(answer.status, answer.headers, body)
+
+
+class Frames:
+    """A streamed body. After ``left`` frames the line breaks; None is "never"."""
+
+    def __init__(self, world: World, stream: AsyncIterator[bytes], url: str, left: int | None) -> None:
+        self._world = world
+        self._stream = stream
+        self._url = url
+        self._left = left
+        self._lines: list[bytes] = []
+
+    def read(self, limit: int, /) -> bytes:
+        return b"".join(iter(lambda: self.readline(limit), b""))
+
+    def readline(self, limit: int, /) -> bytes:
+        assert limit > 0
+        if not self._lines:
+            self._lines = self._frame().splitlines(keepends=True)
+        return self._lines.pop(0) if self._lines else b""
+
+    def _frame(self) -> bytes:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise Unreachable(self._url, "Connection reset by peer")
+        self._world.wait(STEP_MS)
+        return self._world.play(_next_of(self._stream))
+
+
+async def _next_of(stream: AsyncIterator[bytes]) -> bytes:
+    return await anext(stream, b"")
+
+
+def _request(call: HttpCall) -> HttpRequest:
+    target = urlsplit(call.url)
+    headers = {name.lower(): value for name, value in call.headers.items()}
+    return HttpRequest(call.verb, target.path, headers, tuple(parse_qsl(target.query)), call.body or b"")
+
+
+def answering(*answers: tuple[int, Mapping[str, str], bytes]) -> tuple[Transport, list[HttpCall]]:
+    """A peer that gives these answers one after the other, the last again and again; and what it was asked."""
+    calls: list[HttpCall] = []
+
+    @contextmanager
+    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+        status, headers, body = answers[min(len(calls), len(answers) - 1)]
+        calls.append(call)
+        yield HttpAnswer(status, headers, io.BytesIO(body))
+
+    return transport, calls
+
+
+def documents(served: Mapping[str, object]) -> Transport:
+    """A peer that serves JSON documents by URL, and 404 for all others."""
+
+    @contextmanager
+    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+        found = call.url in served
+        yield HttpAnswer(200 if found else 404, {}, io.BytesIO(json.dumps(served.get(call.url)).encode()))
+
+    return transport
+
+
+def rpc(result: Json = None, error: Json = None) -> tuple[int, dict[str, str], bytes]:
+    """The answer of a JSON-RPC peer."""
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1} | ({"error": error} if error else {"result": result})
+    return 200, {"content-type": "application/json"}, json.dumps(body).encode()

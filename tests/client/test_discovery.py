@@ -1,0 +1,89 @@
+from typing import Any
+
+import pytest
+
+from a2a_serverless.client import NoInterface, Refused, agents_of, discover
+from a2a_serverless.client.discovery import CredentialsKept
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from tests.client.deployment import BASE, Deployment, answering, documents
+from tests.echo import Writer
+
+HOME = "https://agents.example.com"
+SECRET = {"Authorization": "Bearer secret"}
+
+
+def card(*interfaces: dict[str, str]) -> dict[str, Any]:
+    return {"name": "echo", "version": "1", "supportedInterfaces": list(interfaces)}
+
+
+def interface(url: str, binding: str = "JSONRPC", version: str = "1.0", **more: str) -> dict[str, str]:
+    return {"url": url, "protocolBinding": binding, "protocolVersion": version, **more}
+
+
+def at_home(document: object) -> dict[str, object]:
+    return {f"{HOME}/.well-known/agent-card.json": document}
+
+
+def test_the_first_interface_that_we_speak_is_taken() -> None:
+    first, second = interface(f"{HOME}/a", "HTTP+JSON"), interface(f"{HOME}/b", tenant="acme")
+    found = discover(HOME, documents(at_home(card(first, second, interface(f"{HOME}/c")))))
+    assert (found.client.url, found.client.tenant) == (f"{HOME}/b", "acme")
+
+
+def test_the_address_of_a_card_will_do() -> None:
+    found = discover(f"{HOME}/cards/echo.json", documents({f"{HOME}/cards/echo.json": card(interface(HOME))}))
+    assert found.client.url == HOME
+
+
+def test_an_agent_that_speaks_nothing_that_we_do_cannot_be_talked_to() -> None:
+    with pytest.raises(NoInterface, match="JSON-RPC"):
+        discover(HOME, documents(at_home(card(interface(HOME, version="0.3")))))
+
+
+@pytest.mark.parametrize("document", [[], {"name": ""}, {"supportedInterfaces": 1}])
+def test_what_is_no_card_is_the_agents_fault(document: object) -> None:
+    with pytest.raises(InvalidAgentResponse):
+        discover(HOME, documents(at_home(document)))
+
+
+def test_where_there_is_no_card_there_is_no_agent() -> None:
+    with pytest.raises(Refused, match="404"):
+        discover(HOME, documents({}))
+
+
+def test_a_page_is_no_document() -> None:
+    transport, _ = answering((200, {}, b"<html>"))
+    with pytest.raises(InvalidAgentResponse, match="JSON"):
+        discover(HOME, transport)
+
+
+def test_credentials_go_to_the_host_that_the_caller_named() -> None:
+    found = discover(HOME, documents(at_home(card(interface(f"{HOME}/echo")))), SECRET)
+    assert found.client.headers == SECRET
+
+
+def test_credentials_do_not_follow_a_card_to_another_host() -> None:
+    with pytest.raises(CredentialsKept, match=r"evil\.example"):
+        discover(HOME, documents(at_home(card(interface("https://evil.example/echo")))), SECRET)
+
+
+def test_credentials_are_not_sent_in_clear() -> None:
+    transport, calls = answering((200, {}, b"{}"))
+    with pytest.raises(CredentialsKept, match="https"):
+        discover("http://agents.example.com", transport, SECRET)
+    assert calls == []
+
+
+def test_this_machine_may_have_them_in_clear() -> None:
+    deployment = Deployment(Writer().agent)
+    assert discover(f"{BASE}/echo", deployment.transport, SECRET).client.url == f"{BASE}/echo"
+
+
+def test_a_deployment_lists_its_agents() -> None:
+    (only,) = agents_of(BASE, Deployment(Writer().agent).transport)
+    assert (only["id"], only["card"]) == ("echo", f"{BASE}/echo/.well-known/agent-card.json")
+
+
+def test_a_host_that_lists_nothing_is_no_deployment() -> None:
+    with pytest.raises(InvalidAgentResponse, match="list"):
+        agents_of(HOME, documents({f"{HOME}/agents": {"agents": None}}))
