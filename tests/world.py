@@ -17,7 +17,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
-from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable
+from a2a_serverless.adapters.builtin.picture import BuiltinPicture
+from a2a_serverless.adapters.builtin.text import BuiltinText
+from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemorySealer, MemoryTable
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import Bell, DeliveryBell
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
@@ -37,18 +39,21 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.work import Models
 from a2a_serverless.ports import SHARDS, Signed
 from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
+from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Broom, sweep
 from a2a_serverless.services.tasks import Desk, cancel, get, send
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TextModel
+    from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
+    from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports import Bells
 
@@ -217,6 +222,11 @@ class Siblings:
         self._world = world
         self.replies: dict[str, str] = {}
 
+    def card(self, agent: str) -> Card:
+        if agent not in self._world.engine.agents:
+            raise PeerFailed(f"no agent {agent}")
+        return card_of(self._world.engine.agents[agent], self._world.directory.base_url)
+
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         if agent not in self._world.engine.agents:
             raise PeerFailed(f"no agent {agent}")
@@ -243,6 +253,7 @@ class World:
         self,
         agents: Sequence[Agent],
         text_model: TextModel | None = None,
+        pictures: PictureModel | None = None,
         faults: Faults | None = None,
         *,
         table: Callable[[Callable[[], int]], Any] = MemoryTable,
@@ -267,14 +278,15 @@ class World:
         sender: Any = Frail(self.receiver, "receiver", faults)
         sealer: Any = Frail(MemorySealer(), "sealer", faults)
         signer: Any = Frail(PlainSigner(), "signer", faults)
-        model: Any = text_model
+        models = Models(text_model or BuiltinText(), pictures or BuiltinPicture())
         self.peers = Siblings(self)
         self.directory = Directory(self.peers, self.ids, "https://api.example.com")
-        hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy())
+        self.names = MemoryNames()
+        hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy(), self.names)
         shelf = Shelf(log, log, MemorySealer())
         self.desk = Desk(log, bells, self.clock, self.ids, hooks, shelf, LIFE, blocking_ms=25_000)
         by_id = {agent.id: agent for agent in agents}
-        self.engine = Engine(log, log, bells, self.ids, self.clock.now, by_id, model, self.directory)
+        self.engine = Engine(log, log, bells, self.ids, self.clock.now, by_id, models, self.directory)
         self.receiver.calls_back = self.called_back
         self.post = Post(
             log, log, bells, sender, signer, sealer, self.clock, self.ids, "https://api.example.com", lambda: 0.5

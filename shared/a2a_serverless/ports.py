@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import ApiKey
     from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
     from a2a_serverless.domain.model import Json, Message, Principal, PushRequest, Task, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.url_policy import WebhookTarget
 
 SHARDS: Final = 8
 
@@ -215,6 +218,26 @@ class Blobs(Protocol):
         ...
 
 
+class ApiKeys(Protocol):
+    """The API keys of a deployment, by their digests."""
+
+    def find(self, digest: str) -> ApiKey | None:
+        """The key, unless there is none or it was revoked."""
+        ...
+
+    def add(self, key: ApiKey) -> None:
+        """Keeps a key."""
+        ...
+
+    def revoke(self, digest: str) -> None:
+        """Forgets a key. Absent is fine."""
+        ...
+
+    def all(self) -> list[ApiKey]:
+        """Every key, by digest."""
+        ...
+
+
 class Sealer(Protocol):
     """Seals small secrets. What was sealed for one ``context`` opens for no other."""
 
@@ -274,6 +297,10 @@ class Here(Protocol):
 class Peers(Protocol):
     """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work."""
 
+    def card(self, agent: str) -> Card:
+        """The agent's card, whose interfaces are some that we speak."""
+        ...
+
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         """Sends a message without waiting for the task; news of it comes to ``callback``. Safe to repeat."""
         ...
@@ -284,6 +311,17 @@ class Peers(Protocol):
 
     def cancel(self, agent: str, task_id: str) -> None:
         """Asks for the task's end. A task that has ended is fine."""
+        ...
+
+
+class Names(Protocol):
+    """The names of the internet, asked when a webhook is registered."""
+
+    def check(self, target: WebhookTarget) -> None:
+        """Returns when every address of the target's name may be sent to; takes a few seconds at most.
+
+        Raises UrlRefused for an address that may not, NameUnresolved when the name has none now.
+        """
         ...
 
 

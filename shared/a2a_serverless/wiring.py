@@ -9,7 +9,7 @@ import gc
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.settings import DAY_MS, Settings, read
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
+    from a2a_serverless.engine.work import Models
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.handlers.queues import Handler
     from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
 
@@ -61,6 +63,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
     """Everything that answers HTTP, on the real adapters."""
     from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
+    from a2a_serverless.adapters.egress import Lookup
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -76,13 +79,13 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     agents = _agents(settings)
     sealer = KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
-    policy, asks = _policy(settings), settings.webhook_ownership != "off"
+    asks = settings.webhook_ownership != "off"
     desk = Desk(
         log=log,
         bells=bells,
         clock=clock,
         ids=ids,
-        webhooks=Webhooks(log, store, bells, sealer, clock, ids, policy, asks),
+        webhooks=Webhooks(log, store, bells, sealer, clock, ids, _policy(settings), Lookup(), asks),
         shelf=Shelf(log, index, sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
@@ -93,7 +96,7 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         desk,
         DynamoPublications(table),
         agents,
-        _gate(settings),
+        _gate(settings, table, clock.now),
         settings.jwks_max_age_seconds,
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
     )
@@ -103,7 +106,6 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the worker function."""
     import asyncio
 
-    from a2a_serverless.adapters.builtin.text import BuiltinText
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -116,7 +118,7 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     log = DynamoTaskLog(table, _bodies(settings, aws))
     bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
     agents = _agents(settings)
-    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText(), _directory(settings, agents))
+    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(), _directory(settings, agents))
     return _ready(
         make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     )
@@ -199,7 +201,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
     public = DynamoPublications(_table(settings, aws))
-    press = Press(public, clock, _agents(settings), settings.need("PUBLIC_BASE_URL"), settings.card_shape)
+    press = Press(public, clock, _agents(settings), settings.need("PUBLIC_BASE_URL"), settings.card_shape, settings.schemes)
     waits = Waits(
         publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
         retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
@@ -229,13 +231,20 @@ def _here(
     """What runs inline agents inside the api function, when there are some: it costs the agents' own imports."""
     if not any(agent.runs == "inline" for agent in agents.values()):
         return None
-    from a2a_serverless.adapters.builtin.text import BuiltinText
     from a2a_serverless.adapters.system import UuidIds
     from a2a_serverless.engine.inline import Inline
     from a2a_serverless.engine.run import Engine
 
     directory = _directory(settings, agents)
-    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, BuiltinText(), directory))
+    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(), directory))
+
+
+def _models() -> Models:
+    from a2a_serverless.adapters.builtin.picture import BuiltinPicture
+    from a2a_serverless.adapters.builtin.text import BuiltinText
+    from a2a_serverless.engine.work import Models
+
+    return Models(BuiltinText(), BuiltinPicture())
 
 
 def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
@@ -299,8 +308,29 @@ def _agents(settings: Settings) -> Mapping[str, Agent]:
     return by_id((*conformance.AGENTS, *AGENTS))
 
 
-def _gate(settings: Settings) -> Gate:
-    """Who comes in. Until sign-in is there: everybody where anonymous access is on, nobody elsewhere."""
-    from a2a_serverless.handlers.gate import ClosedGate, OpenGate
+def _gate(settings: Settings, table: Table, now: Callable[[], int]) -> Gate:
+    """Who comes in: everybody in a local run; else whoever has an API key, or a token of the issuer that is set."""
+    from a2a_serverless.handlers.gate import OpenGate, SignIn
 
-    return OpenGate() if settings.anonymous_access else ClosedGate()
+    if settings.anonymous_access:
+        return OpenGate()
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys, RememberedApiKeys
+
+    keys = RememberedApiKeys(DynamoApiKeys(table), now)
+    return SignIn(keys.find, _tokens(settings, now))
+
+
+def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Principal] | None:
+    if not settings.oidc_issuer:
+        return None
+    from a2a_serverless.adapters.oidc import OidcTokens, fetch_document
+
+    return OidcTokens(
+        settings.oidc_issuer,
+        settings.oidc_audience,
+        settings.oidc_jwks_url,
+        settings.oidc_tenant_claim,
+        fetch_document,
+        now,
+    ).principal
+

@@ -15,8 +15,6 @@ from contextlib import suppress
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import certifi
-
 from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, check_url, is_loopback
 
 if TYPE_CHECKING:
@@ -74,6 +72,8 @@ def connect(address: str, port: int, seconds: float) -> socket.socket:
 
 def strict_ssl_context() -> ssl.SSLContext:
     """Certificate and name are checked, TLS 1.2 at least. ``create_default_context`` would heed the environment."""
+    import certifi
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -81,6 +81,16 @@ def strict_ssl_context() -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     context.load_verify_locations(certifi.where())
     return context
+
+
+class Lookup:
+    """``ports.Names``, by the system's resolver."""
+
+    def __init__(self, resolver: Resolver = resolve) -> None:
+        self._resolver = resolver
+
+    def check(self, target: WebhookTarget) -> None:
+        addresses_of(target, self._resolver, LOOKUP_SECONDS)
 
 
 def vet(url: str, policy: EgressPolicy, resolver: Resolver = resolve) -> WebhookTarget:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from a2a_serverless.adapters import keys, stored
 from a2a_serverless.domain.head import Change, Head, Look
+from a2a_serverless.domain.url_policy import check_addresses
 from a2a_serverless.ports import Entry
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.url_policy import WebhookTarget
     from a2a_serverless.ports import Opening, Receipt, StepResult
 
 P = TypeVar("P")
@@ -33,6 +35,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LONGEST_DELAY_S: Final = 900
+PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
 class _Shelf(Generic[P, K, V]):
@@ -342,6 +345,17 @@ class MemoryVault:
 
     def save(self, ring: KeyRing) -> None:
         self.ring = ring
+
+
+class MemoryNames:
+    """Addresses by host. A name that nobody has entered has an address that fits."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[str, tuple[str, ...]] = {}
+
+    def check(self, target: WebhookTarget) -> None:
+        fitting = "127.0.0.1" if target.local else PUBLIC_ADDRESS
+        check_addresses(self.addresses.get(target.host, (fitting,)), target)
 
 
 class MemorySealer:

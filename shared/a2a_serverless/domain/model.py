@@ -138,13 +138,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """A push notification configuration as the client gave it, secrets in clear. It is never stored like this."""
+    """A push notification configuration as the client gave it, secrets in clear. It is never stored like this.
+
+    ``at`` is where it stood in the request ("" at the top), so that a refusal names the field as the client wrote it.
+    """
 
     url: str
     config_id: str | None = None
     token: str | None = field(default=None, repr=False)
     scheme: str | None = None
     credentials: str | None = field(default=None, repr=False)
+    at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +11,12 @@ from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
 from a2a_serverless.domain.head import GRACE_MS, with_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
-from a2a_serverless.domain.url_policy import EgressPolicy, UrlRefused, WebhookTarget, check_url
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused, WebhookTarget, check_url
 from a2a_serverless.services.changes import found
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import PushRequest, TaskKey
-    from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, TaskLog
+    from a2a_serverless.ports import Bells, Clock, Ids, Names, PushStore, Sealer, TaskLog
 
 CONFIGS_PER_TASK: Final = 20
 TRIES: Final = 20
@@ -37,6 +38,7 @@ class Webhooks:
     clock: Clock
     ids: Ids
     policy: EgressPolicy
+    names: Names
     ownership: bool = True
 
     def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
@@ -82,7 +84,7 @@ def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
 
 def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
     """A configuration as it is stored, its secrets sealed. Raises InvalidParams naming every field that is wrong."""
-    target = check(hooks.policy, request)
+    target = _vet(hooks, request)
     config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
     context = sealing_context(key, config_id)
     config = PushConfig(
@@ -126,8 +128,20 @@ def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
         raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
 
 
+def _vet(hooks: Webhooks, request: PushRequest) -> WebhookTarget:
+    """The vetted target. A name that has no address now is no refusal: every attempt asks again."""
+    target = check(hooks.policy, request, request.at)
+    try:
+        with suppress(NameUnresolved):
+            hooks.names.check(target)
+    except UrlRefused as refused:
+        field = f"{request.at}.url" if request.at else "url"
+        raise InvalidParams(violations=(FieldViolation(field, str(refused)),)) from None
+    return target
+
+
 def check(policy: EgressPolicy, request: PushRequest, at: str = "") -> WebhookTarget:
-    """The vetted URL; raises InvalidParams that names every field that is wrong, each below ``at``."""
+    """The target that the request names; InvalidParams names every field that is wrong, below ``at``. No lookup."""
     wrong = {
         "id": ("is 1 to 128 printable ASCII characters", _bad_id(request.config_id)),
         "token": (_SECRETS, _bad_secret(request.token)),

@@ -44,6 +44,11 @@ class Fields:
         self._at = at
         self.limits = limits
 
+    @property
+    def at(self) -> str:
+        """The object's path in the request, "" at the top."""
+        return self._at
+
     def wrong(self, name: str, description: str) -> None:
         """Notes a violation of the field, or of the object itself when ``name`` is empty."""
         if len(self._found) < self.limits.violations:

@@ -222,6 +222,7 @@ def read_push(fields: Fields, named: str | None = None) -> PushRequest:
         token=fields.text("token", fields.limits.secret) or None,
         scheme=_scheme(inner.strings("schemes"), credentials) if inner else None,
         credentials=credentials,
+        at=fields.at,
     )
 
 

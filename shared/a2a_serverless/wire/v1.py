@@ -206,6 +206,7 @@ def _push(fields: Fields) -> PushRequest:
         token=fields.text("token", fields.limits.secret) or None,
         scheme=scheme,
         credentials=credentials or None,
+        at=fields.at,
     )
 
 

@@ -1,0 +1,107 @@
+"""A webhook's address is looked up once, when it is registered; what that finds decides, within bounds."""
+
+from __future__ import annotations
+
+import socket
+from threading import Event
+
+import pytest
+
+from a2a_serverless.adapters.egress import Lookup
+from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.model import JsonObject, PushRequest, SendRequest
+from a2a_serverless.domain.push import Verification
+from a2a_serverless.domain.queries import CreatePush, Request
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused, check_url
+from a2a_serverless.services import push
+from a2a_serverless.wire import v0_3, v1
+from a2a_serverless.wire.limits import LIMITS
+from a2a_serverless.wire.operations import Operation
+from tests.echo import Writer
+from tests.world import HOOK, ME, World
+
+MESSAGE: JsonObject = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+OLD_MESSAGE: JsonObject = {
+    "kind": "message",
+    "messageId": "m-1",
+    "role": "user",
+    "parts": [{"kind": "text", "text": "hi"}],
+}
+
+
+def world_with(addresses: tuple[str, ...]) -> World:
+    world = World([Writer().agent])
+    world.names.addresses["hooks.example.com"] = addresses
+    return world
+
+
+def refusal(world: World, wanted: PushRequest) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidParams) as refused:
+        push.new_config(world.desk.webhooks, ME.key("task"), wanted, "1.0")
+    return [(found.field, found.description) for found in refused.value.violations]
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "169.254.169.254", "fd00::1"])
+def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: str) -> None:
+    world = world_with(("93.184.215.14", address))
+    assert refusal(world, PushRequest(HOOK)) == [("url", "the name has an address that is not public")]
+
+
+def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:
+    world = world_with(())
+    config, _ = push.new_config(world.desk.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
+    assert config.verification is Verification.UNVERIFIED
+
+
+def test_a_refused_webhook_of_a_new_task_makes_no_task() -> None:
+    world = world_with(("10.0.0.1",))
+    with pytest.raises(InvalidParams):
+        world.send("hello")
+    assert world.table.feed == []
+
+
+SEND: JsonObject = {"message": MESSAGE, "configuration": {"taskPushNotificationConfig": {"url": HOOK}}}
+OLD_SEND: JsonObject = {"message": OLD_MESSAGE, "configuration": {"pushNotificationConfig": {"url": HOOK}}}
+
+
+@pytest.mark.parametrize(
+    ("parsed", "field"),
+    [
+        (v1.parse(Operation.PUSH_CREATE, {"taskId": "t", "url": HOOK}, LIMITS), "url"),
+        (v1.parse(Operation.SEND, SEND, LIMITS), "configuration.taskPushNotificationConfig.url"),
+        (v0_3.parse(Operation.SEND, OLD_SEND, LIMITS), "configuration.pushNotificationConfig.url"),
+    ],
+)
+def test_a_wrong_field_is_named_as_the_client_wrote_it(parsed: Request, field: str) -> None:
+    assert isinstance(parsed, SendRequest | CreatePush)
+    assert parsed.push is not None
+    assert refusal(world_with(("10.0.0.1",)), parsed.push)[0][0] == field
+
+
+TARGET = check_url(HOOK, EgressPolicy())
+
+
+def test_the_resolver_of_the_system_is_asked_for_every_address() -> None:
+    with pytest.raises(UrlRefused):
+        Lookup(lambda _host, _port: ["93.184.215.14", "10.0.0.1"]).check(TARGET)
+    Lookup(lambda _host, _port: ["93.184.215.14"]).check(TARGET)
+
+
+def test_a_name_that_the_resolver_does_not_know_is_unresolved() -> None:
+    def unknown(host: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, f"{host}:{port}")
+
+    with pytest.raises(NameUnresolved):
+        Lookup(unknown).check(TARGET)
+
+
+def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
+    hangs = Event()
+
+    def hanging(host: str, port: int) -> list[str]:
+        hangs.wait()
+        return [host, str(port)]
+
+    with pytest.raises(NameUnresolved):
+        Lookup(hanging).check(TARGET)
+    hangs.set()
