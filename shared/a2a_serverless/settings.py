@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.card import SecurityScheme
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
@@ -36,11 +39,27 @@ class Settings:
     webhook_trusted_domains: tuple[str, ...] = ()
     webhook_allowed_domains: tuple[str, ...] = ()
     webhook_local_allow: tuple[str, ...] = ()
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    oidc_jwks_url: str = ""
+    oidc_tenant_claim: str = ""
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
     card_shape: CardShape = "both"
     idempotency: bool = True
+
+    @property
+    def schemes(self) -> Mapping[str, SecurityScheme]:
+        """How callers sign in, as agent cards say it: made from the same settings that the api checks them by."""
+        from a2a_serverless.domain.card import ApiKey, OpenIdConnect
+
+        if self.anonymous_access:
+            return {}
+        found: dict[str, SecurityScheme] = {"apiKey": ApiKey("X-API-Key")}
+        if self.oidc_issuer:
+            found["oidc"] = OpenIdConnect(f"{self.oidc_issuer.rstrip('/')}/.well-known/openid-configuration")
+        return found
 
     def need(self, name: str) -> str:
         """A variable that this function cannot do without; raises SettingsError when it is not set."""
@@ -67,12 +86,18 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
         webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
+        oidc_issuer=environment.get("OIDC_ISSUER", "").strip(),
+        oidc_audience=environment.get("OIDC_AUDIENCE", "").strip(),
+        oidc_jwks_url=environment.get("OIDC_JWKS_URL", "").strip(),
+        oidc_tenant_claim=environment.get("OIDC_TENANT_CLAIM", "").strip(),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
         card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
         idempotency=_switch(environment, "IDEMPOTENCY", default=True),
     )
+    if settings.oidc_issuer and not (settings.oidc_audience and settings.oidc_jwks_url):
+        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL")
     opened = _opened(settings)
     if opened and not _aws_is_here(environment):
         raise SettingsError(f"{', '.join(opened)}: only for local runs, where AWS_ENDPOINT_URL is on this machine")

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.work import Models
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
-    from a2a_serverless.domain.model import Principal
     from a2a_serverless.handlers.queues import Handler
     from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
 
@@ -201,7 +201,8 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
     public = DynamoPublications(_table(settings, aws))
-    press = Press(public, clock, _agents(settings), settings.need("PUBLIC_BASE_URL"), settings.card_shape, settings.schemes)
+    base_url = settings.need("PUBLIC_BASE_URL")
+    press = Press(public, clock, _agents(settings), base_url, settings.card_shape, settings.schemes)
     waits = Waits(
         publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
         retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,

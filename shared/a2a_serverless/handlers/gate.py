@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from a2a_serverless.domain.access import PREFIX, ApiKey, BadToken, digest_of
+from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Principal
 
 
@@ -38,16 +40,41 @@ class OpenGate:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedGate:
-    """Nobody comes in: what a deployment has until it is told whom to admit."""
+class SignIn:
+    """Admits API keys (``X-API-Key``, or as a bearer token) and the bearer tokens of an issuer, whichever is set up."""
+
+    keys: Callable[[str], ApiKey | None]
+    tokens: Callable[[str], Principal] | None = None
 
     def admit(self, headers: Mapping[str, str]) -> Principal:
-        del headers
-        raise Unauthenticated
+        """The caller; every reason to refuse looks the same from outside."""
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        bearer = credentials.strip() if scheme.lower() == "bearer" else ""
+        key = headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else "")
+        who = self._key(key) if key else self._token(bearer)
+        if who is None:
+            raise Unauthenticated
+        return who
 
     def enter(self, who: Principal, tenant: str) -> Principal:
-        del who, tenant
-        raise Unauthenticated
+        """A caller acts in its own tenant; no other one exists for it."""
+        if tenant != who.tenant:
+            raise TaskNotFound
+        return who
+
+    def _key(self, key: str) -> Principal | None:
+        found = self.keys(digest_of(key)) if len(key) <= KEY_LIMIT else None
+        return found.who if found else None
+
+    def _token(self, token: str) -> Principal | None:
+        if not token or self.tokens is None:
+            return None
+        try:
+            return self.tokens(token)
+        except BadToken:
+            return None
 
 
+API_KEY_HEADER: Final = "x-api-key"
+KEY_LIMIT: Final = 256
 ANYBODY: Final = Principal("local", "anybody")

@@ -7,7 +7,7 @@ A document is stored as the text that is served, so that its ETag and its signat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,6 +17,7 @@ from a2a_serverless.wire.document import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.card import SecurityScheme
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports import Clock, Publications
@@ -36,6 +37,7 @@ class Press:
     agents: Mapping[str, Agent]
     base_url: str
     shape: Literal["both", "v1", "v0_3"] = "both"
+    schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)
 
 
 def publish(press: Press, name: str, document: Json, basis: Json = None) -> None:
@@ -55,7 +57,7 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
     """
     listed: list[Json] = []
     for agent in press.agents.values():
-        card = card_of(agent, press.base_url)
+        card = card_of(agent, press.base_url, press.schemes)
         basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
         publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
         url = f"{press.base_url}/legacy/{agent.id}"
@@ -75,8 +77,8 @@ def legacy_card_name(agent_id: str) -> str:
     return f"legacy-card/{agent_id}"
 
 
-def card_of(agent: Agent, base_url: str) -> Card:
-    """The card of an agent of ours: both bindings in both versions, on one URL."""
+def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme]) -> Card:
+    """The card of an agent of ours: both bindings in both versions, on one URL; any one of ``schemes`` lets in."""
     url = f"{base_url}/{agent.id}"
     return Card(
         name=agent.name,
@@ -89,6 +91,8 @@ def card_of(agent: Agent, base_url: str) -> Card:
         streaming=agent.streaming,
         push=agent.push,
         extensions=agent.extensions,
+        schemes=schemes,
+        security=tuple({name: ()} for name in schemes),
     )
 
 

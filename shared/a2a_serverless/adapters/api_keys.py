@@ -1,0 +1,94 @@
+"""API keys in the table, and in memory. A key that was seen is taken for good for a little while, a revoked one too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters import items
+from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.ports import ApiKeys
+
+PARTITION: Final = "ACCESS"
+KEPT_MS: Final = 60_000
+KEPT: Final = 1000
+
+
+class DynamoApiKeys:
+    """``ports.ApiKeys``."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def find(self, digest: str) -> ApiKey | None:
+        item = self._table.get(PARTITION, digest)
+        return _key_of(item) if item else None
+
+    def add(self, key: ApiKey) -> None:
+        attributes = {
+            "tenant": {"S": key.who.tenant},
+            "owner": {"S": key.who.owner},
+            "note": {"S": key.note},
+            "made_at": {"N": str(key.made_at)},
+        }
+        self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
+
+    def revoke(self, digest: str) -> None:
+        self._table.write(self._table.delete({"pk": {"S": PARTITION}, "sk": {"S": digest}}, {}))
+
+    def all(self) -> list[ApiKey]:
+        return [_key_of(item) for item in self._table.beginning(PARTITION, "")]
+
+
+class MemoryApiKeys:
+    """The twin."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, ApiKey] = {}
+
+    def find(self, digest: str) -> ApiKey | None:
+        return self._keys.get(digest)
+
+    def add(self, key: ApiKey) -> None:
+        self._keys[key.digest] = key
+
+    def revoke(self, digest: str) -> None:
+        self._keys.pop(digest, None)
+
+    def all(self) -> list[ApiKey]:
+        return [self._keys[digest] for digest in sorted(self._keys)]
+
+
+class RememberedApiKeys:
+    """Finds keys without asking the table each time.
+
+    A key is remembered for ``KEPT_MS``, and so works that much longer when it is revoked.
+    """
+
+    def __init__(self, keys: ApiKeys, now: Callable[[], int]) -> None:
+        self._keys = keys
+        self._now = now
+        self._seen: dict[str, tuple[int, ApiKey]] = {}
+
+    def find(self, digest: str) -> ApiKey | None:
+        """The key."""
+        seen = self._seen.get(digest)
+        if seen and self._now() - seen[0] < KEPT_MS:
+            return seen[1]
+        found = self._keys.find(digest)
+        self._seen.pop(digest, None)
+        if found and len(self._seen) < KEPT:
+            self._seen[digest] = (self._now(), found)
+        return found
+
+
+def _key_of(item: Item) -> ApiKey:
+    known = items.readable(item)
+    who = Principal(known["tenant"]["S"], known["owner"]["S"])
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], int(known["made_at"]["N"]))

@@ -1,0 +1,311 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from a2a_serverless.domain.agent import AgentTask, Reject
+from a2a_serverless.handlers.gate import SignIn
+from tests.cli.shell import Shell
+from tests.client.deployment import Deployment, answering, documents
+from tests.echo import Asker, Writer, agent_of
+
+TEXT = "one: hello. two: hello. three: hello. "
+
+
+def shell(*, screen: bool = False) -> Shell:
+    return Shell(Deployment(Writer().agent), screen=screen)
+
+
+def task_in(out: str) -> str:
+    task_id: str = json.loads(out)["task"]["id"]
+    return task_id
+
+
+def handed_in(at: Shell) -> str:
+    return at.run("send", "echo", "hello", "--no-wait").out.strip()
+
+
+def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:
+    done = shell().run("send", "echo", "hello")
+    assert (done.code, done.out) == (0, f"{TEXT}\n")
+    assert done.err.splitlines() == [
+        "  1 ● submitted",
+        "  2 ● working",
+        "  3 ● working  three sections",
+        "  4 + document.md  12 characters",
+        "  5 + document.md  12 characters",
+        "  6 + document.md  14 characters",
+        "  7 ✓ completed",
+    ]
+
+
+def test_json_is_the_finished_task_and_nothing_else() -> None:
+    done = shell().run("send", "echo", "hello", "--json")
+    task = json.loads(done.out)["task"]
+    assert (done.code, done.err, task["status"]["state"]) == (0, "", "TASK_STATE_COMPLETED")
+
+
+def test_a_task_that_is_handed_in_leaves_its_id() -> None:
+    at = shell()
+    done = at.run("send", "echo", "hello", "--no-wait")
+    task_id = done.out.strip()
+    assert at.deployment.world.table.load is not None
+    assert f"watch echo {task_id}" in done.err
+    assert task_in(at.run("send", "echo", "more", "--task", task_id, "--no-wait", "--json").out) == task_id
+
+
+def test_a_file_is_sent_as_what_its_name_says(tmp_path: Path) -> None:
+    path = tmp_path / "notes.md"
+    path.write_text("\ufeffhello")
+    at = shell()
+    at.run("send", "echo", "--file", str(path))
+    (part,) = json.loads(at.deployment.calls[1].body or b"")["params"]["message"]["parts"]
+    assert part == {"text": "hello", "mediaType": "text/markdown"}
+
+
+def test_stdin_is_sent() -> None:
+    at = shell()
+    at.stdin = b"hello"
+    assert at.run("send", "echo", "-").out == f"{TEXT}\n"
+
+
+def test_a_line_that_breaks_is_taken_up_again_behind_the_last_event() -> None:
+    at = shell()
+    at.deployment.breaks_after = 3
+    done = at.run("send", "echo", "hello")
+    assert (done.code, done.out) == (0, f"{TEXT}\n")
+    numbers = [int(line.split()[0]) for line in done.err.splitlines()]
+    assert numbers == list(range(1, 8))
+    assert [call.headers.get("Last-Event-ID") for call in at.deployment.calls] == [None, None, "3", None]
+
+
+def test_a_line_that_breaks_before_anything_was_heard_is_told(tmp_path: Path) -> None:
+    at = shell()
+    at.deployment.breaks_after = 0
+    done = at.run("send", "echo", "hello", "--out", str(tmp_path))
+    assert done.code == 1
+    assert done.err.startswith("Nothing answers at http://127.0.0.1:8000/echo: Connection reset by peer.")
+
+
+def test_an_agent_that_does_not_stream_is_asked_again_and_again() -> None:
+    quiet = replace(Writer().agent, streaming=False)
+    done = Shell(Deployment(quiet)).run("send", "echo", "hello")
+    assert (done.code, done.out) == (0, f"{TEXT}\n")
+    assert done.err.splitlines()[-1] == "    ✓ completed"
+
+
+def test_a_task_of_an_agent_that_does_not_stream_is_watched_too() -> None:
+    at = Shell(Deployment(replace(Writer().agent, streaming=False)))
+    lines = at.run("watch", "echo", handed_in(at)).out.splitlines()
+    assert (lines[0], lines[-1]) == ("    ● submitted", "    ✓ completed")
+
+
+def test_a_question_is_shown_with_the_way_to_answer_it() -> None:
+    at = Shell(Deployment(Asker().agent))
+    asked = at.run("send", "echo", "a boat")
+    assert asked.code == 4
+    last = asked.err.splitlines()[-1]
+    assert last.startswith("Your turn: a2a-serverless send echo --task ")
+    task_id = last.split("--task ")[1].split()[0]
+    answered = at.run("send", "echo", "--task", task_id, "red")
+    assert (answered.code, answered.out) == (0, "a boat in red\n")
+
+
+def test_watching_goes_past_a_question_that_was_answered() -> None:
+    at = Shell(Deployment(Asker().agent))
+    asked = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    at.run("send", "echo", "--task", asked, "red")
+    done = at.run("watch", "echo", asked)
+    assert done.code == 0
+    assert [line.split()[2] for line in done.out.splitlines()].count("input-required") == 1
+
+
+def test_a_task_that_ends_badly_has_an_exit_code_of_its_own() -> None:
+    async def refuse(_: AgentTask) -> None:
+        raise Reject("Not my job.")
+
+    done = Shell(Deployment(agent_of(refuse))).run("send", "echo", "hello")
+    assert (done.code, done.err.splitlines()[-1]) == (3, "  3 ✗ rejected  Not my job.")
+
+
+def test_an_agent_that_answers_with_a_message_is_read_out() -> None:
+    card = {"name": "echo", "version": "1", "capabilities": {"streaming": True}}
+    card |= {"supportedInterfaces": [_interface("https://a.example/rpc")]}
+    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
+    rpc = {"jsonrpc": "2.0", "id": 1, "result": {"message": message}}
+    transport, _ = answering((200, {}, json.dumps(card).encode()), (200, {}, json.dumps(rpc).encode()))
+    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hello")
+    assert (done.code, done.out, done.err) == (0, "hi\n", "")
+
+
+@pytest.mark.parametrize("wait", ["--wait", "--no-wait"])
+def test_a_message_as_json_is_what_the_agent_answered(wait: str) -> None:
+    card = {"name": "echo", "version": "1", "supportedInterfaces": [_interface("https://a.example/rpc")]}
+    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
+    rpc = {"jsonrpc": "2.0", "id": 1, "result": {"message": message}}
+    transport, _ = answering((200, {}, json.dumps(card).encode()), (200, {}, json.dumps(rpc).encode()))
+    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hi", "--json", wait)
+    assert json.loads(done.out)["message"]["parts"] == [{"text": "hi"}]
+
+
+def _interface(url: str) -> dict[str, str]:
+    return {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+
+
+def test_a_task_is_shown_as_names_and_values() -> None:
+    at = shell()
+    task_id = task_in(at.run("send", "echo", "hello", "--json").out)
+    done = at.run("get", "echo", task_id)
+    rows = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert rows["Task"] == task_id
+    assert (rows["State"], rows["Artifact"]) == ("completed", "document.md  38 characters")
+
+
+def test_a_person_sees_the_same_in_columns() -> None:
+    at = shell(screen=True)
+    task_id = at.deployment.world.send().task_id
+    assert task_id
+    done = at.run("get", "echo", handed_in(at))
+    assert "State" in done.out
+    assert "submitted" in done.out
+
+
+def test_the_text_of_a_task_is_fit_for_a_pipe() -> None:
+    at = shell()
+    task_id = task_in(at.run("send", "echo", "hello", "--json").out)
+    assert at.run("get", "echo", task_id, "--text").out == f"{TEXT}\n"
+
+
+def test_what_was_made_is_saved(tmp_path: Path) -> None:
+    done = shell().run("send", "echo", "hello", "--out", str(tmp_path / "out"))
+    assert (done.out, (tmp_path / "out" / "document.md").read_text()) == ("", TEXT)
+    assert done.err.splitlines()[-1] == f"Saved {tmp_path / 'out' / 'document.md'}"
+
+
+def test_a_task_is_watched_from_its_first_event_on() -> None:
+    at = shell()
+    done = at.run("watch", "echo", handed_in(at))
+    assert [line.split()[0] for line in done.out.splitlines()] == [str(n) for n in range(1, 8)]
+
+
+def test_watching_as_json_gives_one_line_for_each_event() -> None:
+    at = shell()
+    lines = [json.loads(line) for line in at.run("watch", "echo", handed_in(at), "--json").out.splitlines()]
+    assert [line["eventNumber"] for line in lines] == list(range(1, 8))
+    assert lines[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def test_a_canceled_task_is_shown_as_canceled() -> None:
+    at = shell()
+    assert "canceled" in at.run("cancel", "echo", handed_in(at)).out
+    assert at.run("watch", "echo", handed_in(at), "--json").code == 0
+
+
+def test_cancel_as_json_is_the_task() -> None:
+    at = shell()
+    assert json.loads(at.run("cancel", "echo", handed_in(at), "--json").out)["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+def test_a_webhook_and_its_token_go_along() -> None:
+    at = shell()
+    at.environment = {"A2A_WEBHOOK_TOKEN": "t0"}
+    at.run("send", "echo", "hello", "--no-wait", "--webhook", "https://hooks.example.com/a2a")
+    at.deployment.world.settle()
+    assert at.deployment.world.receiver.posts[-1].headers["X-A2A-Notification-Token"] == "t0"
+
+
+def test_a_receiver_is_told_what_to_expect_before_the_task_is_sent() -> None:
+    at = shell()
+    told = {"pushNotificationConfig": {"url": "https://hooks.example.com/a2a", "token": "secret"}}
+    inbox, asked = answering((201, {}, json.dumps(told).encode()))
+    inner = at.transport
+    at.transport = lambda call: (inbox if "8010" in call.url else inner)(call)
+    at.run("send", "echo", "hello", "--no-wait", "--inbox", "http://127.0.0.1:8010/")
+    assert asked[0].url == "http://127.0.0.1:8010/expectations"
+    push = json.loads(at.deployment.calls[-1].body or b"")["params"]["configuration"]["taskPushNotificationConfig"]
+    assert push == {"url": "https://hooks.example.com/a2a", "token": "secret"}
+
+
+def test_credentials_come_from_the_environment() -> None:
+    at = shell()
+    at.environment = {"A2A_AUTHORIZATION": "Bearer secret"}
+    at.run("send", "echo", "hello")
+    assert {call.headers["Authorization"] for call in at.deployment.calls} == {"Bearer secret"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("get", "echo", "no-such-task"), "The task was not found."),
+        (("get", "nobody", "t"), "There is no agent 'nobody' at http://127.0.0.1:8000."),
+        (("cards", "list", "--url", "http://127.0.0.1:9"), "Nothing answers at http://127.0.0.1:9/agents"),
+        (("cards", "list", "--url", "https://far.example.com"), "look at the address"),
+    ],
+)
+def test_an_error_says_what_helps(arguments: tuple[str, ...], said: str) -> None:
+    done = shell().run(*arguments)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert "  what helps: " in done.err
+
+
+def test_an_error_as_json_is_for_programs() -> None:
+    done = shell().run("get", "echo", "no-such-task", "--json")
+    error = json.loads(done.out)["error"]
+    assert (done.code, done.err, error["kind"]) == (1, "", "TaskNotFoundError")
+
+
+def test_a_refused_parameter_is_named() -> None:
+    done = shell().run("send", "echo", "hello", "--webhook", "http://hooks.example.com/", "--no-wait")
+    assert "configuration.taskPushNotificationConfig.url: only https is allowed" in done.err
+
+
+def test_who_is_not_known_is_told_how_to_be() -> None:
+    at = Shell(Deployment(Writer().agent, gate=SignIn(lambda _: None)))
+    assert "set A2A_AUTHORIZATION" in at.run("get", "echo", "t").err
+    at.environment = {"A2A_AUTHORIZATION": "Bearer old"}
+    assert "get a new token" in at.run("get", "echo", "t").err
+
+
+def test_an_agent_elsewhere_that_is_not_there_is_named_by_its_url() -> None:
+    at = Shell(Deployment(Writer().agent), transport=documents({}))
+    assert "There is no agent at https://a.example." in at.run("get", "https://a.example", "t").err
+
+
+def test_a_refusal_that_is_not_the_agents_is_told() -> None:
+    transport, _ = answering((500, {}, b""))
+    at = Shell(Deployment(Writer().agent), transport=transport)
+    assert at.run("get", "echo", "t").err.startswith("The request was refused: HTTP 500")
+
+
+@pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", b"x" * (512 * 1024 + 1), None])
+def test_a_file_that_cannot_be_sent_is_refused_before_anything_is_asked(tmp_path: Path, content: bytes | None) -> None:
+    at, path = shell(), tmp_path / "file.txt"
+    if content is not None:
+        path.write_bytes(content)
+    assert at.run("send", "echo", "--file", str(path)).code == 2
+    assert at.deployment.calls == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("hello", "--file", "x"), ("hello", "--webhook", "u", "--inbox", "v")])
+def test_a_command_line_that_says_too_little_or_too_much_is_refused(arguments: tuple[str, ...]) -> None:
+    assert shell().run("send", "echo", *arguments).code == 2
+
+
+def test_control_characters_of_an_agent_do_not_reach_the_screen() -> None:
+    async def paint(task: AgentTask) -> None:
+        await task.emit("x\x1b]0;owned\x07", "a\x1b[2Jb\r\nc")
+
+    deployment = Deployment(agent_of(paint))
+    assert Shell(deployment, screen=True).run("send", "echo", "hi").out == "a�[2Jb\nc\n"
+    assert "\x1b" not in Shell(deployment, screen=True).run("send", "echo", "hi").err
+    assert Shell(deployment).run("send", "echo", "hi").out == "a\x1b[2Jb\r\nc\n"
+
+
+def test_what_agents_write_is_never_markup() -> None:
+    async def shout(task: AgentTask) -> None:
+        await task.progress("[bold]loud[/bold] [/nothing]")
+
+    done = Shell(Deployment(agent_of(shout)), screen=True).run("send", "echo", "hi")
+    assert "[bold]loud[/bold] [/nothing]" in done.err

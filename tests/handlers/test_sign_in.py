@@ -1,0 +1,183 @@
+"""Who comes in: API keys and an issuer's tokens; everything else is refused the same way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
+from a2a_serverless.adapters.oidc import COOL_DOWN_MS, OidcTokens
+from a2a_serverless.domain.access import ApiKey, BadToken, digest_of, spelled
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.handlers.gate import SignIn, Unauthenticated
+
+NOW_S = 1_790_000_000
+ISSUER, AUDIENCE, URL = "https://issuer.example.com", "a2a", "https://issuer.example.com/keys"
+RSA_KEY = rsa.generate_private_key(65537, 2048)
+EC_KEY = ec.generate_private_key(ec.SECP256R1())
+ALICE = Principal("acme", "alice")
+
+
+def key_set(*keys: dict[str, Any]) -> str:
+    return json.dumps({"keys": list(keys)})
+
+
+def rsa_jwk(kid: str = "r1") -> dict[str, Any]:
+    return {**RSAAlgorithm.to_jwk(RSA_KEY.public_key(), as_dict=True), "kid": kid, "use": "sig", "alg": "RS256"}
+
+
+def ec_jwk(kid: str = "e1") -> dict[str, Any]:
+    return {**ECAlgorithm.to_jwk(EC_KEY.public_key(), as_dict=True), "kid": kid, "use": "sig", "alg": "ES256"}
+
+
+class Issuer:
+    """Publishes keys, and counts who asks."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+        self.now = 1_000_000
+
+    def fetch(self, url: str) -> str:
+        assert url == URL
+        self.asked += 1
+        return self.text
+
+    def tokens(self, tenant_claim: str = "tenant") -> OidcTokens:
+        return OidcTokens(ISSUER, AUDIENCE, URL, tenant_claim, self.fetch, lambda: self.now)
+
+
+def claims(**other: object) -> dict[str, object]:
+    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "tenant": "acme", "exp": 4_000_000_000, **other}
+
+
+def token(said: dict[str, object], key: Any = RSA_KEY, algorithm: str = "RS256", kid: str = "r1") -> str:
+    return jwt.encode(said, key, algorithm, headers={"kid": kid})
+
+
+def test_a_token_of_the_issuer_speaks_for_its_subject_in_its_tenant() -> None:
+    tokens = Issuer(key_set(rsa_jwk(), ec_jwk())).tokens()
+    assert tokens.principal(token(claims())) == ALICE
+    assert tokens.principal(token(claims(), EC_KEY, "ES256", "e1")) == ALICE
+
+
+def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
+    assert Issuer(key_set(rsa_jwk())).tokens("").principal(token(claims())) == Principal("default", "alice")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        token(claims(iss="https://other.example.com")),
+        token(claims(aud="other")),
+        token(claims(exp=NOW_S // 10)),
+        token({name: value for name, value in claims().items() if name != "exp"}),
+        token({name: value for name, value in claims().items() if name != "sub"}),
+        token(claims(sub="")),
+        token(claims(sub="x" * 300)),
+        token(claims(tenant=["acme"])),
+        token(claims(), kid="unknown"),
+        token(claims(), EC_KEY, "ES256", "r1"),
+        token(claims())[:-4] + "AAAA",
+        jwt.encode(claims(), "", algorithm="none", headers={"kid": "r1"}),
+        jwt.encode(claims(), "a-shared-secret-of-thirty-two-bytes", "HS256", headers={"kid": "r1"}),
+        "not.a.token",
+        "",
+        "x" * 10_000,
+    ],
+)
+def test_any_other_token_speaks_for_nobody(bad: str) -> None:
+    with pytest.raises(BadToken):
+        Issuer(key_set(rsa_jwk(), ec_jwk())).tokens().principal(bad)
+
+
+def test_unknown_kids_ask_the_issuer_once_in_a_while_and_known_ones_never_again() -> None:
+    issuer = Issuer(key_set(rsa_jwk()))
+    tokens = issuer.tokens()
+    tokens.principal(token(claims()))
+    for number in range(50):
+        with pytest.raises(BadToken):
+            tokens.principal(token(claims(), kid=f"made-up-{number}"))
+    assert issuer.asked == 1
+    issuer.now += COOL_DOWN_MS
+    issuer.text = key_set(rsa_jwk(), ec_jwk("fresh"))
+    assert tokens.principal(token(claims(), EC_KEY, "ES256", "fresh")) == ALICE
+    assert issuer.asked == 2
+
+
+def test_an_issuer_that_does_not_answer_leaves_known_keys_working() -> None:
+    issuer = Issuer(key_set(rsa_jwk()))
+    tokens = issuer.tokens()
+    tokens.principal(token(claims()))
+    issuer.text = ""
+    issuer.now += COOL_DOWN_MS
+    with pytest.raises(BadToken):
+        tokens.principal(token(claims(), kid="r2"))
+    assert tokens.principal(token(claims())) == ALICE
+
+
+KEY = spelled(b"k" * 32)
+
+
+def gate() -> SignIn:
+    keys = MemoryApiKeys()
+    keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
+    return SignIn(keys.find, Issuer(key_set(rsa_jwk())).tokens().principal)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-api-key": KEY},
+        {"authorization": f"Bearer {KEY}"},
+        {"authorization": f"bearer {token(claims())}"},
+    ],
+)
+def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str]) -> None:
+    assert gate().admit(headers) == ALICE
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-api-key": KEY + "x"},
+        {"x-api-key": "x" * 100_000},
+        {"authorization": f"Basic {KEY}"},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer a2a_unknown"},
+        {"authorization": f"Bearer {token(claims(aud='other'))}"},
+        {"x-api-key": "unknown", "authorization": f"Bearer {KEY}"},
+    ],
+)
+def test_everything_else_admits_nobody(headers: dict[str, str]) -> None:
+    with pytest.raises(Unauthenticated):
+        gate().admit(headers)
+
+
+def test_another_tenant_does_not_exist_for_a_caller() -> None:
+    assert gate().enter(ALICE, "acme") == ALICE
+    with pytest.raises(TaskNotFound):
+        gate().enter(ALICE, "other")
+
+
+def test_a_revoked_key_works_for_as_long_as_it_is_remembered_and_no_longer() -> None:
+    keys, now = MemoryApiKeys(), [0]
+    keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
+    remembered = RememberedApiKeys(keys, lambda: now[0])
+    assert remembered.find(digest_of(KEY)) is not None
+    keys.revoke(digest_of(KEY))
+    assert remembered.find(digest_of(KEY)) is not None
+    now[0] = KEPT_MS
+    assert remembered.find(digest_of(KEY)) is None
+    assert remembered.find(digest_of("never seen")) is None
+
+
+def test_the_digest_of_a_key_does_not_tell_the_key() -> None:
+    assert KEY not in repr(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
