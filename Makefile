@@ -51,7 +51,7 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 
 .PHONY: test
 test: $(ENVIRONMENTS) ## every test, with branch coverage
-	$(RUN)pytest --cov --cov-report=term
+	$(RUN)pytest --numprocesses=auto --dist=loadgroup --cov --cov-report=term $(ARGS)
 
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
