@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.card import Extension
+    from a2a_serverless.domain.card import Card, Extension
     from a2a_serverless.domain.model import Json, Message, Part, Task
+    from a2a_serverless.domain.scene_model import Scene
     from a2a_serverless.domain.writing import Outline, Section
 
 P = ParamSpec("P")
@@ -55,6 +56,14 @@ class TextModel(Protocol):
         ...
 
 
+class PictureModel(Protocol):
+    """Makes pictures. The built-in one draws; an image model of Amazon Bedrock paints."""
+
+    async def draw(self, scene: Scene) -> bytes:
+        """The scene as a PNG."""
+        ...
+
+
 class AgentTask(Protocol):
     """The task as the agent's function gets it."""
 
@@ -83,6 +92,11 @@ class AgentTask(Protocol):
         """The text generator that this deployment is set to."""
         ...
 
+    @property
+    def picture_model(self) -> PictureModel:
+        """The picture generator that this deployment is set to."""
+        ...
+
     def text(self) -> str:
         """The text of the message: its text parts, and the text files in it, one after the other."""
         ...
@@ -108,7 +122,7 @@ class AgentTask(Protocol):
     async def emit(
         self,
         name: str,
-        content: Content,
+        content: Content | Sequence[Part],
         *,
         append: bool = False,
         last: bool = False,
@@ -125,15 +139,26 @@ class AgentTask(Protocol):
         """
         ...
 
+    async def card(self, agent: str) -> Card:
+        """The card of another agent, as it was when this task first looked. Raises ``PeerFailed`` as ``call`` does."""
+        ...
+
     async def call(
-        self, name: str, agent: str, content: Content | Sequence[Part], *, timeout_s: float | None = None
+        self,
+        name: str,
+        agent: str,
+        content: Content | Sequence[Part],
+        *,
+        timeout_s: float | None = None,
+        deadline_s: float | None = None,
     ) -> Task | Message:
         """What another agent answers: its task once that has ended, or a plain message. ``name`` names the call.
 
         Sent once, with this task's contextId; while it runs this task holds no compute and its webhook brings it back.
-        A question of the other agent becomes this task's question to its client, and the answer goes back. After
-        ``timeout_s`` the other task is canceled. A task that failed is returned too: look at its status. Raises
-        ``PeerFailed`` when the agent cannot be reached or refuses.
+        A question of the other agent becomes this task's question to its client, and the answer goes back. The other
+        task is canceled ``timeout_s`` after the call, and ``deadline_s`` after this task was made, which is a limit for
+        all calls together. A task that failed is returned too: look at its status. Raises ``PeerFailed`` when the agent
+        cannot be reached or refuses, or when there is no time left to call it.
         """
         ...
 

@@ -39,6 +39,7 @@ _NAMES: Final[dict[Kind, tuple[str, str, str, str]]] = {
 _ACCENTS: Final[dict[Kind, tuple[str, str]]] = {"sailboat": ("sails", "帆"), "lighthouse": ("stripes", "条纹")}
 _ARTICLES: Final[dict[Kind, str]] = {"sun": "the ", "moon": "the ", "rainbow": "a "}
 _ALONE: Final = frozenset({"sun", "moon", "rainbow"})
+_LONGEST_QUOTE: Final = 80
 _PLACES: Final[dict[Kind, str]] = {"lighthouse": "by", "mountains": "by", "whale": "in", "island": "in"}
 _OVER: Final[tuple[Kind, ...]] = ("birds", "sun", "moon", "clouds", "rainbow")
 _COLOURS: Final[dict[Colour, str]] = {
@@ -84,9 +85,11 @@ def describe(scene: Scene) -> str:
 
 
 def _describe_words(scene: Scene) -> str:
+    words = scene.words if len(scene.words) <= _LONGEST_QUOTE else f"{scene.words[:_LONGEST_QUOTE]}…"
+    subjects = _listing(_names(scene.language), scene.language)
     if scene.language == "zh":
-        return f"“{scene.words}”的抽象卡片。内置画师只会画海面上的{_listing(_names('zh'), 'zh')}。"
-    return f"An abstract card for “{scene.words}”. The built-in painter knows only the sea with {_listing(_names('en'), 'en')}."
+        return f"“{words}”的抽象卡片。内置画师只会画海面上的{subjects}。"
+    return f"An abstract card for “{words}”. The built-in painter knows only the sea with {subjects}."
 
 
 def _describe_english(scene: Scene) -> str:

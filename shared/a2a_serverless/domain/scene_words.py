@@ -122,7 +122,7 @@ _WEATHERS: Final[tuple[tuple[Weather, str, str], ...]] = (
 )
 _WAVES: Final[tuple[tuple[Waves, str, str], ...]] = (
     ("calm", "calm,still water,smooth,quiet,peaceful,flat", "平静,风平浪静,宁静"),
-    ("rough", "rough,choppy,big waves,high waves,huge waves,wild,stormy sea", "汹涌,大浪,巨浪,波涛,浪大"),
+    ("rough", "rough,choppy,big waves,high waves,huge waves,wild", "汹涌,大浪,巨浪,波涛,浪大"),
 )
 _NUMBERS: Final[tuple[tuple[str, str, str], ...]] = (
     ("1", "one,single", "一艘,一只,一条,一座"),
