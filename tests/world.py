@@ -5,16 +5,13 @@ Time moves only when nothing is left to do at this moment, to the next thing tha
 
 from __future__ import annotations
 
-import asyncio
 import json
-import selectors
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Thread
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
@@ -45,10 +42,10 @@ from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
-from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Broom, sweep
 from a2a_serverless.services.tasks import Desk, cancel, get, send
+from a2a_serverless.testing import START, Counter, SimulatedLoop, sibling_card
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 
 if TYPE_CHECKING:
@@ -58,27 +55,14 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Bells
 
 T = TypeVar("T")
-P = ParamSpec("P")
 ME = Principal("tenant", "me")
 HOOK = "https://hooks.example.com/a2a"
 LIFE = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
-START = 1_790_000_000_000
 VISIBILITY_S = 90
 RUN_MS = 900_000
 DELIVER_MS = 60_000
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
-
-
-class Counter:
-    """Ids in order, so that a run can be repeated."""
-
-    def __init__(self) -> None:
-        self.last = 0
-
-    def new(self) -> str:
-        self.last += 1
-        return f"id-{self.last:04d}"
 
 
 class WorldClock:
@@ -178,43 +162,6 @@ class Receiver:
         return outcome
 
 
-class _Idle(selectors.SelectSelector):
-    """Waiting is moving the clock."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready and timeout != 0:
-            assert timeout is not None, "everything waits for something that nobody will do"
-            self._world.wait(int(timeout * 1000) + 1)
-        return ready
-
-
-class _AtOnce(ThreadPoolExecutor):
-    """Runs what should run in a thread here and now: threads know no world time."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is the future's
-            done.set_exception(error)
-        return done
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self, world: World) -> None:
-        self._world = world
-        super().__init__(_Idle(world))
-        self.set_default_executor(_AtOnce())
-
-    def time(self) -> float:
-        return (self._world.now - START) / 1000
-
-
 class Siblings:
     """The agents of the same world, called as over the wire; their webhooks wake the parent in the same moment."""
 
@@ -225,7 +172,7 @@ class Siblings:
     def card(self, agent: str) -> Card:
         if agent not in self._world.engine.agents:
             raise PeerFailed(f"no agent {agent}")
-        return card_of(self._world.engine.agents[agent], self._world.directory.base_url)
+        return sibling_card(self._world.engine.agents[agent])
 
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         if agent not in self._world.engine.agents:
@@ -422,7 +369,7 @@ class World:
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in world time."""
-        loop = _Loop(self)
+        loop = SimulatedLoop(lambda: self.now, self.wait)
         self.busy = True
         try:
             return loop.run_until_complete(work)

@@ -8,27 +8,33 @@ bell: whatever it says, the task's truth is asked of the peer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import Woken, childless
 from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.wire import v1
+from a2a_serverless.wire.card import read_card, v1_card
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, Part, TaskKey
+    from a2a_serverless.domain.model import Json, Part, TaskKey, TaskStatus
     from a2a_serverless.engine.hold import Hold
     from a2a_serverless.ports import Ids, Peers, StepResult, TaskLog
 
-Ask: TypeAlias = Callable[[str], Awaitable[Message]]
+Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
+"""Puts a question to the task's own client, under a name that is its own."""
 T = TypeVar("T")
 
 PREFIX: Final = "@call/"
+CARD: Final = "@card/"
 RETRIES_S: Final = (0.0, 1.0, 5.0)
 
 
@@ -48,6 +54,19 @@ class Directory:
     base_url: str
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long a call may take: in seconds after it was made, and after its task was."""
+
+    timeout_s: float | None = None
+    deadline_s: float | None = None
+
+    def until(self, called_at: int, task_made_at: int) -> int | None:
+        """When the time is over, in ms; None for never."""
+        ends = ((called_at, self.timeout_s), (task_made_at, self.deadline_s))
+        return min((at + int(seconds * 1000) for at, seconds in ends if seconds is not None), default=None)
+
+
 class Calls:
     """The calls of one run. ``keep`` stores a step's value unless there is one, and gives the one that is stored."""
 
@@ -59,12 +78,13 @@ class Calls:
         self._steps = steps
         self._keep = keep
         self._waiting: dict[asyncio.Future[None], int | None] = {}
+        self._under_way = 0
         self._seen = hold.head.wake
 
     @property
     def waiting(self) -> bool:
-        """Whether a call waits for news."""
-        return bool(self._waiting)
+        """Whether calls wait for news, and none does anything else."""
+        return 0 < self._under_way == len(self._waiting)
 
     def notice(self) -> None:
         """Lets the waiting calls look again when the task's wake counter has moved."""
@@ -83,23 +103,43 @@ class Calls:
             return False
         return True
 
-    async def call(
-        self, name: str, agent: str, parts: Sequence[Part], timeout_s: float | None, ask: Ask
-    ) -> Task | Message:
-        """See ``AgentTask.call``. ``ask`` puts a question to this task's own client."""
+    async def card(self, agent: str) -> Card:
+        """See ``AgentTask.card``."""
+        kept = self._steps.get(CARD + agent)
+        if kept is None:
+            with self._at_it():
+                found = await self._tried(lambda: self._directory.peers.card(agent))
+            return read_card(self._keep(CARD + agent, v1_card(found)))
+        return read_card(kept.value)
+
+    async def call(self, name: str, agent: str, parts: Sequence[Part], limit: Limit, ask: Ask) -> Task | Message:
+        """See ``AgentTask.call``."""
         done = self._steps.get(f"{PREFIX}{name}/done")
         if done is not None:
             return _read(done.value)
-        opened = cast("dict[str, Any]", self._keep(f"{PREFIX}{name}", self._opening()))
-        sent = await self._sent(name, agent, parts, opened)
-        if isinstance(sent, Message):
-            return _read(self._keep(f"{PREFIX}{name}/done", _print(sent)))
-        task = await self._followed(name, agent, sent, opened, timeout_s, ask)
-        return _read(self._keep(f"{PREFIX}{name}/done", _print(task)))
+        opened = cast("dict[str, Any]", self._keep(f"{PREFIX}{name}", self._opening(name, agent, limit)))
+        with self._at_it():
+            answer: Task | Message | str = await self._sent(name, agent, parts, opened)
+            if isinstance(answer, str):
+                until = limit.until(opened["at"], self._hold.head.created_at)
+                answer = await self._followed(name, agent, answer, opened, until, ask)
+        return _read(self._keep(f"{PREFIX}{name}/done", _print(answer)))
 
-    def _opening(self) -> Json:
-        ids = self._directory.ids
-        return {"message": ids.new(), "token": ids.new(), "at": self._hold.now()}
+    @contextmanager
+    def _at_it(self) -> Iterator[None]:
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    def _opening(self, name: str, agent: str, limit: Limit) -> Json:
+        """What identifies the call. One that was not made in time is not made."""
+        ids, now = self._directory.ids, self._hold.now()
+        until = limit.until(now, self._hold.head.created_at)
+        if PREFIX + name not in self._steps and until is not None and now >= until:
+            raise PeerFailed(f"There was no time left to call the agent {agent!r}.")
+        return {"message": ids.new(), "token": ids.new(), "at": now}
 
     async def _sent(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
         """The id of the peer's task, or its message."""
@@ -120,11 +160,10 @@ class Calls:
         return PushRequest(url, config_id="parent", token=opened["token"])
 
     async def _followed(
-        self, name: str, agent: str, task_id: str, opened: dict[str, Any], timeout_s: float | None, ask: Ask
+        self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """The peer's task at its end."""
-        peers, asked = self._directory.peers, 0
-        until = None if timeout_s is None else opened["at"] + int(timeout_s * 1000)
+        peers = self._directory.peers
         while True:
             task: Task = await self._tried(lambda: peers.get(agent, task_id))
             if task.status.state in TERMINAL:
@@ -133,18 +172,17 @@ class Calls:
                 await self._tried(lambda: peers.cancel(agent, task_id))
                 return await self._tried(lambda: peers.get(agent, task_id))
             if task.status.state in INTERRUPTED:
-                asked += 1
-                await self._answered(name, agent, task, asked, opened, ask)
+                await self._answered(name, agent, task, opened, ask)
             else:
                 await self._news(until)
 
-    async def _answered(self, name: str, agent: str, task: Task, number: int, opened: dict[str, Any], ask: Ask) -> None:
+    async def _answered(self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask) -> None:
         """The peer's question, put to our own client, and the answer, sent back once."""
-        record = f"{PREFIX}{name}/answer/{number}"
+        record = f"{PREFIX}{name}/answer/{_question(task.status)}"
         if record in self._steps:
             return await self._news(None)
         question = task.status.message.text() if task.status.message else f"{agent} asks for input."
-        answer = await ask(question)
+        answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
         message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
         await self._tried(lambda: self._directory.peers.send(agent, message, self._callback(name, opened)))
@@ -182,6 +220,12 @@ def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
             sent = cast("dict[str, str]", step.value)
             peers.cancel(sent["agent"], sent["task"])
     log.touch(head, childless(head, now=now))
+
+
+def _question(status: TaskStatus) -> str:
+    """What a question is known by, so that each is answered once."""
+    message_id = status.message.message_id if status.message else ""
+    return digest([status.timestamp, message_id])[:16]
 
 
 def _print(answer: Task | Message) -> Json:

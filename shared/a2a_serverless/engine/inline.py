@@ -16,9 +16,9 @@ from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.run import MARGIN_MS, run
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TextModel
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.engine.run import Engine
+    from a2a_serverless.engine.work import Models
 
 T = TypeVar("T")
 
@@ -32,10 +32,11 @@ class NeedsTask(BaseException):
 class Untasked:
     """What an agent sees before there is a task: the message, and the models."""
 
-    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...], text_model: TextModel) -> None:
+    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...], models: Models) -> None:
         self.message = message
         self.accepted_output_modes = accepted_output_modes
-        self.text_model = text_model
+        self.text_model = models.text
+        self.picture_model = models.pictures
 
     def text(self) -> str:
         """The text of the message."""
@@ -82,7 +83,7 @@ class Inline:
         return agent is not None and agent.runs == "inline"
 
     async def _try(self, agent_id: str, message: Message, modes: tuple[str, ...]) -> Message | None:
-        untasked: Any = Untasked(message, modes, self.engine.text_model)
+        untasked: Any = Untasked(message, modes, self.engine.models)
         try:
             async with asyncio.timeout(TRY_S):
                 answer = await self.engine.agents[agent_id].work(untasked)

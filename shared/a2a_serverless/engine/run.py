@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject, TextModel
+from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.head import Head, Look
@@ -22,7 +22,7 @@ from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.engine.calls import Directory, end_children
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
-from a2a_serverless.engine.work import Waits, Work
+from a2a_serverless.engine.work import Models, Waits, Work
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -57,7 +57,7 @@ class Engine:
     ids: Ids
     now: Callable[[], int]
     agents: Mapping[str, Agent]
-    text_model: TextModel
+    models: Models
     directory: Directory
 
 
@@ -132,7 +132,7 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     if agent is None:
         return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
     others = Others(engine.log, engine.index, hold.key)
-    work = Work(hold, events, engine.text_model, others, engine.directory)
+    work = Work(hold, events, engine.models, others, engine.directory)
     try:
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
     except (Waits, Parked):

@@ -9,19 +9,22 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import Content, Failed, StepConflict, TextModel
+from a2a_serverless.domain.agent import Content, Failed, StepConflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED
-from a2a_serverless.engine.calls import Calls
+from a2a_serverless.engine.calls import Calls, Limit
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import PictureModel, TextModel
+    from a2a_serverless.domain.card import Card
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.hold import Hold
     from a2a_serverless.engine.others import Others
@@ -36,11 +39,19 @@ T = TypeVar("T")
 NAME_LIMIT: Final = 256
 
 
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The generators that this deployment is set to."""
+
+    text: TextModel
+    pictures: PictureModel
+
+
 class Work:
     """Implements ``domain.agent.AgentTask`` over a hold."""
 
     def __init__(
-        self, hold: Hold, events: Sequence[Event], text_model: TextModel, others: Others, directory: Directory
+        self, hold: Hold, events: Sequence[Event], models: Models, others: Others, directory: Directory
     ) -> None:
         self._hold = hold
         self._others = others
@@ -51,12 +62,12 @@ class Work:
         self._said = 0
         self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
         self._answers = _answers_in(events)
-        self._asked = 0
+        self._asked: Counter[str] = Counter()
         self._steps = hold.steps()
         self._used: set[str] = set()
         self._busy = 0
         self.calls = Calls(directory, hold, self._steps, self._keep)
-        self.text_model = text_model
+        self._models = models
 
     @property
     def id(self) -> str:
@@ -77,6 +88,16 @@ class Work:
     def accepted_output_modes(self) -> tuple[str, ...]:
         """The media types that the client can take."""
         return self._incoming.accepted_output_modes
+
+    @property
+    def text_model(self) -> TextModel:
+        """The text generator."""
+        return self._models.text
+
+    @property
+    def picture_model(self) -> PictureModel:
+        """The picture generator."""
+        return self._models.pictures
 
     def text(self) -> str:
         """The text of the message."""
@@ -109,7 +130,7 @@ class Work:
     async def emit(
         self,
         name: str,
-        content: Content,
+        content: Content | Sequence[Part],
         *,
         append: bool = False,
         last: bool = False,
@@ -123,7 +144,7 @@ class Work:
         number = self._emits[artifact_id]
         if number <= self._emitted[artifact_id]:
             return
-        artifact = Artifact(artifact_id, (_part(content, media_type),), name, description)
+        artifact = Artifact(artifact_id, tuple(parts_of(content, media_type)), name, description)
         self._hold.emit(artifact, number, append=append and number > 1, last=last)
         await asyncio.sleep(0)
 
@@ -138,21 +159,27 @@ class Work:
 
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
         """See ``AgentTask.ask``."""
-        self._check_open()
-        self._asked += 1
-        if self._asked <= len(self._answers):
-            return self._answers[self._asked - 1]
+        self._asked[question] += 1
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        self._hold.report(state, self._hold.say(question))
-        self.close()
-        raise Waits
+        return await self._answer(question, f"{self._asked[question]}\n{question}", state)
+
+    async def card(self, agent: str) -> Card:
+        """See ``AgentTask.card``."""
+        self._check_open()
+        return await self.calls.card(agent)
 
     async def call(
-        self, name: str, agent: str, content: Content | Sequence[Part], *, timeout_s: float | None = None
+        self,
+        name: str,
+        agent: str,
+        content: Content | Sequence[Part],
+        *,
+        timeout_s: float | None = None,
+        deadline_s: float | None = None,
     ) -> Task | Message:
         """See ``AgentTask.call``."""
         self._check_name(f"call {name}")
-        return await self.calls.call(name, agent, _parts(content), timeout_s, self.ask)
+        return await self.calls.call(name, agent, parts_of(content), Limit(timeout_s, deadline_s), self._answer)
 
     async def references(self) -> list[Task]:
         """See ``AgentTask.references``."""
@@ -170,6 +197,16 @@ class Work:
     def close(self) -> None:
         """After this the agent can write nothing more, whatever it does with its cancellation."""
         self._closed = True
+
+    async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
+        """The answer to the question ``name``, whose message has the same id in every run; asks it if need be."""
+        self._check_open()
+        message_id = _question_id(self.id, name)
+        if message_id in self._answers:
+            return self._answers[message_id]
+        self._hold.report(state, replace(self._hold.say(question), message_id=message_id))
+        self.close()
+        raise Waits
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -210,16 +247,17 @@ def _emits_in(events: Sequence[Event]) -> Counter[str]:
     return highest
 
 
-def _answers_in(events: Sequence[Event]) -> list[Message]:
-    """The answers to the questions that the log holds: to each, the next message of the client's."""
-    answers: list[Message] = []
-    asked = 0
+def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
+    """The answers to the questions that the log holds, by the question's id: to each, the client's next message."""
+    answers: dict[str, Message] = {}
+    asked: str | None = None
     for event in events:
         if not isinstance(event, StatusEvent):
             continue
-        asked += event.state in INTERRUPTED
-        if event.incoming and len(answers) < asked:
-            answers.append(event.incoming.message)
+        if event.state in INTERRUPTED and event.message:
+            asked = event.message.message_id
+        if event.incoming and asked:
+            answers[asked], asked = event.incoming.message, None
     return answers
 
 
@@ -248,9 +286,14 @@ def _artifact_id(task_id: str, name: str) -> str:
     return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
 
 
-def _parts(content: Content | Sequence[Part]) -> list[Part]:
+def _question_id(task_id: str, name: str) -> str:
+    return sha256(f"{task_id}\nask\n{name}".encode()).hexdigest()[:32]
+
+
+def parts_of(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
+    """What an author gave, as parts. ``media_type`` is that of a single text, bytes or JSON value."""
     several = [one for one in content if isinstance(one, Part)] if isinstance(content, list | tuple) else []
-    return several or [_part(cast("Content", content), None)]
+    return several or [_part(cast("Content", content), media_type)]
 
 
 def _part(content: Content, media_type: str | None) -> Part:

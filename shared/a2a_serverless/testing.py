@@ -1,0 +1,353 @@
+"""Running agents in a unit test: the deployment's own engine over memory, in no real time and without AWS.
+
+    rehearsal = Rehearsal(hello)
+    reply = rehearsal.send("Ada")
+    assert reply.said == "Hello, Ada!"
+
+Time is simulated: it moves only when everything waits, so an agent that sleeps for an hour is tested at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from urllib.parse import unquote
+
+from a2a_serverless.adapters.builtin.picture import BuiltinPicture
+from a2a_serverless.adapters.builtin.text import BuiltinText
+from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemorySealer, MemoryTable
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.card import Card, Interface
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
+from a2a_serverless.domain.head import Life
+from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task, TaskKey, TaskState
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.calls import Directory
+from a2a_serverless.engine.inline import Inline
+from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.work import Models, parts_of
+from a2a_serverless.ports import SHARDS
+from a2a_serverless.services import tasks
+from a2a_serverless.services.callbacks import take_news
+from a2a_serverless.services.listing import Shelf
+from a2a_serverless.services.push import Webhooks
+from a2a_serverless.services.sweep import Broom, sweep
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent, Content, PictureModel, TextModel
+    from a2a_serverless.domain.model import Artifact, Json, PushRequest
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+START: Final = 1_790_000_000_000
+BASE_URL: Final = "https://agents.example.com"
+CLIENT: Final = Principal("tenant", "client")
+LIFE: Final = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+RUN_MS: Final = 900_000
+MINUTE_MS: Final = 60_000
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time is somebody else's: ``now`` tells it (ms), and ``wait`` lets some of it pass (ms).
+
+    What should run in a thread runs at once, in this one: threads know no simulated time.
+    """
+
+    def __init__(self, now: Callable[[], int], wait: Callable[[int], None]) -> None:
+        self._now = now
+        super().__init__(_Idle(wait))
+        self.set_default_executor(_AtOnce())
+
+    def time(self) -> float:
+        return (self._now() - START) / 1000
+
+
+class _Idle(selectors.SelectSelector):
+    """Waiting is letting time pass."""
+
+    def __init__(self, wait: Callable[[int], None]) -> None:
+        super().__init__()
+        self._wait = wait
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout != 0:
+            if timeout is None:
+                raise RuntimeError("everything waits for something that nobody will do")
+            self._wait(int(timeout * 1000) + 1)
+        return ready
+
+
+class _AtOnce(ThreadPoolExecutor):
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it is the future's
+            done.set_exception(error)
+        return done
+
+
+class Counter:
+    """Ids in order, so that a run can be repeated."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def new(self) -> str:
+        self.last += 1
+        return f"id-{self.last:04d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a message: a task, as it stands when nothing moves any more, or a plain message."""
+
+    answer: Task | Message
+
+    @property
+    def task(self) -> Task:
+        """The task; raises TypeError when the agent answered with a message."""
+        if isinstance(self.answer, Message):
+            raise TypeError("the agent answered with a message and made no task")
+        return self.answer
+
+    @property
+    def state(self) -> TaskState | None:
+        """The task's state; None for a plain message."""
+        return None if isinstance(self.answer, Message) else self.answer.status.state
+
+    @property
+    def said(self) -> str:
+        """The text of the message, or of the task's status: its question, its reason, its last word."""
+        message = self.answer if isinstance(self.answer, Message) else self.answer.status.message
+        return message.text() if message else ""
+
+    @property
+    def artifacts(self) -> dict[str, Artifact]:
+        """The task's artifacts by name."""
+        return {artifact.name or artifact.artifact_id: artifact for artifact in self.task.artifacts}
+
+    def text(self, name: str) -> str:
+        """The text of the artifact ``name``."""
+        return self.artifacts[name].text()
+
+    def data(self, name: str) -> Json:
+        """The first data part of the artifact ``name``."""
+        return self.artifacts[name].data()
+
+
+class Rehearsal:
+    """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
+
+    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists each run that was
+    made of a task: (task id, began, ended).
+    """
+
+    def __init__(
+        self, *agents: Agent, text_model: TextModel | None = None, picture_model: PictureModel | None = None
+    ) -> None:
+        self.now = START
+        self.run_ms = RUN_MS
+        self.runs: list[tuple[str, int, int]] = []
+        self._first = agents[0].id
+        by_id = {agent.id: agent for agent in agents}
+        clock, ids, table, sealer = _Clock(self), Counter(), MemoryTable(lambda: self.now), MemorySealer()
+        self._table, self._ids, self._bells = table, ids, MemoryBells(lambda: self.now)
+        self._siblings = _Siblings(self, by_id)
+        models = Models(text_model or BuiltinText(), picture_model or BuiltinPicture())
+        directory = Directory(self._siblings, ids, BASE_URL)
+        self._engine = Engine(table, table, self._bells, ids, clock.now, by_id, models, directory)
+        self.desk = tasks.Desk(
+            log=table,
+            bells=self._bells,
+            clock=clock,
+            ids=ids,
+            webhooks=Webhooks(table, table, self._bells, sealer, clock, ids, EgressPolicy(), MemoryNames()),
+            shelf=Shelf(table, table, sealer),
+            life=LIFE,
+            blocking_ms=0,
+            here=Inline(self._engine, self._play),
+        )
+        self._broom = Broom(table, table, self._bells, clock, ids)
+
+    def send(
+        self,
+        content: Content | Sequence[Part],
+        *,
+        to: str | None = None,
+        context_id: str | None = None,
+        task_id: str | None = None,
+        references: Sequence[str] = (),
+    ) -> Reply:
+        """Sends a message and lets the deployment work until nothing moves; the agent ``to`` answers.
+
+        ``task_id`` answers a task's question, ``context_id`` goes on with a conversation, ``references`` are task ids.
+        """
+        task = self.begin(content, to=to, context_id=context_id, task_id=task_id, references=references)
+        self.settle()
+        return self.reply(task.task_id, to=to) if isinstance(task, Task) else Reply(task)
+
+    def begin(
+        self,
+        content: Content | Sequence[Part],
+        *,
+        to: str | None = None,
+        context_id: str | None = None,
+        task_id: str | None = None,
+        references: Sequence[str] = (),
+    ) -> Task | Message:
+        """Sends a message and lets nothing work yet: what is answered at once."""
+        parts = tuple(parts_of(content))
+        message = Message(self._ids.new(), Role.USER, parts, context_id, task_id, reference_task_ids=tuple(references))
+        return self.take(to or self._first, message)
+
+    def take(self, agent: str, message: Message) -> Task | Message:
+        """The answer to a message to ``agent`` that does not wait."""
+        return tasks.send(self.desk, CLIENT, agent, SendRequest(message, return_immediately=True), "1.0")
+
+    def reply(self, task_id: str, *, to: str | None = None) -> Reply:
+        """A task as it stands."""
+        return Reply(tasks.get(self.desk, CLIENT, to or self._first, task_id))
+
+    def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
+        """Cancels a task and lets the deployment work until nothing moves."""
+        tasks.cancel(self.desk, CLIENT, to or self._first, task_id)
+        self.settle()
+        return self.reply(task_id, to=to)
+
+    def settle(self) -> None:
+        """Lets everything happen that is going to happen without a client."""
+        while self._ring() or self._siblings.tell() or self._look_later():
+            pass
+
+    def wait(self, ms: int) -> None:
+        """Lets ``ms`` pass; what other tasks do in that time is done."""
+        until = self.now + ms
+        while self._ring(until) or self._siblings.tell():
+            pass
+        self.now = max(self.now, until)
+
+    def _ring(self, until: int | None = None) -> bool:
+        """Answers the next bell, at its time; False when there is none until ``until``."""
+        due = min((due for due, _ in self._bells.waiting), default=None)
+        if due is None or (until is not None and due > until):
+            return False
+        self.now = max(self.now, due)
+        bell = self._bells.pop()
+        if isinstance(bell, WorkBell):
+            self._run(bell.key)
+        return True
+
+    def _run(self, key: TaskKey) -> None:
+        began = self.now
+        self._play(run(self._engine, key, lambda: self.run_ms - (self.now - began)))
+        self.runs.append((key.task, began, self.now))
+
+    def _look_later(self) -> bool:
+        """Lets the sweeper find a task that waits longer than it wanted to; False when there is none."""
+        keys = [key for shard in range(SHARDS) for key, _ in self._table.due(shard, self.now + LIFE.max_life_ms)]
+        heads = [look.head for look in map(self._table.look, keys) if look and look.head.parked]
+        if not heads:
+            return False
+        self.now = max(self.now, min(head.due_at or self.now for head in heads))
+        return sweep(self._broom) > 0
+
+    def _play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine to its end in simulated time, whatever loop is running here already."""
+
+        def play() -> T:
+            loop = SimulatedLoop(lambda: self.now, self._pass)
+            try:
+                return loop.run_until_complete(work)
+            finally:
+                loop.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(play).result()
+
+    def _pass(self, ms: int) -> None:
+        self.now += ms
+
+
+class _Clock:
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self._rehearsal = rehearsal
+
+    def now(self) -> int:
+        return self._rehearsal.now
+
+    def sleep(self, seconds: float) -> None:
+        self._rehearsal.wait(int(seconds * 1000))
+
+
+class _Siblings:
+    """``ports.Peers``: the agents of the same rehearsal. ``tell`` does what their webhooks would."""
+
+    def __init__(self, rehearsal: Rehearsal, agents: Mapping[str, Agent]) -> None:
+        self._rehearsal = rehearsal
+        self._agents = agents
+        self._called: dict[tuple[str, str], PushRequest] = {}
+        self._told: dict[tuple[str, str], int] = {}
+
+    def card(self, agent: str) -> Card:
+        return sibling_card(self._known(agent))
+
+    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        self._known(agent)
+        try:
+            answer = self._rehearsal.take(agent, message)
+        except A2AError as error:
+            raise PeerFailed(f"The agent {agent!r} refused: {error}") from error
+        if isinstance(answer, Task):
+            self._called[agent, answer.task_id] = callback
+        return answer
+
+    def get(self, agent: str, task_id: str) -> Task:
+        return self._rehearsal.reply(task_id, to=agent).task
+
+    def cancel(self, agent: str, task_id: str) -> None:
+        with suppress(TaskNotCancelable):
+            tasks.cancel(self._rehearsal.desk, CLIENT, agent, task_id)
+
+    def tell(self) -> bool:
+        """Wakes the tasks whose calls have come to an end or a question; False when there is no news."""
+        return any(self._tell(agent, task_id) for agent, task_id in self._called)
+
+    def _tell(self, agent: str, task_id: str) -> bool:
+        task = self.get(agent, task_id)
+        if task.n == self._told.get((agent, task_id)) or task.status.state not in TERMINAL | INTERRUPTED:
+            return False
+        self._told[agent, task_id] = task.n
+        callback = self._called[agent, task_id]
+        *_, tenant, owner, parent, call = map(unquote, callback.url.split("/"))
+        take_news(self._rehearsal.desk, TaskKey(tenant, owner, parent), call, callback.token or "")
+        return True
+
+    def _known(self, agent: str) -> Agent:
+        if agent not in self._agents:
+            raise PeerFailed(f"There is no agent {agent!r} in the directory.")
+        return self._agents[agent]
+
+
+def sibling_card(agent: Agent) -> Card:
+    """The card of an agent that is deployed beside the one that asks."""
+    return Card(
+        name=agent.name,
+        description=agent.description,
+        version=agent.version,
+        interfaces=(Interface(f"{BASE_URL}/{agent.id}", "JSONRPC", "1.0"),),
+        skills=agent.skills,
+        input_modes=agent.input_modes,
+        output_modes=agent.output_modes,
+        streaming=agent.streaming,
+        push=agent.push,
+    )
