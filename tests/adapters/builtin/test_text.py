@@ -222,6 +222,13 @@ def test_an_outline_alone_is_laid_out_and_says_so() -> None:
     assert "from the outline alone" in opening(plan, "")
 
 
+@pytest.mark.parametrize("words", ["请根据以下大纲生成文章正文", "Please write the document for this outline."])
+def test_a_request_beside_an_outline_is_no_source(words: str) -> None:
+    plan = Outline("潮汐", "zh", (Section("大潮", "大潮", ("每月两次。",)),))
+    assert section(plan, 0, words) == "## 大潮\n\n- 每月两次。\n\n"
+    assert "仅按大纲排列而成" in opening(plan, words)
+
+
 def test_a_section_that_the_client_planned_gets_what_the_source_says_about_it() -> None:
     plan = Outline(
         "Lights", "en", (Section("x1", "Mercury bath"), Section("x2", "Grace Darling"), Section("x3", "Cheese"))

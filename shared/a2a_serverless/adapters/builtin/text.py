@@ -63,15 +63,21 @@ def _opening(outline: Outline, source: str) -> str:
 
 
 def _origin(outline: Outline, source: str) -> Origin:
-    if source.strip():
-        return "text" if topic(source) is None else "topic"
-    return "outline" if outline.sections else "nothing"
+    """Where the words come from: an outline with a source that says nothing about it has only its own."""
+    if not outline.sections:
+        return "text" if source.strip() else "nothing"
+    named = topic(source)
+    if named is not None:
+        own = {section.id for section in scaffold(named, None).sections}
+        return "outline" if own.isdisjoint(section.id for section in outline.sections) else "topic"
+    shares = _shares(outline, source) if source.strip() else {}
+    return "text" if any(shares.get(section.id) for section in outline.sections) else "outline"
 
 
 def _section(outline: Outline, section: Section, source: str) -> str:
-    is_topic = topic(source) is not None
-    units = () if is_topic or not source.strip() else _shares(outline, source).get(section.id, ())
-    body = _written(shortened(units)) or _listed(section.points, "- [ ] " if is_topic else "- ")
+    origin = _origin(outline, source)
+    units = _shares(outline, source).get(section.id, ()) if origin == "text" else ()
+    body = _written(shortened(units)) or _listed(section.points, "- [ ] " if origin == "topic" else "- ")
     return f"## {section.title}\n\n{body or _NOT_MENTIONED[outline.language]}\n\n"
 
 
