@@ -157,7 +157,8 @@ class Receiver:
         if url in self.busy:
             self.crowded.append(url)
         self.busy.add(url)
-        self.clock.sleep(self.takes / 1000)
+        if self.takes:
+            self.clock.sleep(self.takes / 1000)
         self.busy.discard(url)
         return outcome
 
@@ -293,9 +294,8 @@ class World:
 
     def _first_sweep(self, end: int) -> int:
         """The first minute in which the sweeper finds something."""
-        minutes = range(max((end - self._sweep_at) // MINUTE_MS, 0) + 1)
-        low, high = 0, len(minutes)
-        while low < high:
+        low, high = 0, max((end - self._sweep_at) // MINUTE_MS, 0) + 1
+        while low < high and not self._due(self._sweep_at + low * MINUTE_MS):
             middle = (low + high) // 2
             low, high = (low, middle) if self._due(self._sweep_at + middle * MINUTE_MS) else (middle + 1, high)
         return self._sweep_at + low * MINUTE_MS

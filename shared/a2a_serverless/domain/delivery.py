@@ -78,6 +78,11 @@ def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
     return replace(cursor, lease_until=now + LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
 
 
+def renewed(cursor: Cursor, *, now: int) -> Cursor:
+    """The cursor with its lease made longer."""
+    return replace(cursor, lease_until=now + LEASE_MS)
+
+
 def released(cursor: Cursor) -> Cursor:
     """The cursor without a lease."""
     return replace(cursor, lease_until=0)

@@ -148,27 +148,33 @@ async def _outcome(
     agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
 ) -> tuple[TaskState, Answer]:
     """The state that the agent's work comes to, and what is said about it. What ends the run only goes through."""
+    done = await _watched(agent, work, hold, engine, remaining_ms)
     try:
-        return TaskState.COMPLETED, await _watched(agent, work, hold, engine, remaining_ms)
+        return TaskState.COMPLETED, done.result()
     except (Reject, A2AError) as reason:
         return TaskState.REJECTED, str(reason)
     except Failed as reason:
         return TaskState.FAILED, str(reason)
-    except (IllegalTransition, OutOfTime, Parked):
+    except IllegalTransition:
         raise
-    except Exception:
+    except (Exception, asyncio.CancelledError):
         logger.exception("agent failed", extra={"task": hold.key.task, "agent": agent.id})
         return TaskState.FAILED, "The agent stopped with an error."
 
 
-async def _watched(agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]) -> Answer:
-    """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason."""
+async def _watched(
+    agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
+) -> asyncio.Future[Answer]:
+    """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason.
+
+    What the keeper raises is never the agent's fault; what the agent raised is in the future.
+    """
     working = asyncio.ensure_future(agent.work(work))
     keeping = asyncio.ensure_future(_keep(hold, work, engine.bells, remaining_ms))
     try:
         await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
-            return working.result()
+            return working
         work.close()
         working.cancel()
         await asyncio.wait({working}, timeout=CLEAN_UP_S)

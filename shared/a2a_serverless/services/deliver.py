@@ -90,9 +90,9 @@ def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], i
     walk = _Walk(bell.key, loaded.head, config)
     if config.verification is Verification.UNVERIFIED:
         checked = _challenge(post, walk, cursor)
-        if not isinstance(checked, _Walk):
+        if isinstance(checked, Ending):
             return checked
-        walk = checked
+        walk, cursor = checked
     return _walk(post, walk, cursor, remaining_ms)
 
 
@@ -134,12 +134,27 @@ def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next) -> Cursor | N
     body = _body(post, walk, upcoming)
     signed = _sign(post, walk.config, upcoming.n, body, walk.key)
     headers = _headers(post, walk, body, signed)
+    held = _hold(post, walk, cursor)
+    if held is None:
+        return None
     started = post.clock.now()
     outcome = post.sender.post(walk.config.url, headers, body.content, DEADLINE_MS)
     verdict = delivery.judge(outcome)
-    after = _after(post, cursor, upcoming.n, verdict, outcome)
-    _record(post, walk, cursor, upcoming.n, started, outcome, signed, after)
-    return _settle(post, walk, cursor, after)
+    after = _after(post, held, upcoming.n, verdict, outcome)
+    _record(post, walk, held, upcoming.n, started, outcome, signed, after)
+    return _settle(post, walk, held, after)
+
+
+def _hold(post: Post, walk: _Walk, cursor: Cursor) -> Cursor | None:
+    """The cursor with enough of its lease left for one attempt; None when it is no longer ours.
+
+    Asked right before each attempt: what came before it (storage, keys, a challenge) may have taken any time.
+    """
+    now = post.clock.now()
+    if cursor.lease_until - now >= DEADLINE_MS:
+        return cursor
+    longer = delivery.renewed(cursor, now=now)
+    return longer if _move(post, walk, cursor, longer) else None
 
 
 def _after(post: Post, cursor: Cursor, n: int, verdict: Verdict, outcome: Outcome) -> Cursor:
@@ -236,30 +251,37 @@ def _record(  # noqa: PLR0913 - the facts of an attempt
     post.store.record(walk.key, attempt, walk.head.expires)
 
 
-def _challenge(post: Post, walk: _Walk, cursor: Cursor) -> _Walk | Ending:
+def _challenge(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Ending:
     """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
-    answered, outcome, signed = _ask(post, walk)
-    if answered:
-        verified = replace(walk.config, verification=Verification.VERIFIED)
-        return replace(walk, config=verified) if post.store.verify(walk.key, verified) else Ending.NOTHING
-    if not post.enforce_ownership:
-        return walk
-    verdict = Verdict.HOPELESS if delivery.judge(outcome) is Verdict.DELIVERED else delivery.judge(outcome)
-    after = _after(post, cursor, cursor.position, verdict, outcome)
-    _record(post, walk, cursor, 0, post.clock.now(), outcome, signed, after)
-    return Ending.FAILED if _settle(post, walk, cursor, after) else Ending.NOTHING
-
-
-def _ask(post: Post, walk: _Walk) -> tuple[bool, Outcome, Signed]:
     challenge = post.ids.new()
-    content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
-    body = Body("application/json", walk.config.wire, content)
+    body = Body("application/json", walk.config.wire, _challenge_body(challenge))
+    signed = _sign_challenge(post, walk.config, body)
+    headers = _headers(post, walk, body, signed)
+    held = _hold(post, walk, cursor)
+    if held is None:
+        return Ending.NOTHING
+    started = post.clock.now()
+    outcome = post.sender.post(walk.config.url, headers, body.content, DEADLINE_MS)
+    if outcome.accepted and _echoes(outcome.body, challenge):
+        verified = replace(walk.config, verification=Verification.VERIFIED)
+        return (replace(walk, config=verified), held) if post.store.verify(walk.key, verified) else Ending.NOTHING
+    if not post.enforce_ownership:
+        return walk, held
+    verdict = Verdict.HOPELESS if delivery.judge(outcome) is Verdict.DELIVERED else delivery.judge(outcome)
+    after = _after(post, held, held.position, verdict, outcome)
+    _record(post, walk, held, 0, started, outcome, signed, after)
+    return Ending.FAILED if _settle(post, walk, held, after) else Ending.NOTHING
+
+
+def _challenge_body(challenge: str) -> bytes:
+    return json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
+
+
+def _sign_challenge(post: Post, config: PushConfig, body: Body) -> Signed:
     claims = delivery.challenge_claims(
-        walk.config, content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new()
+        config, body.content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new()
     )
-    signed = post.signer.sign(CHALLENGE_TYP, claims)
-    outcome = post.sender.post(walk.config.url, _headers(post, walk, body, signed), content, DEADLINE_MS)
-    return outcome.accepted and _echoes(outcome.body, challenge), outcome, signed
+    return post.signer.sign(CHALLENGE_TYP, claims)
 
 
 def _echoes(body: bytes, challenge: str) -> bool:

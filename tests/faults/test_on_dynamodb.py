@@ -1,0 +1,78 @@
+"""The same journeys and the same deaths on DynamoDB, as far as moto plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import count
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from botocore.session import Session
+from moto import mock_aws
+
+from a2a_serverless.adapters.bodies import Bodies
+from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.adapters.table import Patience, Table
+from tests.contract.schema import table_schema
+from tests.faults.journeys import JOURNEYS, Journey, assert_whole, asked, watched
+from tests.faults.plans import NoFaults, kill_at
+from tests.faults.telling import calls_of, told
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
+
+INLINE = 2_000
+EVENTS = {"create", "append", "append_chunk"}
+_names = (f"table-{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[DynamoDBClient]:
+    with mock_aws():
+        made = Session().create_client(
+            "dynamodb", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        with closing(made):
+            yield cast("DynamoDBClient", made)
+
+
+class MotoTable:
+    """The ports of the log and of the webhooks on one table, and a ``feed`` as the table's stream would give it."""
+
+    def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:
+        name = next(_names)
+        client.create_table(TableName=name, **table_schema())
+        table = Table(client, name, now, Patience(lambda _: None, lambda: 0.5))
+        self.feed: list[tuple[TaskKey, Event | None]] = []
+        self._ports: tuple[object, ...] = (DynamoTaskLog(table, Bodies(MemoryBlobs(), INLINE)), DynamoPushStore(table))
+
+    def __getattr__(self, call: str) -> Callable[..., object]:
+        function = next(getattr(port, call) for port in self._ports if hasattr(port, call))
+        return partial(self._fed, function) if call in EVENTS else cast("Callable[..., object]", function)
+
+    def _fed(self, function: Callable[..., object], first: Any, *rest: object) -> object:
+        """Calls, and puts the task into the feed: once too often does no harm."""
+        result = function(first, *rest)
+        key = getattr(getattr(first, "head", None) or getattr(first, "before", None), "key", first)
+        self.feed.append((key, None))
+        return result
+
+
+@pytest.mark.parametrize("journey", [asked, watched])
+def test_an_undisturbed_journey_is_whole_on_dynamodb(client: DynamoDBClient, journey: Journey) -> None:
+    assert_whole(told(journey, NoFaults(), table=partial(MotoTable, client)))
+
+
+@pytest.mark.parametrize(("seed", "journey"), enumerate(JOURNEYS))
+def test_a_death_at_a_call_loses_and_doubles_nothing_on_dynamodb(
+    client: DynamoDBClient, journey: Journey, seed: int
+) -> None:
+    number = Random(seed).randint(1, len(calls_of(journey)))  # noqa: S311 - a seed, not a secret
+    assert_whole(told(journey, kill_at(number, late=seed % 2 == 0), table=partial(MotoTable, client)))
