@@ -29,9 +29,9 @@ def calls_of(journey: Journey, ports: frozenset[str] = OUTSIDE) -> list[str]:
 
 
 def some_calls(journey: Journey, late: bool, ports: frozenset[str] = OUTSIDE) -> list[tuple[int, str]]:  # noqa: FBT001
-    """Numbered calls of the journey: of the quiet one all, of the others each third, others of them when late."""
+    """Numbered calls of the journey: of the quiet one all, of the others each fifth, others of them when late."""
     numbered = list(enumerate(calls_of(journey, ports), 1))
-    return numbered if journey is quiet else numbered[late::3]
+    return numbered if journey is quiet else numbered[late * 2 :: 5]
 
 
 @cache

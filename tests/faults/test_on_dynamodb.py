@@ -18,7 +18,7 @@ from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobs
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
-from tests.faults.journeys import JOURNEYS, Journey, assert_whole, asked, watched
+from tests.faults.journeys import JOURNEYS, Journey, assert_whole, watched
 from tests.faults.plans import NoFaults, kill_at
 from tests.faults.telling import calls_of, told
 
@@ -65,12 +65,12 @@ class MotoTable:
         return result
 
 
-@pytest.mark.parametrize("journey", [asked, watched])
+@pytest.mark.parametrize("journey", [watched])
 def test_an_undisturbed_journey_is_whole_on_dynamodb(client: DynamoDBClient, journey: Journey) -> None:
     assert_whole(told(journey, NoFaults(), table=partial(MotoTable, client)))
 
 
-@pytest.mark.parametrize(("seed", "journey"), enumerate(JOURNEYS))
+@pytest.mark.parametrize(("seed", "journey"), [*enumerate(JOURNEYS)][::2])
 def test_a_death_at_a_call_loses_and_doubles_nothing_on_dynamodb(
     client: DynamoDBClient, journey: Journey, seed: int
 ) -> None:
