@@ -79,7 +79,7 @@ def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
 
 
 def renewed(cursor: Cursor, *, now: int) -> Cursor:
-    """The cursor with its lease made longer."""
+    """The cursor under the same lease, made longer."""
     return replace(cursor, lease_until=now + LEASE_MS)
 
 
