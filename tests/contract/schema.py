@@ -25,9 +25,3 @@ def table_schema() -> dict[str, Any]:
     template = yaml.load((CHECKOUT / "template.yaml").read_text(), _Loader)  # noqa: S506 - a SafeLoader
     properties = template["Resources"]["Table"]["Properties"]
     return {name: properties[name] for name in TAKEN}
-
-
-def projected(index: str) -> list[str]:
-    """The attributes that an index carries besides its keys."""
-    (found,) = (entry for entry in table_schema()["GlobalSecondaryIndexes"] if entry["IndexName"] == index)
-    return list(found["Projection"].get("NonKeyAttributes", []))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import Change, Head, Life, Look, report, submit, take
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
@@ -75,10 +75,6 @@ def agent_says(text: str) -> Message:
 def chunk(n: int, *parts: Part, append: bool = False) -> ArtifactEvent:
     artifact = Artifact("document", parts or (Part("text", f"text {n}"),), name="document.md")
     return ArtifactEvent(n, NOW + n, by(), artifact, append=append, emits=(n, n), fence=1)
-
-
-def status(n: int, state: TaskState) -> StatusEvent:
-    return StatusEvent(n, NOW + n, by(), state)
 
 
 def config(config_id: str = "hook", incarnation: str = "first") -> PushConfig:
