@@ -162,8 +162,11 @@ class AgentTask(Protocol):
         """
         ...
 
-    async def references(self) -> list[Task]:
-        """The tasks that the message refers to, as far as they are the same client's."""
+    async def references(self, message: Message | None = None) -> list[Task]:
+        """The tasks that a message refers to, as far as they are the same client's: by default the task's message.
+
+        By ``referenceTaskIds``, and by artifact references (``taskId``, ``artifactId``) in the metadata of parts.
+        """
         ...
 
     async def earlier(self, limit: int = 20) -> list[Task]:

@@ -18,6 +18,7 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState
+from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import Calls, Limit
 from a2a_serverless.ports import StepResult
@@ -181,9 +182,11 @@ class Work:
         self._check_name(f"call {name}")
         return await self.calls.call(name, agent, parts_of(content), Limit(timeout_s, deadline_s), self._answer)
 
-    async def references(self) -> list[Task]:
+    async def references(self, message: Message | None = None) -> list[Task]:
         """See ``AgentTask.references``."""
-        return self._others.named(self.message.reference_task_ids)
+        said = message or self.message
+        pointed_at = (reference.task_id for reference in references_in(said.parts))
+        return self._others.named([*said.reference_task_ids, *pointed_at])
 
     async def earlier(self, limit: int = 20) -> list[Task]:
         """See ``AgentTask.earlier``."""

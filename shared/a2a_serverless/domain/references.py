@@ -1,0 +1,106 @@
+"""What a message is about, when it goes on with an earlier result ("Life of a Task", referencing previous artifacts).
+
+A client says it by an artifact reference in a part's metadata (``{"artifactId", "taskId"}``), by ``referenceTaskIds``,
+or leaves it to the conversation. What refines an artifact names it in the same way, so that old versions step back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task
+
+_TOKEN: Final = re.compile(r"[a-z]+|\d+|[\u3400-\u9fff]")
+_YES: Final = re.compile(r"\b(?:yes|yeah|right|ok|okay|correct|sure)\b|^(?:是|对|好|嗯|没错)")
+_ORDINALS: Final = (("1", "first", "第一"), ("2", "second", "第二"), ("3", "third", "第三"), ("4", "fourth", "第四"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An artifact of a task."""
+
+    task_id: str
+    artifact_id: str
+
+    def to_json(self) -> JsonObject:
+        """As it stands in the metadata of a part."""
+        return {"taskId": self.task_id, "artifactId": self.artifact_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An artifact that may be meant."""
+
+    reference: Reference
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The artifacts that a message may mean. ``guessed``: it referred to something else, which is not there."""
+
+    found: tuple[Found, ...]
+    guessed: bool
+
+
+def references_in(parts: Iterable[Part]) -> list[Reference]:
+    """The artifact references in the metadata of ``parts``."""
+    all_metadata = [part.metadata or {} for part in parts]
+    pairs = [(metadata.get("taskId"), metadata.get("artifactId")) for metadata in all_metadata]
+    return [
+        Reference(task, artifact) for task, artifact in pairs if isinstance(task, str) and isinstance(artifact, str)
+    ]
+
+
+async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], bool]) -> Meant:
+    """Which of the ``wanted`` artifacts ``message`` is about.
+
+    What it refers to, as closely as it says; else the newest versions in the conversation.
+    """
+    exact = references_in(message.parts)
+    referred = _artifacts(await task.references(message), wanted)
+    if found := [one for one in referred if not exact or one.reference in exact]:
+        return Meant(tuple(found), guessed=False)
+    newest = _newest(_artifacts(await task.earlier(), wanted))
+    return Meant(tuple(newest), guessed=bool(exact or message.reference_task_ids))
+
+
+def chosen(answer: str, labels: Sequence[str]) -> int | None:
+    """Which of ``labels`` an answer picks: by its number, or by the words that only some labels have."""
+    text = answer.casefold()
+    words = _TOKEN.findall(text)
+    if len(labels) == 1 and _YES.search(text):
+        return 0
+    for index, (number, *names) in enumerate(_ORDINALS[: len(labels)]):
+        if [word for word in words if word.isdigit()] == [number] or any(name in text for name in names):
+            return index
+    of = [set(_TOKEN.findall(label.casefold())) for label in labels]
+    common = set.intersection(*of) if of else set()
+    scores = [len((tokens - common) & set(words)) for tokens in of]
+    best = max(scores, default=0)
+    return scores.index(best) if best and scores.count(best) == 1 else None
+
+
+def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> list[Found]:
+    return [
+        Found(Reference(task.task_id, artifact.artifact_id), artifact)
+        for task in tasks
+        for artifact in task.artifacts
+        if wanted(artifact)
+    ]
+
+
+def _newest(found: list[Found]) -> list[Found]:
+    """Those that no other one refines."""
+    old = {
+        reference
+        for one in found
+        for reference in references_in(one.artifact.parts)
+        if any(reference == other.reference and other.artifact.name == one.artifact.name for other in found)
+    }
+    return [one for one in found if one.reference not in old]

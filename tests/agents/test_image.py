@@ -1,0 +1,167 @@
+"""The image agent: draws, and changes what it has drawn, in English and Chinese; asks when it is in doubt."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.adapters.builtin.picture import BuiltinPicture
+from a2a_serverless.agents.image import image
+from a2a_serverless.domain.model import Part, TaskState
+from a2a_serverless.domain.scene_model import scene_to_json
+from a2a_serverless.domain.scenes import scene_from_json
+from a2a_serverless.testing import Rehearsal, Reply
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import PictureModel
+    from a2a_serverless.domain.model import Artifact
+    from a2a_serverless.domain.scene_model import Scene
+
+SAILBOAT = "Generate an image of a sailboat on the ocean."
+RED = "Please modify the sailboat to be red."
+ASKS = TaskState.INPUT_REQUIRED
+
+
+class Sketches:
+    """Pictures at no cost: the scene itself."""
+
+    async def draw(self, scene: Scene) -> bytes:
+        return json.dumps(scene_to_json(scene)).encode()
+
+
+def rehearsal(pictures: PictureModel | None = None) -> Rehearsal:
+    return Rehearsal(image, picture_model=pictures or Sketches())
+
+
+def only(reply: Reply) -> Artifact:
+    assert reply.state is TaskState.COMPLETED, reply.said
+    (artifact,) = reply.task.artifacts
+    return artifact
+
+
+def colours(reply: Reply) -> dict[str, str | None]:
+    return {thing.kind: thing.colour for thing in scene_from_json(only(reply).data()).things}
+
+
+def test_a_picture_is_a_real_png_beside_the_scene_that_it_shows() -> None:
+    artifact = only(rehearsal(BuiltinPicture()).send(SAILBOAT))
+    assert (artifact.name, artifact.description) == ("sailboat_image.png", "A sailboat on the sea.")
+    assert (artifact.parts[0].kind, artifact.parts[0].media_type) == ("raw", "image/png")
+    assert base64.b64decode(str(artifact.parts[0].value)).startswith(b"\x89PNG")
+    assert [thing.kind for thing in scene_from_json(artifact.data()).things] == ["sailboat"]
+
+
+@pytest.mark.parametrize("wish", [RED, "请把帆船改成红色", "Make it red."])
+def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id(wish: str) -> None:
+    world = rehearsal()
+    first = world.send(SAILBOAT)
+    context, before = first.task.context_id, only(first)
+    second = world.send(wish, context_id=context, references=[first.task.task_id])
+    assert second.task.task_id != first.task.task_id
+    assert second.task.context_id == context
+    assert only(second).name == before.name
+    assert only(second).artifact_id != before.artifact_id
+    assert colours(second) == {"sailboat": "red"}
+    assert only(world.reply(first.task.task_id)) == before, "the old version stays"
+
+
+def test_a_refinement_is_described_in_the_language_of_its_request() -> None:
+    world = rehearsal()
+    first = world.send(SAILBOAT)
+    second = world.send("请把帆船改成红色", context_id=first.task.context_id)
+    assert "红色" in (only(second).description or "")
+
+
+def test_an_artifact_reference_in_a_parts_metadata_says_which_version_is_meant() -> None:
+    world = rehearsal()
+    first = world.send(SAILBOAT)
+    context = first.task.context_id
+    world.send(RED, context_id=context, references=[first.task.task_id])
+    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
+    third = world.send([Part("text", "Add a whale.", metadata={**reference})], context_id=context)
+    assert colours(third) == {"sailboat": None, "whale": None}
+    assert only(third).parts[1].metadata == reference
+
+
+def test_without_a_reference_the_newest_version_in_the_conversation_is_meant() -> None:
+    world = rehearsal()
+    context = world.send(SAILBOAT).task.context_id
+    world.send(RED, context_id=context)
+    assert colours(world.send("再加一头鲸鱼", context_id=context)) == {"sailboat": "red", "whale": None}
+
+
+def test_a_picture_that_is_named_needs_no_reference() -> None:
+    world = rehearsal()
+    context = world.send(SAILBOAT).task.context_id
+    world.send("Draw a lighthouse by the sea", context_id=context)
+    assert colours(world.send("Make the lighthouse red", context_id=context)) == {"lighthouse": "red"}
+
+
+@pytest.mark.parametrize(
+    "answer", ["The second one", "2", "第二张", "lighthouse_image.png", "the one with the lighthouse"]
+)
+def test_of_two_pictures_it_asks_which_one_is_meant(answer: str) -> None:
+    world = rehearsal()
+    context = world.send("Draw a lighthouse by the sea").task.context_id
+    world.wait(1000)
+    world.send("Draw a sailboat", context_id=context)
+    asked = world.send("Make it red.", context_id=context)
+    assert (asked.state, "(2) lighthouse_image.png" in asked.said) == (ASKS, True)
+    done = world.send(answer, task_id=asked.task.task_id)
+    assert colours(done) == {"lighthouse": "red"}
+
+
+def test_the_answer_may_be_an_artifact_reference() -> None:
+    world = rehearsal()
+    first = world.send(SAILBOAT)
+    context = first.task.context_id
+    world.send("Draw another sailboat: create an image of a green sailboat", context_id=context)
+    asked = world.send(RED, context_id=context)
+    assert asked.state is ASKS
+    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
+    done = world.send([Part("text", "this one", metadata={**reference})], task_id=asked.task.task_id)
+    assert only(done).parts[1].metadata == reference
+
+
+def test_a_change_without_a_picture_asks_what_to_draw() -> None:
+    world = rehearsal()
+    asked = world.send("请把帆船改成红色")
+    assert (asked.state, asked.said) == (ASKS, "这个对话里还没有图片。要画什么？")
+    assert colours(world.send("一艘红色的帆船", task_id=asked.task.task_id)) == {"sailboat": "red"}
+
+
+def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> None:
+    world = rehearsal()
+    context = world.send(SAILBOAT).task.context_id
+    asked = world.send(RED, context_id=context, references=["no-such-task"])
+    assert (asked.state, "sailboat_image.png" in asked.said) == (ASKS, True)
+    assert colours(world.send("yes, 1", task_id=asked.task.task_id)) == {"sailboat": "red"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "question", "answer"),
+    [("Change the colour", "colour", "blue"), ("换个颜色", "颜色", "蓝色")],
+)
+def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, answer: str) -> None:
+    world = rehearsal()
+    context = world.send(SAILBOAT).task.context_id
+    asked = world.send(wish, context_id=context)
+    assert (asked.state, question in asked.said) == (ASKS, True)
+    assert colours(world.send(answer, task_id=asked.task.task_id)) == {"sailboat": "blue"}
+
+
+def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
+    world = rehearsal()
+    context = world.send(SAILBOAT).task.context_id
+    reply = world.send("Change something", context_id=context)
+    for _ in range(5):
+        assert reply.state is ASKS
+        reply = world.send("hm", task_id=reply.task.task_id)
+    assert (reply.state, reply.said) == (TaskState.REJECTED, "I still do not know what to change.")
+
+
+def test_an_empty_request_is_rejected() -> None:
+    assert rehearsal().send(" ").state is TaskState.REJECTED
