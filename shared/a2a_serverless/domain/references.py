@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task
 
-_TOKEN: Final = re.compile(r"[a-z]+|\d+|[\u3400-\u9fff]")
+_TOKEN: Final = re.compile(r"[a-z0-9]{2,}|\d|[\u3400-\u9fff]")
 _YES: Final = re.compile(r"\b(?:yes|yeah|right|ok|okay|correct|sure)\b|^(?:是|对|好|嗯|没错)")
 _ORDINALS: Final = (("1", "first", "第一"), ("2", "second", "第二"), ("3", "third", "第三"), ("4", "fourth", "第四"))
 
