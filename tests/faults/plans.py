@@ -64,6 +64,10 @@ class At:
         self._calls = 0
         self._hit = False
 
+    def after_now(self, *counts: int) -> None:
+        """The calls that are still to come, counted from here, and no others."""
+        self.counts = {self._calls + count for count in counts}
+
     def before(self, port: str, call: str) -> None:
         self._hit = False
         if port not in self.ports or f"{port}.{call}" in HARMLESS:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.testing import START
 from tests.faults.journeys import JOURNEYS, Journey, Story, assert_whole, canceled, quiet, same
 from tests.faults.plans import Mischief, NoFaults, kill_at
 from tests.faults.telling import calls_of, told, undisturbed
-from tests.world import MINUTE_MS, START, World
+from tests.world import MINUTE_MS, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent

@@ -52,9 +52,9 @@ def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: W
     config, cursor = new_config(hooks, key, request, wire)
     cursor = replace(cursor, due_at=hooks.clock.now() + GRACE_MS)
     _check_count(hooks, key, config.config_id)
-    _close(hooks, key, config.config_id)
     for _ in range(TRIES):
         look = found(hooks.log, key, agent)
+        _close(hooks, key, config.config_id)
         if hooks.store.add_config(look.head, with_push(look.head), config, replace(cursor, start=look.last)):
             hooks.bells.ring(DeliveryBell(key, config.config_id))
             return config

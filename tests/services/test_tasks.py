@@ -1,0 +1,354 @@
+"""Send, get and cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.errors import (
+    InvalidParams,
+    Overloaded,
+    TaskNotCancelable,
+    TaskNotFound,
+    UnsupportedOperation,
+)
+from a2a_serverless.domain.model import (
+    Message,
+    Part,
+    Principal,
+    PushRequest,
+    Role,
+    SendRequest,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from a2a_serverless.services import push
+from a2a_serverless.services.follow import begin
+from a2a_serverless.services.tasks import cancel, get, send
+from a2a_serverless.testing import START
+from tests.echo import Asker, Writer, agent_of
+from tests.world import HOOK, ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.head import Change
+    from a2a_serverless.services.tasks import Desk
+
+
+def world_of(*agents: Any) -> World:
+    return World([one.agent for one in agents or (Writer(),)])
+
+
+def said(text: str = "hello", message_id: str = "m-1", **fields: Any) -> SendRequest:
+    """A request that is answered at once; ``fields`` are the message's."""
+    message = Message(message_id, Role.USER, (Part("text", text),), **fields)
+    return SendRequest(message, return_immediately=True)
+
+
+def sent(world: World, request: SendRequest, agent: str = "echo", who: Principal = ME) -> Task:
+    task = send(world.desk, who, agent, request, "1.0")
+    assert isinstance(task, Task)
+    return task
+
+
+def violations(error: InvalidParams) -> list[str]:
+    return [violation.field for violation in error.violations]
+
+
+# ---- Send
+
+
+def test_a_message_makes_a_task_and_rings_for_it() -> None:
+    world = world_of()
+    task = sent(world, said(metadata={"a": 1}, context_id="talk"))
+    message = Message("m-1", Role.USER, (Part("text", "hello"),), "talk", task.task_id, {"a": 1})
+    status = TaskStatus(TaskState.SUBMITTED, START)
+    assert task == Task(task.task_id, "talk", status, 1, history=(message,)) == world.get(task.task_id)
+    assert [bell for _, bell in world.queue.waiting] == [WorkBell(ME.key(task.task_id))]
+    assert world.now == START
+
+
+def test_a_message_without_a_context_gets_a_context_of_its_own() -> None:
+    world = world_of()
+    contexts = {sent(world, said(message_id=message_id)).context_id for message_id in ("m-1", "m-2")}
+    assert len(contexts) == 2
+    assert "" not in contexts
+
+
+def test_a_repeated_message_gives_the_task_that_it_made_the_first_time() -> None:
+    world = world_of()
+    first = sent(world, said())
+    assert sent(world, said()) == first
+    world.settle()
+    assert sent(world, said()) == world.get(first.task_id)
+    assert world.get(first.task_id).status.state is TaskState.COMPLETED
+
+
+def test_a_repeated_message_with_another_body_is_refused_by_name() -> None:
+    world = world_of()
+    first = sent(world, said("hello"))
+    with pytest.raises(InvalidParams) as refusal:
+        sent(world, said("good bye"))
+    assert violations(refusal.value) == ["message.messageId"]
+    assert world.get(first.task_id) == first
+
+
+@pytest.mark.parametrize("who", [Principal("tenant", "other"), Principal("other", "me")])
+def test_rule_03_a_message_id_belongs_to_its_sender(who: Principal) -> None:
+    world = world_of()
+    mine = sent(world, said("hello"))
+    assert sent(world, said("good bye"), who=who).task_id != mine.task_id
+
+
+def test_a_message_id_belongs_to_its_agent() -> None:
+    writer, other = Writer(), Writer()
+    other.agent = replace(other.agent, id="other")
+    world = world_of(writer, other)
+    assert sent(world, said("hello")).task_id != sent(world, said("good bye"), agent="other").task_id
+
+
+def test_without_idempotency_every_message_makes_a_task() -> None:
+    world = world_of()
+    world.desk = replace(world.desk, idempotent=False)
+    assert sent(world, said()).task_id != sent(world, said()).task_id
+
+
+def test_a_follow_up_is_taken_in_once_however_often_it_is_sent() -> None:
+    world = world_of()
+    task = sent(world, said())
+    more = said("more", "m-2", task_id=task.task_id)
+    once = sent(world, more)
+    assert sent(world, more) == once == world.get(task.task_id)
+    assert [message.message_id for message in once.history] == ["m-1", "m-2"]
+    assert {message.context_id for message in once.history} == {task.context_id}
+
+
+def test_a_follow_up_must_be_of_the_task_s_context() -> None:
+    world = world_of()
+    task = sent(world, said(context_id="talk"))
+    assert sent(world, said("more", "m-2", task_id=task.task_id, context_id="talk")).n == 2
+    with pytest.raises(InvalidParams) as refusal:
+        sent(world, said("more", "m-3", task_id=task.task_id, context_id="other"))
+    assert violations(refusal.value) == ["message.contextId"]
+    assert world.get(task.task_id).n == 2
+
+
+def test_a_follow_up_to_a_task_that_has_ended_is_refused() -> None:
+    world = world_of()
+    task = sent(world, said())
+    world.settle()
+    with pytest.raises(UnsupportedOperation, match="Send a new message with the same contextId"):
+        sent(world, said("more", "m-2", task_id=task.task_id))
+
+
+def test_a_follow_up_of_a_task_that_waits_makes_it_run_again() -> None:
+    world = world_of(Asker())
+    task = sent(world, said())
+    world.settle()
+    assert world.get(task.task_id).status.state is TaskState.INPUT_REQUIRED
+    sent(world, said("red", "m-2", task_id=task.task_id))
+    world.settle()
+    assert [part.value for part in world.get(task.task_id).artifacts[0].parts] == ["hello in red"]
+
+
+# ---- Waiting for the end
+
+
+def blocking(request: SendRequest) -> SendRequest:
+    return replace(request, return_immediately=False)
+
+
+def test_a_blocking_send_answers_with_the_end() -> None:
+    world = world_of(Writer(seconds=1.5))
+    task = sent(world, blocking(said()))
+    assert task.status.state is TaskState.COMPLETED
+    assert 4_500 <= world.now - START <= 6_000
+
+
+def test_a_blocking_send_answers_when_the_task_waits_for_its_client() -> None:
+    world = world_of(Asker())
+    assert sent(world, blocking(said())).status.state is TaskState.INPUT_REQUIRED
+
+
+def test_a_blocking_send_does_not_wait_longer_than_the_platform_lets_it() -> None:
+    world = world_of()
+    world.queue.lose()
+    silent = replace(world.desk, bells=Deaf())
+    task = send(silent, ME, "echo", blocking(said()), "1.0")
+    assert isinstance(task, Task)
+    assert task.status.state is TaskState.SUBMITTED
+    assert world.now - START == world.desk.blocking_ms
+
+
+class Deaf:
+    """A queue whose bells nobody hears."""
+
+    def ring(self, *_: object) -> None:
+        pass
+
+
+# ---- Webhooks that come with a message
+
+
+def with_push(request: SendRequest, url: str = HOOK, **fields: Any) -> SendRequest:
+    return replace(request, push=PushRequest(url, **fields))
+
+
+def test_a_webhook_in_a_new_message_is_there_from_the_first_event() -> None:
+    world = world_of()
+    task = sent(world, with_push(said(), config_id="hook"))
+    (cursor,) = world.table.cursors(ME.key(task.task_id))
+    assert (cursor.config_id, cursor.start, cursor.position) == ("hook", 1, 0)
+
+
+def test_a_message_with_a_bad_webhook_makes_no_task() -> None:
+    world = world_of()
+    with pytest.raises(InvalidParams) as refusal:
+        sent(world, with_push(said(), url="http://10.0.0.1/", token="a\nb"))
+    assert [name.rpartition(".")[2] for name in violations(refusal.value)] == ["token", "url"]
+    assert world.table.feed == []
+    assert sent(world, said("good bye")).n == 1, "the message id is still free"
+
+
+def test_a_follow_up_with_a_bad_webhook_leaves_the_task_as_it_was() -> None:
+    world = world_of()
+    task = sent(world, said())
+    with pytest.raises(InvalidParams):
+        sent(world, with_push(said("more", "m-2", task_id=task.task_id), url="http://10.0.0.1/"))
+    assert world.get(task.task_id) == task
+
+
+def test_a_follow_up_to_an_ended_task_does_not_leave_its_webhook_behind() -> None:
+    world = world_of()
+    task = sent(world, said())
+    world.settle()
+    with pytest.raises(UnsupportedOperation):
+        sent(world, with_push(said("more", "m-2", task_id=task.task_id)))
+    assert world.table.configs(ME.key(task.task_id)) == []
+
+
+def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
+    world = world_of()
+    task = sent(world, said())
+    request = with_push(said("more", "m-2", task_id=task.task_id))
+    sent(world, request)
+    before = world.table.configs(ME.key(task.task_id))
+    sent(world, request)
+    assert world.table.configs(ME.key(task.task_id)) == before
+    assert len(before) == 1
+
+
+# ---- Get and cancel
+
+
+def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
+    world = world_of()
+    task = sent(world, said())
+    world.settle()
+    done = world.get(task.task_id)
+    assert (done.status.state, done.n) == (TaskState.COMPLETED, 7)
+    assert [part.value for part in done.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert [(message.role, message.parts[0].value) for message in done.history] == [
+        (Role.USER, "hello"),
+        (Role.AGENT, "three sections"),
+    ]
+
+
+def test_a_cancel_ends_a_task_that_nobody_runs_yet() -> None:
+    world = world_of()
+    task = sent(world, said())
+    canceled = world.cancel(task.task_id)
+    assert canceled == replace(task, status=TaskStatus(TaskState.CANCELED, START), n=2)
+    world.settle()
+    assert world.get(task.task_id) == canceled
+
+
+def test_a_task_that_has_ended_cannot_be_canceled() -> None:
+    world = world_of()
+    task = sent(world, said())
+    world.cancel(task.task_id)
+    with pytest.raises(TaskNotCancelable):
+        world.cancel(task.task_id)
+    assert world.get(task.task_id).n == 2
+
+
+def test_a_task_that_waits_can_be_canceled() -> None:
+    world = world_of(Asker())
+    task = sent(world, blocking(said()))
+    assert world.cancel(task.task_id).status.state is TaskState.CANCELED
+
+
+# ---- What is not yours does not exist
+
+OPERATIONS: dict[str, Callable[[Desk, Principal, str, str], object]] = {
+    "get": get,
+    "cancel": cancel,
+    "follow-up": lambda desk, who, agent, task: send(desk, who, agent, said("x", "m-9", task_id=task), "1.0"),
+    "follow-up with a webhook": lambda desk, who, agent, task: send(
+        desk, who, agent, with_push(said("x", "m-9", task_id=task)), "1.0"
+    ),
+    "subscribe": lambda desk, who, agent, task: begin(desk.log, who.key(task), agent, None, ends_fine=False),
+    "add a webhook": lambda desk, who, agent, task: push.add(
+        desk.webhooks, who.key(task), agent, PushRequest(HOOK), "1.0"
+    ),
+    "get a webhook": lambda desk, who, agent, task: push.get(desk.webhooks, who.key(task), agent, "hook"),
+    "list webhooks": lambda desk, who, agent, task: push.all_of(desk.webhooks, who.key(task), agent),
+    "delete a webhook": lambda desk, who, agent, task: push.delete(desk.webhooks, who.key(task), agent, "hook"),
+}
+STRANGERS = {
+    "another owner": (Principal("tenant", "other"), "echo", None),
+    "another tenant": (Principal("other", "me"), "echo", None),
+    "tenant and owner swapped": (Principal("me", "tenant"), "echo", None),
+    "another agent": (ME, "other", None),
+    "another task": (ME, "echo", "unknown"),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: str, stranger: str) -> None:
+    writer, other = Writer(), Writer()
+    other.agent = replace(other.agent, id="other")
+    world = world_of(writer, other)
+    task = sent(world, with_push(said(), config_id="hook"))
+    who, agent, task_id = STRANGERS[stranger]
+    configs, feed = world.table.configs(ME.key(task.task_id)), [*world.table.feed]
+    with pytest.raises(TaskNotFound):
+        OPERATIONS[operation](world.desk, who, agent, task_id or task.task_id)
+    assert world.get(task.task_id) == task
+    assert (world.table.configs(ME.key(task.task_id)), world.table.feed) == (configs, feed)
+
+
+# ---- Too many writers
+
+
+class Refusing(MemoryTable):
+    """A store in which others are always faster."""
+
+    def append(self, change: Change, receipt: object = None) -> bool:
+        del change, receipt
+        return False
+
+
+@pytest.mark.parametrize("operation", ["cancel", "follow-up"])
+def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
+    world = World([Writer().agent], table=Refusing)
+    task = sent(world, said())
+    with pytest.raises(Overloaded):
+        OPERATIONS[operation](world.desk, ME, "echo", task.task_id)
+    assert world.get(task.task_id) == task
+
+
+def test_a_task_whose_agent_does_nothing_ends_at_once() -> None:
+    async def nothing(_: AgentTask) -> None:
+        pass
+
+    world = World([agent_of(nothing)])
+    task = sent(world, blocking(said()))
+    assert (task.status.state, task.artifacts, task.n) == (TaskState.COMPLETED, (), 3)

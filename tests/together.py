@@ -1,0 +1,111 @@
+"""Several processes side by side in world time: each in a thread, one moving at a time, the next is who wakes first."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from itertools import count
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from a2a_serverless.engine import run as running
+from a2a_serverless.services import deliver as delivering
+from a2a_serverless.testing import SimulatedLoop
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.bells import DeliveryBell
+    from a2a_serverless.domain.model import TaskKey
+    from tests.world import World
+
+T = TypeVar("T")
+
+
+class Together:
+    """A clock for processes that run at the same time: time passes when all of them sleep."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._order = count()
+        self._asleep: list[tuple[int, int, Semaphore]] = []
+        world.receiver.clock = self
+
+    def now(self) -> int:
+        return self.world.now
+
+    def sleep(self, seconds: float) -> None:
+        gate = self._gate(int(seconds * 1000))
+        self._wake_next()
+        gate.acquire()
+
+    def run(self, *processes: Callable[[], object]) -> list[object]:
+        """What each of the processes gives; they begin in this order. Raises what one of them raised."""
+        results: dict[int, object] = {}
+        failures: list[BaseException] = []
+
+        def live(number: int, process: Callable[[], object], gate: Semaphore) -> None:
+            gate.acquire()
+            try:
+                results[number] = process()
+            except BaseException as error:  # noqa: BLE001 - it is raised below, in the test's own thread
+                failures.append(error)
+            self._wake_next()
+
+        threads = [
+            Thread(target=live, args=(number, process, self._gate(0)), daemon=True)
+            for number, process in enumerate(processes)
+        ]
+        for thread in threads:
+            thread.start()
+        self._wake_next()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        return [results[number] for number in range(len(processes))]
+
+    def later(self, ms: int, process: Callable[[], T]) -> Callable[[], T]:
+        """The process, beginning in ``ms``."""
+
+        def waited() -> T:
+            self.sleep(ms / 1000)
+            return process()
+
+        return waited
+
+    def notifier(self, bell: DeliveryBell, time_ms: int = 60_000) -> Callable[[], delivering.Ending]:
+        """A notifier that answers a bell."""
+        post = replace(self.world.post, clock=self)
+
+        def notify() -> delivering.Ending:
+            until = self.now() + time_ms
+            return delivering.deliver(post, bell, lambda: until - self.now())
+
+        return notify
+
+    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], running.Ending]:
+        """A worker that runs a task."""
+
+        def work() -> running.Ending:
+            until = self.now() + time_ms
+            return self._play(running.run(self.world.engine, key, lambda: until - self.now()))
+
+        return work
+
+    def _play(self, work: Coroutine[Any, Any, T]) -> T:
+        loop = SimulatedLoop(self.now, lambda ms: self.sleep(ms / 1000))
+        try:
+            return loop.run_until_complete(work)
+        finally:
+            loop.close()
+
+    def _gate(self, ms: int) -> Semaphore:
+        gate = Semaphore(0)
+        heapq.heappush(self._asleep, (self.now() + ms, next(self._order), gate))
+        return gate
+
+    def _wake_next(self) -> None:
+        if self._asleep:
+            at, _, gate = heapq.heappop(self._asleep)
+            self.world.now = max(self.world.now, at)
+            gate.release()
