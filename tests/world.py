@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import MemoryBells, MemoryMetrics, MemoryNames, MemorySealer, MemoryTable
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import Bell, DeliveryBell
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
@@ -40,6 +40,7 @@ from a2a_serverless.engine.work import Models
 from a2a_serverless.ports import SHARDS, Signed
 from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.deliver import Post, deliver
+from a2a_serverless.services.hosts import Hosts
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.relay import relay
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.ports import Bells, Clock
+    from a2a_serverless.ports import Bells
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -116,7 +117,7 @@ class Receiver:
     ``answers`` is asked for the answer to the n-th notification, from 0; ``takes`` is how long it takes, in ms.
     """
 
-    clock: Clock
+    clock: WorldClock
     answers: Callable[[int], Outcome] = accepting
     echoes: Callable[[str], Outcome] = echoing
     takes: int = 0
@@ -236,8 +237,20 @@ class World:
         by_id = {agent.id: agent for agent in agents}
         self.engine = Engine(log, log, bells, self.ids, self.clock.now, by_id, models, self.directory)
         self.receiver.calls_back = self.called_back
+        self.metrics = MemoryMetrics()
         self.post = Post(
-            log, log, bells, sender, signer, sealer, self.clock, self.ids, "https://api.example.com", lambda: 0.5
+            log=log,
+            store=log,
+            bells=bells,
+            sender=sender,
+            signer=signer,
+            sealer=sealer,
+            clock=self.clock,
+            ids=self.ids,
+            issuer="https://api.example.com",
+            chance=lambda: 0.5,
+            hosts=Hosts(log),
+            metrics=self.metrics,
         )
         self.broom = Broom(log, log, bells, self.clock, self.ids)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import ApiKey
     from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
@@ -197,6 +198,10 @@ class PushStore(Protocol):
         """All attempts of a task, oldest first within each config."""
         ...
 
+    def exhausted(self, limit: int = 100) -> Sequence[tuple[TaskKey, str]]:
+        """The configurations that were given up (task, config), longest ago first. May be a moment late."""
+        ...
+
 
 class Bells(Protocol):
     """Queues of bells."""
@@ -322,6 +327,26 @@ class Names(Protocol):
 
         Raises UrlRefused for an address that may not, NameUnresolved when the name has none now.
         """
+        ...
+
+
+class HostBoard(Protocol):
+    """What the instances tell each other about hosts that do not answer. A lost word does no harm."""
+
+    def tripped(self, host: str) -> Trip | None:
+        """The last trip that an instance told of, for an hour after its time."""
+        ...
+
+    def trip(self, host: str, trip: Trip) -> None:
+        """Tells the others."""
+        ...
+
+
+class Metrics(Protocol):
+    """What operators are woken for."""
+
+    def count(self, name: str, **what: str | int) -> None:
+        """Counts one ``name``; ``what`` says in the log what it was about, in ids."""
         ...
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
 
 KEY_RING_CACHE_MS: Final = 300_000
+BELLS_AT_ONCE: Final = 10  # the notifier's BatchSize
 SKEW_S: Final = 120
 TOKEN_LIFE_S: Final = 300
 ANYBODY: Final = ("local", "anybody")
@@ -141,9 +142,10 @@ def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
 
 def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the notifier function."""
-    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.dynamo import DynamoHosts, DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.jose import RingSigner
     from a2a_serverless.adapters.kms import KmsSealer
+    from a2a_serverless.adapters.metrics import EmfMetrics
     from a2a_serverless.adapters.secrets import CachedVault, SecretVault
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -151,6 +153,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.domain.bells import DeliveryBell
     from a2a_serverless.handlers.queues import make_queue_handler
     from a2a_serverless.services.deliver import Post, deliver
+    from a2a_serverless.services.hosts import Hosts
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
     table = _table(settings, aws)
@@ -166,10 +169,15 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
+        hosts=Hosts(DynamoHosts(table)),
+        metrics=EmfMetrics(
+            settings.get("POWERTOOLS_METRICS_NAMESPACE"), settings.get("POWERTOOLS_SERVICE_NAME"), clock.now
+        ),
         enforce_ownership=settings.webhook_ownership == "enforce",
     )
-
-    return _ready(make_queue_handler(DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms)))
+    return _ready(
+        make_queue_handler(DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms), BELLS_AT_ONCE)
+    )
 
 
 def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -334,4 +342,3 @@ def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Princ
         fetch_document,
         now,
     ).principal
-

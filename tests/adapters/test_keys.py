@@ -45,7 +45,7 @@ def test_a_key_is_never_longer_than_dynamodb_and_s3_allow() -> None:
     key = TaskKey(most, most, most)
     assert len(keys.task(key)) <= 1024
     assert len(keys.receipt(key, most, most)) <= 2048
-    assert len(keys.attempt(most, keys.LAST, 99_999)) <= 1024
+    assert len(keys.attempt(most, keys.LAST, 99_999, keys.LAST)) <= 1024
     assert len(keys.path("x" * 300, "x" * 300, "x" * 300)) + 65 <= 1024
 
 
@@ -62,7 +62,7 @@ def test_events_sort_by_number_between_the_first_and_the_head(n: int) -> None:
 
 
 def test_nothing_but_events_lies_between_the_events_and_the_head() -> None:
-    others = [keys.step("s"), keys.push("p"), keys.cursor("c"), keys.attempt("c", 1, 1)]
+    others = [keys.step("s"), keys.push("p"), keys.cursor("c"), keys.attempt("c", 1, 1, 1)]
     assert not [sk for sk in others if keys.EVENTS <= sk <= keys.HEAD]
 
 

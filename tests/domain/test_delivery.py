@@ -11,7 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import DELAYS_S, DUE_SLACK_MS, Next, Verdict, after_failure, judge, next_of
+from a2a_serverless.domain.delivery import (
+    DELAYS_S,
+    DUE_SLACK_MS,
+    GIVE_UP_MS,
+    Next,
+    Verdict,
+    after_failure,
+    after_success,
+    judge,
+    next_of,
+    postponed,
+    redriven,
+)
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
@@ -75,8 +87,34 @@ def test_tries_are_made_at_the_times_of_the_schedule_and_then_no_more() -> None:
 def test_a_failure_frees_the_cursor_and_leaves_it_where_it_was() -> None:
     at = NOW + 5_000
     assert after_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
-        CURSOR, attempt=1, next_at=at, due_at=at + DUE_SLACK_MS, lease_until=0
+        CURSOR, attempt=1, next_at=at, due_at=at + DUE_SLACK_MS, lease_until=0, failing_since=NOW
     )
+
+
+def test_failures_in_a_row_have_one_beginning_and_a_success_ends_them() -> None:
+    tried = failures(4)
+    assert {cursor.failing_since for cursor in tried} == {NOW}
+    assert after_success(tried[-1], 1, now=NOW).failing_since == 0
+
+
+def test_a_host_that_is_left_alone_costs_no_attempt() -> None:
+    after = postponed(replace(CURSOR, attempt=3), NOW + 30_000, now=NOW, chance=0.5)
+    assert (after.attempt, after.next_at, after.due_at) == (3, NOW + 33_000, NOW + 33_000 + DUE_SLACK_MS)
+    assert (after.lease_until, after.failing_since) == (0, NOW)
+
+
+def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() -> None:
+    since = replace(CURSOR, failing_since=NOW)
+    assert postponed(since, NOW + GIVE_UP_MS, now=NOW + GIVE_UP_MS - 1, chance=0.0).state is CursorState.ACTIVE
+    late = postponed(since, NOW + GIVE_UP_MS + 30_000, now=NOW + GIVE_UP_MS, chance=0.0)
+    assert (late.state, late.due_at) == (CursorState.EXHAUSTED, NOW + GIVE_UP_MS)
+
+
+@pytest.mark.parametrize("state", [CursorState.EXHAUSTED, CursorState.GONE, CursorState.PAUSED])
+def test_a_redriven_cursor_begins_anew_where_it_stood(state: CursorState) -> None:
+    ended = replace(CURSOR, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
+    again = redriven(ended, now=NOW + 1)
+    assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS)
 
 
 @MANY
@@ -118,11 +156,12 @@ def test_one_hopeless_answer_late_in_a_row_of_failures_ends_it() -> None:
 
 def test_gone_ends_the_configuration_at_once() -> None:
     after = after_failure(CURSOR, Verdict.GONE, 60, now=NOW, chance=0.5)
-    assert after == replace(CURSOR, attempt=1, lease_until=0, state=CursorState.GONE, due_at=None)
+    assert after == replace(CURSOR, attempt=1, lease_until=0, state=CursorState.GONE, due_at=None, failing_since=NOW)
 
 
-def test_what_is_given_up_is_not_due_any_more() -> None:
-    assert failures(12)[-1].due_at is None
+def test_what_is_given_up_says_since_when() -> None:
+    tried = failures(12)
+    assert tried[-1].due_at == tried[-2].next_at
 
 
 # ---- After a success, and around it

@@ -14,7 +14,7 @@ from botocore.session import Session
 from moto import mock_aws
 
 from a2a_serverless.adapters.bodies import Bodies
-from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.dynamo import DynamoHosts, DynamoPushStore, DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobs
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
@@ -51,7 +51,8 @@ class MotoTable:
         client.create_table(TableName=name, **table_schema())
         table = Table(client, name, now, Patience(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
-        self._ports: tuple[object, ...] = (DynamoTaskLog(table, Bodies(MemoryBlobs(), INLINE)), DynamoPushStore(table))
+        log = DynamoTaskLog(table, Bodies(MemoryBlobs(), INLINE))
+        self._ports: tuple[object, ...] = (log, DynamoPushStore(table), DynamoHosts(table))
 
     def __getattr__(self, call: str) -> Callable[..., object]:
         function = next(getattr(port, call) for port in self._ports if hasattr(port, call))

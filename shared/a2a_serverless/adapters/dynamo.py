@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items, keys, stored
+from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, Look
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.items import Item
     from a2a_serverless.adapters.table import Action, Refusal, Table
+    from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import Json, Principal, TaskKey
@@ -225,12 +227,32 @@ class DynamoPushStore:
         self._table.write(*(self._table.delete(place, held) for place in places))
 
     def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
-        sk = keys.attempt(attempt.config_id, attempt.n, attempt.k)
+        sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
         self._table.write(self._table.put(items.placed(keys.task(key), sk, expires, items.attempt_item(attempt))))
 
     def attempts(self, key: TaskKey) -> list[Attempt]:
         found = map(items.attempt_of, self._table.beginning(keys.task(key), keys.ATTEMPTS))
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+    def exhausted(self, limit: int = 100) -> list[tuple[TaskKey, str]]:
+        found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit)
+        rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
+        return [(key, config_id) for key, config_id in rows if config_id is not None]
+
+
+class DynamoHosts:
+    """``ports.HostBoard``."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def tripped(self, host: str) -> Trip | None:
+        item = self._table.get(keys.host(host), keys.TRIP)
+        return items.trip_of(item) if item else None
+
+    def trip(self, host: str, trip: Trip) -> None:
+        expires = (trip.until + FORGET_MS) // 1000
+        self._table.write(self._table.put(items.placed(keys.host(host), keys.TRIP, expires, items.trip_item(trip))))
 
 
 class DynamoPublications:

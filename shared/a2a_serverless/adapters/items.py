@@ -13,6 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.adapters import keys
+from a2a_serverless.domain.breaker import Trip
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
@@ -80,7 +81,7 @@ def entry_of(item: Mapping[str, Any]) -> Entry:
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:
     """The attributes of a cursor."""
-    return _flat(cursor) | _due(shard, cursor.due_at)
+    return _flat(cursor) | _due(keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else shard, cursor.due_at)
 
 
 def cursor_of(item: Mapping[str, Any]) -> Cursor:
@@ -123,13 +124,25 @@ def receipt_of(item: Mapping[str, Any]) -> Receipt:
     return Receipt(**_values(Receipt, item))
 
 
-def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt) -> Item:
+def trip_item(trip: Trip) -> Item:
+    """The attributes of a trip."""
+    return _flat(trip)
+
+
+def trip_of(item: Mapping[str, Any]) -> Trip:
+    """The trip that ``trip_item`` wrote."""
+    return Trip(**_values(Trip, item))
+
+
+def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt | Trip) -> Item:
     plain = [field for field in fields(record) if field.name != "key"]
     values = [(field.name, getattr(record, field.name), field.default) for field in plain]
     return {name: _value(name, value) for name, value, default in values if value != default}
 
 
-def _values(kind: type[Head | Cursor | PushConfig | Attempt | Receipt], item: Mapping[str, Any]) -> dict[str, Any]:
+def _values(
+    kind: type[Head | Cursor | PushConfig | Attempt | Receipt | Trip], item: Mapping[str, Any]
+) -> dict[str, Any]:
     known = readable(item)
     enums = _ENUMS.get(kind, {})
     values = {field.name: _read(field.name, known[field.name]) for field in fields(kind) if field.name in known}
@@ -150,5 +163,5 @@ def _read(name: str, value: dict[str, str]) -> object:
     return int(value["N"]) if "N" in value else value.get("S", value.get("BOOL"))
 
 
-def _due(shard: int, due_at: int | None) -> Item:
+def _due(shard: int | str, due_at: int | None) -> Item:
     return {} if due_at is None else {"due_shard": {"S": str(shard)}}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LONGEST: Final = 300
 PUBLIC: Final = "PUBLIC"
 RECEIPT: Final = "RECEIPT"
+TRIP: Final = "TRIP"
+EXHAUSTED: Final = "exhausted"  # the shard of the due index that no sweeper looks at
 HEAD: Final = "HEAD"
 EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
@@ -91,9 +93,14 @@ def cursor_config(sk: str) -> str | None:
     return _decoded(sk.removeprefix(CURSORS)) if sk.startswith(CURSORS) else None
 
 
-def attempt(config_id: str, n: int, k: int) -> str:
-    """The sort key of one attempt."""
-    return f"{ATTEMPTS}{part(config_id)}#{n:010d}#{k:05d}"
+def attempt(config_id: str, n: int, k: int, at: int) -> str:
+    """The sort key of one attempt. The time tells a try from the one with its number before a redrive."""
+    return f"{ATTEMPTS}{part(config_id)}#{n:010d}#{k:05d}#{moment(at)}"
+
+
+def host(name: str) -> str:
+    """The partition of what is known about a host."""
+    return "HOST#" + part(name)
 
 
 def shard(key: TaskKey) -> int:

@@ -15,7 +15,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from a2a_serverless.adapters import keys, stored
+from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.head import Change, Head, Look
+from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.url_policy import check_addresses
 from a2a_serverless.ports import Entry
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import Json, Principal, TaskKey
@@ -86,7 +89,8 @@ class MemoryTable:
         self._steps: _Shelf[TaskKey, str, str] = _Shelf(now)
         self._configs: _Shelf[TaskKey, str, PushConfig] = _Shelf(now)
         self._cursors: _Shelf[TaskKey, str, Cursor] = _Shelf(now)
-        self._attempts: _Shelf[TaskKey, tuple[str, int, int], Attempt] = _Shelf(now)
+        self._attempts: _Shelf[TaskKey, tuple[str, int, int, int], Attempt] = _Shelf(now)
+        self._trips: _Shelf[str, None, Trip] = _Shelf(now)
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
         self._documents: dict[str, str] = {}
 
@@ -168,7 +172,11 @@ class MemoryTable:
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         with self._lock:
             heads = [(head.due_at, (key, None)) for key, _, head in self._heads.everything()]
-            cursors = [(cursor.due_at, (key, name)) for key, name, cursor in self._cursors.everything()]
+            cursors = [
+                (cursor.due_at, (key, name))
+                for key, name, cursor in self._cursors.everything()
+                if cursor.state is not CursorState.EXHAUSTED
+            ]
         rows = [(at, row) for at, row in chain(heads, cursors) if at is not None and at <= until]
         mine = [(at, row) for at, row in rows if keys.shard(row[0]) == shard]
         return [row for _, row in sorted(mine, key=lambda pair: pair[0])[:limit]]
@@ -238,12 +246,30 @@ class MemoryTable:
 
     def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         with self._lock:
-            self._attempts.put(key, (attempt.config_id, attempt.n, attempt.k), attempt, expires)
+            place = (attempt.config_id, attempt.n, attempt.k, attempt.at)
+            self._attempts.put(key, place, attempt, expires)
 
     def attempts(self, key: TaskKey) -> list[Attempt]:
         with self._lock:
             kept = self._attempts.all(key).values()
         return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+    def exhausted(self, limit: int = 100) -> Sequence[tuple[TaskKey, str]]:
+        with self._lock:
+            ended = [
+                (cursor.due_at or 0, (key, name))
+                for key, name, cursor in self._cursors.everything()
+                if cursor.state is CursorState.EXHAUSTED and cursor.due_at is not None
+            ]
+        return [row for _, row in sorted(ended, key=lambda pair: pair[0])[:limit]]
+
+    def tripped(self, host: str) -> Trip | None:
+        with self._lock:
+            return self._trips.get(host, None)
+
+    def trip(self, host: str, trip: Trip) -> None:
+        with self._lock:
+            self._trips.put(host, None, trip, (trip.until + FORGET_MS) // 1000)
 
     def publish(self, name: str, document: Json) -> None:
         with self._lock:
@@ -356,6 +382,16 @@ class MemoryNames:
     def check(self, target: WebhookTarget) -> None:
         fitting = "127.0.0.1" if target.local else PUBLIC_ADDRESS
         check_addresses(self.addresses.get(target.host, (fitting,)), target)
+
+
+class MemoryMetrics:
+    """What was counted, as (name, what)."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[str, dict[str, str | int]]] = []
+
+    def count(self, name: str, **what: str | int) -> None:
+        self.counted.append((name, what))
 
 
 class MemorySealer:

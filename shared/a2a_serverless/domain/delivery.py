@@ -29,6 +29,8 @@ HOPELESS_TRIES: Final = 5
 LEASE_MS: Final = 20_000
 DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
+CLOCKS_MS: Final = 2_000
+GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
 
 _WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
 
@@ -58,19 +60,38 @@ def judge(outcome: Outcome) -> Verdict:
 def after_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
     """The cursor after a failed attempt, with its lease released. ``chance`` is in [0, 1); jitter is only added."""
     attempt = cursor.attempt + 1
-    free = replace(cursor, attempt=attempt, lease_until=0)
+    free = replace(cursor, attempt=attempt, lease_until=0, failing_since=cursor.failing_since or now)
     if verdict is Verdict.GONE:
         return replace(free, state=CursorState.GONE, due_at=None)
     if attempt >= len(DELAYS_S) or (verdict is Verdict.HOPELESS and attempt >= HOPELESS_TRIES):
-        return replace(free, state=CursorState.EXHAUSTED, due_at=None)
+        return replace(free, state=CursorState.EXHAUSTED, due_at=now)
     delay_s = max(DELAYS_S[attempt], min(retry_after_s or 0, RETRY_AFTER_LIMIT_S))
     next_at = now + int(delay_s * 1000 * (1 + JITTER * chance))
     return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
 
 
+def postponed(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
+    """The cursor of a host that is left alone until ``until``: no attempt is counted, but time is.
+
+    After ``GIVE_UP_MS`` without a success it is exhausted all the same.
+    """
+    free = replace(cursor, lease_until=0, failing_since=cursor.failing_since or now)
+    if now - free.failing_since >= GIVE_UP_MS:
+        return replace(free, state=CursorState.EXHAUSTED, due_at=now)
+    next_at = until + int((until - now) * JITTER * chance)
+    return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
+
+
+def redriven(cursor: Cursor, *, now: int) -> Cursor:
+    """The cursor as if it had never failed, whatever ended it; the sweeper looks should the bell get lost."""
+    return replace(cursor, state=CursorState.ACTIVE, attempt=0, failing_since=0, next_at=0, due_at=now + DUE_SLACK_MS)
+
+
 def after_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
     """The cursor behind a delivered event. The lease goes on, for the next one."""
-    return replace(cursor, position=position, attempt=0, next_at=0, due_at=None, lease_until=now + LEASE_MS)
+    return replace(
+        cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + LEASE_MS
+    )
 
 
 def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
@@ -81,6 +102,11 @@ def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
 def renewed(cursor: Cursor, *, now: int) -> Cursor:
     """The cursor under the same lease, made longer."""
     return replace(cursor, lease_until=now + LEASE_MS)
+
+
+def covers_a_post(cursor: Cursor, now: int) -> bool:
+    """Whether the lease lasts for one more POST, and some time for clocks that differ."""
+    return cursor.lease_until - now >= DEADLINE_MS + CLOCKS_MS
 
 
 def released(cursor: Cursor) -> Cursor:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
 
 WireVersion: TypeAlias = Literal["1.0", "0.3"]
 
@@ -53,8 +56,9 @@ class Cursor:
 
     It begins with a snapshot as of event ``start``, the last when it was registered, so that a retry tells the same.
 
-    ``attempt`` counts failures in a row; ``next_at`` is when the next try is due (ms, 0 is at once); ``lease_no``
-    numbers the claims and ``holder`` names the claimant, so that no two of them can take each other's claim for theirs.
+    ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` is when the next try is due (ms, 0 is at
+    once); ``lease_no`` numbers the claims and ``holder`` names the claimant, so that no two of them can take each
+    other's claim for theirs. ``due_at`` is when the sweeper looks; for an exhausted cursor, since when it is that.
     """
 
     config_id: str
@@ -68,6 +72,7 @@ class Cursor:
     holder: str = ""
     state: CursorState = CursorState.ACTIVE
     due_at: int | None = None
+    failing_since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +89,14 @@ class Attempt:
     error: str | None = None
     kid: str | None = None
     next_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A configuration, how far it is, its task's last event, and its newest attempts, oldest first."""
+
+    key: TaskKey
+    config: PushConfig
+    cursor: Cursor
+    last: int
+    attempts: tuple[Attempt, ...]

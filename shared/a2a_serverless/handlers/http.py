@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound
 from a2a_serverless.handlers.callback import CALLBACKS, take_callback
+from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
 from a2a_serverless.handlers.documents import catalogue, serve_document
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import Unauthenticated
@@ -76,6 +77,8 @@ class Edge:
         if not below and request.verb != "POST":
             raise VerbNotAllowed(("POST",))
         who = self.gate.admit(request.headers)
+        if task := task_of(below):
+            return serve_deliveries(self.desk, self.gate, who, agent, request, task)
         return self._rest(agent, who, request, "/" + below, binding) if below else self._rpc(agent, who, request)
 
     def _rpc(self, agent: Agent, who: Principal, request: HttpRequest) -> HttpAnswer:

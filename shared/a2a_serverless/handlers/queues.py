@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -33,11 +34,18 @@ B = TypeVar("B", WorkBell, DeliveryBell)
 logger = logging.getLogger(__name__)
 
 
-def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], Enum]) -> Handler:
-    """A Lambda handler that answers each bell of a batch. ``answer`` also gets a function: how many ms are left."""
+def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
+    """A Lambda handler that answers each bell of a batch. ``answer`` also gets a function: how many ms are left.
+
+    ``at_once`` bells are answered at the same time, in threads, so that one that takes long does not hold the others.
+    """
+    pool = ThreadPoolExecutor(at_once, "bell") if at_once > 1 else None
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        failed = [record for record in event.get("Records", []) if not _answered(record, context)]
+        records = event.get("Records", [])
+        each = pool.map if pool and len(records) > 1 else map
+        answered = list(each(lambda record: _answered(record, context), records))
+        failed = [record for record, done in zip(records, answered, strict=True) if not done]
         return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
 
     def _answered(record: Mapping[str, Any], context: Context) -> bool:

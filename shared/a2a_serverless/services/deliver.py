@@ -7,16 +7,20 @@ notifier that dies leaves a lease that ends by itself and a cursor that did not 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.delivery import DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
+from a2a_serverless.domain.breaker import host_of
+from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
 from a2a_serverless.domain.events import Event, Fold
+from a2a_serverless.domain.outbound import OutboundError
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.services.hosts import Busy, Hosts, LeftAlone
 from a2a_serverless.services.push import sealing_context
 from a2a_serverless.wire.notification import Body, notification
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import Bells, Clock, Ids, PushStore, Sealer, Sender, Signed, Signer, TaskLog
+    from a2a_serverless.ports import Bells, Clock, Ids, Metrics, PushStore, Sealer, Sender, Signed, Signer, TaskLog
 
 NOTIFICATION_TYP: Final = "a2a-notification+jwt"
 CHALLENGE_TYP: Final = "a2a-challenge+jwt"
@@ -33,6 +37,11 @@ TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a t
 DELAY_LIMIT_S: Final = 900
 PAGE: Final = 200
 TRIES: Final = 10
+STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
+ROUND_MS: Final = 2 * DEADLINE_MS + DUE_SLACK_MS  # two POSTs, when the first meets a connection that is gone
+BUSY_S: Final = 2
+SLOT_WAIT_MS: Final = 2_000
+SLOT_POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Post:
     ids: Ids
     issuer: str
     chance: Callable[[], float]
+    hosts: Hosts
+    metrics: Metrics
     enforce_ownership: bool = True
 
 
@@ -59,6 +70,7 @@ class Ending(Enum):
     MORE_CAME = "more came"
     FAILED = "failed"
     NOT_YET = "not yet"
+    LEFT_ALONE = "left alone"
     NOTHING = "nothing"
     HANDED_ON = "handed on"
 
@@ -70,6 +82,30 @@ class _Walk:
     key: TaskKey
     head: Head
     config: PushConfig
+    host: str
+    warned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """What is signed and sent: the number of its event, 0 for a challenge."""
+
+    n: int
+    typ: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """One POST: what became of it, when (ms) it began, and the key that signed it."""
+
+    outcome: Outcome
+    at: int
+    kid: str
+
+
+class _Lost(Exception):
+    """The cursor is no longer ours: deleted, replaced, paused, or our lease ran out."""
 
 
 def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
@@ -80,35 +116,54 @@ def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> 
 
 
 def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
-    cursor = _claim(post, bell)
-    if not isinstance(cursor, Cursor):
-        return cursor
-    loaded = post.log.look(bell.key)
-    config = post.store.config(bell.key, bell.config_id)
-    if loaded is None or config is None or config.incarnation != cursor.incarnation:
+    claimed = _claim(post, bell)
+    if isinstance(claimed, Ending):
+        return claimed
+    cursor, config = claimed
+    look = post.log.look(bell.key)
+    if look is None:
         return Ending.NOTHING
-    walk = _Walk(bell.key, loaded.head, config)
-    if config.verification is Verification.UNVERIFIED:
-        checked = _challenge(post, walk, cursor)
-        if isinstance(checked, Ending):
-            return checked
-        walk, cursor = checked
-    return _walk(post, walk, cursor, remaining_ms)
+    walk = _Walk(bell.key, look.head, config, host_of(config.url))
+    try:
+        return _walk(post, walk, cursor, remaining_ms)
+    except _Lost:
+        return Ending.NOTHING
 
 
-def _claim(post: Post, bell: DeliveryBell) -> Cursor | Ending:
+def _claim(post: Post, bell: DeliveryBell) -> tuple[Cursor, PushConfig] | Ending:
     for _ in range(TRIES):
         cursor, now = post.store.cursor(bell.key, bell.config_id), post.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return Ending.NOTHING
-        wait_until = max(cursor.lease_until, cursor.next_at)
-        if wait_until > now:
-            _ring_at(post, bell, wait_until)
-            return Ending.NOT_YET
+        if max(cursor.lease_until, cursor.next_at) > now:
+            return _come_again(post, bell, cursor, now)
+        config = post.store.config(bell.key, bell.config_id)
+        if config is None or config.incarnation != cursor.incarnation:
+            return Ending.NOTHING
+        try:
+            post.hosts.check(host_of(config.url), now)
+        except LeftAlone as alone:
+            return _leave_alone(post, bell.key, cursor, alone.until)
         held = delivery.claimed(cursor, post.ids.new(), now=now)
         if post.store.move(bell.key, cursor, held):
-            return held
+            return held, config
     return Ending.NOT_YET
+
+
+def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> Ending:
+    """A bell that meets a lease rings again after it. One that is early is dropped: the next try has its own bell."""
+    wait_until = max(cursor.lease_until, cursor.next_at)
+    if cursor.lease_until > now or cursor.due_at is None or wait_until - now <= CLOCKS_MS:
+        _ring_at(post, bell, wait_until)
+    return Ending.NOT_YET
+
+
+def _leave_alone(post: Post, key: TaskKey, cursor: Cursor, until: int) -> Ending:
+    """Tries again when the host may be back. Nobody else is asked: the cursor is either ours or nobody's."""
+    after = delivery.postponed(cursor, until, now=post.clock.now(), chance=post.chance())
+    if _move(post, key, cursor, after):
+        _ring_for_next(post, key, after)
+    return Ending.LEFT_ALONE
 
 
 def _walk(post: Post, walk: _Walk, cursor: Cursor, remaining_ms: Callable[[], int]) -> Ending:
@@ -117,83 +172,140 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor, remaining_ms: Callable[[], in
         upcoming = delivery.next_of(cursor, walk.config.wire, events)
         if upcoming is None:
             return _release(post, walk, cursor)
-        if remaining_ms() < DEADLINE_MS + DUE_SLACK_MS:
+        if remaining_ms() < ROUND_MS:
             return _hand_on(post, walk, cursor)
-        moved = _tell(post, walk, cursor, upcoming)
-        if moved is None:
-            return Ending.NOTHING
-        if moved.position == cursor.position:
-            return Ending.FAILED
-        cursor = moved
+        if _unasked(post, walk, cursor):
+            walked = _ask(post, walk, cursor)
+            if isinstance(walked, Ending):
+                return walked
+            walk, cursor = walked
+            continue
+        told = _tell(post, walk, cursor, upcoming, last=len(events) < PAGE and upcoming.n >= events[-1].n)
+        if isinstance(told, Ending):
+            return told
+        cursor = told
 
 
-def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next) -> Cursor | None:
-    """Sends one notification and moves the cursor by what came of it; None when the configuration is no longer ours."""
+def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, *, last: bool) -> Cursor | Ending:
+    """Sends one notification and moves the cursor by what came of it. The ``last`` one lets go of it in one move."""
     if upcoming.event is None and upcoming.skipped:
-        return _settle(post, walk, cursor, delivery.after_success(cursor, upcoming.n, now=post.clock.now()))
-    body = _body(post, walk, upcoming)
-    signed = _sign(post, walk.config, upcoming.n, body, walk.key)
-    headers = _headers(post, walk, body, signed)
-    held = _hold(post, walk, cursor)
-    if held is None:
-        return None
-    started = post.clock.now()
-    outcome = post.sender.post(walk.config.url, headers, body.content, DEADLINE_MS)
-    verdict = delivery.judge(outcome)
-    after = _after(post, held, upcoming.n, verdict, outcome)
-    _record(post, walk, held, upcoming.n, started, outcome, signed, after)
-    return _settle(post, walk, held, after)
+        return _moved(post, walk, cursor, delivery.after_success(cursor, upcoming.n, now=post.clock.now()))
+    letter = _Letter(upcoming.n, NOTIFICATION_TYP, _body(post, walk, upcoming))
+    try:
+        cursor, tried = _send(post, walk, cursor, letter)
+    except (Busy, LeftAlone) as wait:
+        return _put_off(post, walk, cursor, wait)
+    if not tried.outcome.accepted:
+        return _fail(post, walk, cursor, upcoming.n, tried, delivery.judge(tried.outcome))
+    _record(post, walk, cursor, upcoming.n, tried, None)
+    if walk.config.verification is Verification.UNVERIFIED:
+        _count(post, walk.key, "DeliveryUnverified", walk.config.config_id)
+    after = delivery.after_success(cursor, upcoming.n, now=post.clock.now())
+    return _release(post, walk, cursor, after) if last else _moved(post, walk, cursor, after)
 
 
-def _hold(post: Post, walk: _Walk, cursor: Cursor) -> Cursor | None:
-    """The cursor with enough of its lease left for one attempt; None when it is no longer ours.
+def _fail(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, verdict: Verdict) -> Ending:
+    """Writes a failure down; a bell brings the next try, the sweeper should the bell get lost."""
+    now, retry_after = post.clock.now(), _seconds(tried.outcome.retry_after)
+    after = delivery.after_failure(cursor, verdict, retry_after, now=now, chance=post.chance())
+    _record(post, walk, cursor, n, tried, after.next_at if after.state is CursorState.ACTIVE else None)
+    if not _move(post, walk.key, cursor, after):
+        return Ending.NOTHING
+    _ring_for_next(post, walk.key, after)
+    return Ending.FAILED
+
+
+def _put_off(post: Post, walk: _Walk, cursor: Cursor, wait: Busy | LeftAlone) -> Ending:
+    if isinstance(wait, LeftAlone):
+        return _leave_alone(post, walk.key, cursor, wait.until)
+    if _move(post, walk.key, cursor, delivery.released(cursor)):
+        post.bells.ring(DeliveryBell(walk.key, cursor.config_id), BUSY_S)
+    return Ending.NOT_YET
+
+
+def _send(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
+    """POSTs, within the host's limits; raises LeftAlone or Busy.
+
+    A kept connection that the host had closed already is no failure of the host's: then once more, at once.
+    """
+    cursor, tried = _post(post, walk, cursor, letter)
+    outcome = tried.outcome
+    if outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET:
+        _record(post, walk, cursor, letter.n, tried, post.clock.now())
+        cursor, tried = _post(post, walk, cursor, letter)
+    return cursor, tried
+
+
+def _post(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
+    signed = _sign(post, walk, letter)
+    headers = _headers(post, walk, letter.body, signed)
+    with _slot(post, walk.host):
+        cursor, at = _covered(post, walk, cursor), post.clock.now()
+        outcome = post.sender.post(walk.config.url, headers, letter.body.content, DEADLINE_MS)
+    if not (outcome.status is None and outcome.reused):
+        post.hosts.learn(walk.host, outcome, post.clock.now())
+    return cursor, _Tried(outcome, at, signed.kid)
+
+
+@contextmanager
+def _slot(post: Post, host: str) -> Iterator[None]:
+    """A place among the host's requests; waits a moment for one, then raises Busy."""
+    until = post.clock.now() + SLOT_WAIT_MS
+    while True:
+        with ExitStack() as visits:
+            try:
+                visits.enter_context(post.hosts.visit(host, post.clock.now()))
+            except Busy:
+                if post.clock.now() >= until:
+                    raise
+            else:
+                yield
+                return
+        post.clock.sleep(SLOT_POLL_S)
+
+
+def _covered(post: Post, walk: _Walk, cursor: Cursor) -> Cursor:
+    """The cursor with a lease that outlasts a POST; raises _Lost. So nothing is sent after a deletion has returned.
 
     Asked right before each attempt: what came before it (storage, keys, a challenge) may have taken any time.
     """
     now = post.clock.now()
-    if cursor.lease_until - now >= DEADLINE_MS:
+    if delivery.covers_a_post(cursor, now):
         return cursor
-    longer = delivery.renewed(cursor, now=now)
-    return longer if _move(post, walk, cursor, longer) else None
+    return _moved(post, walk, cursor, delivery.renewed(cursor, now=now))
 
 
-def _after(post: Post, cursor: Cursor, n: int, verdict: Verdict, outcome: Outcome) -> Cursor:
-    now = post.clock.now()
-    if verdict is Verdict.DELIVERED:
-        return delivery.after_success(cursor, n, now=now)
-    return delivery.after_failure(cursor, verdict, _seconds(outcome.retry_after), now=now, chance=post.chance())
-
-
-def _settle(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> Cursor | None:
-    """Moves the cursor by what came of an attempt; after a failure a bell brings the next try."""
-    if not _move(post, walk, before, after):
-        return None
-    if after.attempt and after.state is CursorState.ACTIVE:
-        _ring_at(post, DeliveryBell(walk.key, after.config_id), after.next_at)
+def _moved(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> Cursor:
+    """The cursor, moved; raises _Lost."""
+    if not _move(post, walk.key, before, after):
+        raise _Lost
     return after
 
 
-def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
-    """Moves the cursor. A configuration that was closed meanwhile gets its lease back, so that its deleter goes on."""
-    if post.store.move(walk.key, before, after):
+def _move(post: Post, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+    """Moves the cursor. One that was stopped meanwhile gets what was found out and is let go of, but stays stopped."""
+    if post.store.move(key, before, after):
+        if after.state is CursorState.EXHAUSTED:
+            _count(post, key, "DeliveryExhausted", after.config_id)
         return True
-    closed = post.store.cursor(walk.key, before.config_id)
-    if closed and closed.state is CursorState.CLOSED and closed.lease_no == before.lease_no:
-        post.store.move(walk.key, closed, delivery.released(closed))
+    kept = post.store.cursor(key, before.config_id)
+    if kept and kept.state in STOPPED and (kept.incarnation, kept.lease_no) == (before.incarnation, before.lease_no):
+        post.store.move(key, kept, replace(after, state=kept.state, lease_until=0, due_at=None))
     return False
 
 
-def _release(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
+def _release(post: Post, walk: _Walk, before: Cursor, after: Cursor | None = None) -> Ending:
     """Lets go, and looks once more: what was appended since has rung a bell that may have met our lease."""
-    if _move(post, walk, cursor, delivery.released(cursor)):
+    after = delivery.released(after or before)
+    if _move(post, walk.key, before, after):
         look = post.log.look(walk.key)
-        if look and look.last > cursor.position:
+        if look and look.last > after.position:
             return Ending.MORE_CAME
     return Ending.CAUGHT_UP
 
 
 def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
-    if _move(post, walk, cursor, delivery.released(cursor)):
+    if _move(post, walk.key, cursor, delivery.released(cursor)):
         post.bells.ring(DeliveryBell(walk.key, cursor.config_id))
     return Ending.HANDED_ON
 
@@ -214,9 +326,14 @@ def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
     return folded
 
 
-def _sign(post: Post, config: PushConfig, n: int, body: Body, key: TaskKey) -> Signed:
-    claims = delivery.claims(key, config, n, body.content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new())
-    return post.signer.sign(NOTIFICATION_TYP, claims)
+def _sign(post: Post, walk: _Walk, letter: _Letter) -> Signed:
+    """Signs afresh, for one attempt."""
+    now, jti, content = post.clock.now(), post.ids.new(), letter.body.content
+    if letter.typ == CHALLENGE_TYP:
+        said = delivery.challenge_claims(walk.config, content, issuer=post.issuer, now=now, jti=jti)
+    else:
+        said = delivery.claims(walk.key, walk.config, letter.n, content, issuer=post.issuer, now=now, jti=jti)
+    return post.signer.sign(letter.typ, said)
 
 
 def _headers(post: Post, walk: _Walk, body: Body, signed: Signed) -> dict[str, str]:
@@ -232,56 +349,67 @@ def _headers(post: Post, walk: _Walk, body: Body, signed: Signed) -> dict[str, s
     return headers | {"Authorization": own, JWT_HEADER: signed.token}
 
 
-def _record(  # noqa: PLR0913 - the facts of an attempt
-    post: Post, walk: _Walk, cursor: Cursor, n: int, at: int, outcome: Outcome, signed: Signed, after: Cursor
-) -> None:
-    failed = after.position == cursor.position
+def _record(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, next_at: int | None) -> None:
+    outcome = tried.outcome
     attempt = Attempt(
         config_id=cursor.config_id,
         n=n,
         k=cursor.attempt + 1,
-        at=at,
+        at=tried.at,
         ms=outcome.elapsed_ms,
         status=outcome.status,
         address=outcome.address,
         error=outcome.error and outcome.error.value,
-        kid=signed.kid,
-        next_at=after.next_at if failed and after.state is CursorState.ACTIVE else None,
+        kid=tried.kid,
+        next_at=next_at,
     )
     post.store.record(walk.key, attempt, walk.head.expires)
 
 
-def _challenge(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Ending:
+def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:
+    post.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)
+
+
+def _unasked(post: Post, walk: _Walk, cursor: Cursor) -> bool:
+    """Whether the URL has to be asked. When it is only warned of, that happens before the first notification."""
+    unverified = walk.config.verification is Verification.UNVERIFIED
+    return unverified and (post.enforce_ownership or not (walk.warned or cursor.position))
+
+
+def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Ending:
     """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
     challenge = post.ids.new()
-    body = Body("application/json", walk.config.wire, _challenge_body(challenge))
-    signed = _sign_challenge(post, walk.config, body)
-    headers = _headers(post, walk, body, signed)
-    held = _hold(post, walk, cursor)
-    if held is None:
-        return Ending.NOTHING
-    started = post.clock.now()
-    outcome = post.sender.post(walk.config.url, headers, body.content, DEADLINE_MS)
-    if outcome.accepted and _echoes(outcome.body, challenge):
-        verified = replace(walk.config, verification=Verification.VERIFIED)
-        return (replace(walk, config=verified), held) if post.store.verify(walk.key, verified) else Ending.NOTHING
+    content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
+    letter = _Letter(0, CHALLENGE_TYP, Body("application/json", walk.config.wire, content))
+    try:
+        cursor, tried = _send(post, walk, cursor, letter)
+    except (Busy, LeftAlone) as wait:
+        return _put_off(post, walk, cursor, wait)
+    if tried.outcome.accepted and _echoes(tried.outcome.body, challenge):
+        _record(post, walk, cursor, 0, tried, None)
+        return _judged(post, walk, Verification.VERIFIED), cursor
     if not post.enforce_ownership:
-        return walk, held
-    verdict = Verdict.HOPELESS if delivery.judge(outcome) is Verdict.DELIVERED else delivery.judge(outcome)
-    after = _after(post, held, held.position, verdict, outcome)
-    _record(post, walk, held, 0, started, outcome, signed, after)
-    return Ending.FAILED if _settle(post, walk, held, after) else Ending.NOTHING
+        _record(post, walk, cursor, 0, tried, None)
+        return replace(walk, warned=True), cursor
+    return _refuse(post, walk, cursor, tried)
 
 
-def _challenge_body(challenge: str) -> bytes:
-    return json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
+def _refuse(post: Post, walk: _Walk, cursor: Cursor, tried: _Tried) -> Ending:
+    """An answer that does not echo is as hopeless as a 4xx; with the last try the URL counts as refused."""
+    verdict = delivery.judge(tried.outcome)
+    ending = _fail(post, walk, cursor, 0, tried, Verdict.HOPELESS if verdict is Verdict.DELIVERED else verdict)
+    kept = post.store.cursor(walk.key, cursor.config_id)
+    if kept and kept.incarnation == cursor.incarnation and kept.state in {CursorState.EXHAUSTED, CursorState.GONE}:
+        _judged(post, walk, Verification.REFUSED)
+    return ending
 
 
-def _sign_challenge(post: Post, config: PushConfig, body: Body) -> Signed:
-    claims = delivery.challenge_claims(
-        config, body.content, issuer=post.issuer, now=post.clock.now(), jti=post.ids.new()
-    )
-    return post.signer.sign(CHALLENGE_TYP, claims)
+def _judged(post: Post, walk: _Walk, verification: Verification) -> _Walk:
+    """The walk with what is known now of the URL's owner; raises _Lost when the configuration is another one."""
+    config = replace(walk.config, verification=verification)
+    if not post.store.verify(walk.key, config):
+        raise _Lost
+    return replace(walk, config=config)
 
 
 def _echoes(body: bytes, challenge: str) -> bool:
@@ -295,6 +423,11 @@ def _echoes(body: bytes, challenge: str) -> bool:
 def _seconds(retry_after: str | None) -> int | None:
     """``Retry-After`` as seconds; its date form is not honoured (our own schedule is bounded anyway)."""
     return int(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+
+
+def _ring_for_next(post: Post, key: TaskKey, cursor: Cursor) -> None:
+    if cursor.state is CursorState.ACTIVE:
+        _ring_at(post, DeliveryBell(key, cursor.config_id), cursor.next_at)
 
 
 def _ring_at(post: Post, bell: DeliveryBell, at: int) -> None:
