@@ -77,17 +77,18 @@ _HAN_NUMBERS: Final = ("", "一", "两", "三", "四", "五")
 _OFFERED: Final[tuple[Colour, ...]] = ("red", "blue", "green", "yellow", "white", "black")
 
 
-def describe(scene: Scene) -> str:
-    """One sentence that says what is in the picture, in the language of the request."""
+def describe(scene: Scene, language: Language | None = None) -> str:
+    """One sentence that says what is in the picture, in the language of the request unless another is given."""
+    language = language or scene.language
     if not scene.is_known:
-        return _describe_words(scene)
-    return _describe_chinese(scene) if scene.language == "zh" else _describe_english(scene)
+        return _describe_words(scene, language)
+    return _describe_chinese(scene) if language == "zh" else _describe_english(scene)
 
 
-def _describe_words(scene: Scene) -> str:
+def _describe_words(scene: Scene, language: Language) -> str:
     words = scene.words if len(scene.words) <= _LONGEST_QUOTE else f"{scene.words[:_LONGEST_QUOTE]}…"
-    subjects = _listing(_names(scene.language), scene.language)
-    if scene.language == "zh":
+    subjects = _listing(_names(language), language)
+    if language == "zh":
         return f"“{words}”的抽象卡片。内置画师只会画海面上的{subjects}。"
     return f"An abstract card for “{words}”. The built-in painter knows only the sea with {subjects}."
 
