@@ -11,7 +11,13 @@ from botocore.exceptions import ClientError
 from botocore.session import Session
 
 from a2a_serverless.adapters.bodies import Bodies
-from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
+from a2a_serverless.adapters.dynamo import (
+    DynamoHosts,
+    DynamoPublications,
+    DynamoPushStore,
+    DynamoTaskIndex,
+    DynamoTaskLog,
+)
 from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import Publications, PushStore, TaskIndex, TaskLog
+    from a2a_serverless.ports import HostBoard, Publications, PushStore, TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -44,6 +50,7 @@ class Store:
     log: TaskLog
     index: TaskIndex
     push: PushStore
+    hosts: HostBoard
     publications: Publications
     now: Now
     blobs: MemoryBlobs
@@ -52,7 +59,7 @@ class Store:
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, table, now, MemoryBlobs())
+    return Store(table, table, table, table, table, now, MemoryBlobs())
 
 
 @contextmanager
@@ -118,6 +125,7 @@ def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) 
         log=DynamoTaskLog(table, Bodies(blobs, LIMIT)),
         index=DynamoTaskIndex(table),
         push=DynamoPushStore(table),
+        hosts=DynamoHosts(table),
         publications=DynamoPublications(table),
         now=now,
         blobs=blobs,

@@ -165,7 +165,13 @@ def _everything(store: Store, key: TaskKey) -> list[Any]:
 
 def _indexed(store: Store) -> list[Any]:
     due = (row for shard in range(SHARDS) for row in store.log.due(shard, NOW + 10**9))
-    return [sorted(due, key=repr), store.index.page(ME, None, None, 0, 3), store.index.page(ME, "context", None, 0, 1)]
+    given_up = sorted(store.push.exhausted(), key=repr)
+    return [
+        sorted(due, key=repr),
+        given_up,
+        store.index.page(ME, None, None, 0, 3),
+        store.index.page(ME, "context", None, 0, 1),
+    ]
 
 
 def _outcome(call: Callable[[Store], object], store: Store) -> object:

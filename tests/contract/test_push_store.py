@@ -10,10 +10,12 @@ import pytest
 
 from a2a_serverless.domain.head import with_push
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.ports import SHARDS
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, KEY, attempt, config, created, head_of, moved, seen
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
     from tests.contract.backends import Store
 
 OTHER = replace(KEY, owner="other")
@@ -241,9 +243,60 @@ def test_attempts_come_oldest_first_within_each_configuration(store: Store) -> N
     assert store.push.attempts(KEY) == [made[-1], *made[:-1]]
 
 
+def test_an_attempt_after_a_redrive_is_kept_beside_the_one_with_its_number(store: Store) -> None:
+    created(store.log)
+    first = attempt("hook", 1, 1)
+    again = replace(first, at=first.at + 86_400_000)
+    store.push.record(KEY, again, EXPIRES)
+    store.push.record(KEY, first, EXPIRES)
+    assert store.push.attempts(KEY) == [first, again]
+
+
 def test_an_attempt_that_is_recorded_twice_is_there_once(store: Store) -> None:
     created(store.log)
     bare = Attempt("hook", 1, 1, NOW, 5)
     store.push.record(KEY, bare, EXPIRES)
     store.push.record(KEY, bare, EXPIRES)
     assert store.push.attempts(KEY) == [bare]
+
+
+# ---- What was given up
+
+
+def _given_up(store: Store, task: str, at: int) -> tuple[TaskKey, str]:
+    key = replace(KEY, task=task)
+    cursor = Cursor("hook", "first")
+    created(store.log, key, push="hook")
+    assert store.push.move(key, cursor, replace(cursor, state=CursorState.EXHAUSTED, due_at=at))
+    return key, "hook"
+
+
+def test_what_was_given_up_comes_longest_ago_first_and_no_more_than_was_asked_for(store: Store) -> None:
+    rows = [_given_up(store, f"task-{number}", NOW - number) for number in range(5)]
+    assert list(store.push.exhausted()) == rows[::-1]
+    assert list(store.push.exhausted(2)) == rows[:-3:-1]
+
+
+def test_what_was_given_up_is_not_due_and_what_is_due_was_not_given_up(store: Store) -> None:
+    row = _given_up(store, "task", NOW)
+    _added(store)
+    due = [found for shard in range(SHARDS) for found in store.log.due(shard, NOW + 10**9)]
+    assert row not in due
+    assert list(store.push.exhausted()) == [row]
+
+
+def test_what_is_redriven_or_deleted_is_no_longer_given_up(store: Store) -> None:
+    for key, config_id in (_given_up(store, "one", NOW), _given_up(store, "two", NOW)):
+        cursor = store.push.cursor(key, config_id)
+        assert cursor is not None
+        if key.task == "one":
+            assert store.push.move(key, cursor, replace(cursor, state=CursorState.ACTIVE))
+        else:
+            store.push.remove(key, config_id, cursor.incarnation)
+    assert list(store.push.exhausted()) == []
+
+
+def test_what_was_given_up_is_forgotten_with_its_task(store: Store) -> None:
+    _given_up(store, "task", NOW)
+    store.now.ms = EXPIRES * 1000
+    assert list(store.push.exhausted()) == []
