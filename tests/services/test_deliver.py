@@ -1,0 +1,471 @@
+"""Deliveries: what a webhook gets, in which order, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain import delivery
+from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.delivery import notification_id
+from a2a_serverless.domain.model import PushRequest, TaskState
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.push import Attempt, CursorState, Verification
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.services import push
+from a2a_serverless.services.deliver import Ending, deliver
+from tests.echo import Writer
+from tests.together import Together
+from tests.world import HOOK, ME, World, accepting
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
+
+TRUSTING = EgressPolicy(trusted_domains=("example.com",))
+ENDED = 7  # submitted, working, three sections, three chunks, completed: what a Writer's log holds
+
+
+class Scene:
+    """A task that has run, and a webhook that has heard nothing of it yet."""
+
+    def __init__(
+        self, wire: WireVersion = "1.0", policy: EgressPolicy = TRUSTING, *, ran: bool = True, **fields: str | None
+    ) -> None:
+        self.world = World([Writer(seconds=0).agent], policy=policy)
+        task = self.world.send("hello", push=False)
+        self.key: TaskKey = ME.key(task.task_id)
+        request = PushRequest(HOOK, "hook", **fields)
+        self.given: PushConfig = push.add(self.world.desk.webhooks, self.key, "echo", request, wire)
+        self.bell = DeliveryBell(self.key, "hook")
+        self.world.queue.lose()
+        if ran:
+            self.world.run(self.key)
+            self.world.queue.lose()
+
+    def deliver(self, time_ms: int = 60_000) -> Ending:
+        until = self.world.now + time_ms
+        return deliver(self.world.post, self.bell, lambda: until - self.world.now)
+
+    @property
+    def cursor(self) -> Cursor:
+        cursor: Cursor = self.world.table.cursor(self.key, "hook")
+        return cursor
+
+    @property
+    def config(self) -> PushConfig:
+        config: PushConfig = self.world.table.config(self.key, "hook")
+        return config
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        attempts: list[Attempt] = self.world.table.attempts(self.key)
+        return attempts
+
+    @property
+    def heard(self) -> list[int]:
+        return [got.n for got in self.world.receiver.posts]
+
+    @property
+    def rings(self) -> list[int]:
+        """In how many ms the bells that were rung will ring."""
+        return [at - self.world.now for at, _ in self.world.queue.waiting]
+
+    def answer(self, *outcomes: Outcome) -> None:
+        """The webhook gives these answers, and accepts everything after them."""
+        given = [*outcomes]
+        self.world.receiver.answers = lambda tried: given.pop(0) if given else accepting(tried)
+
+
+# ---- What is sent
+
+
+def test_a_webhook_hears_everything_from_its_registration_on_in_order() -> None:
+    scene = Scene()
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [1, 3, 4, 5, 6, 7], "the plain working may be left out"
+    kinds = [next(iter(got.body)) for got in scene.world.receiver.posts]
+    assert kinds == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
+    assert (scene.cursor.position, scene.cursor.lease_until, scene.cursor.attempt) == (ENDED, 0, 0)
+    assert scene.rings == []
+
+
+def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() -> None:
+    scene = Scene()
+    scene.deliver()
+    task: Any = scene.world.receiver.posts[0].body["task"]
+    assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
+    assert [message["parts"][0]["text"] for message in task["history"]] == ["hello"]
+    assert "artifacts" not in task
+
+
+def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts() -> None:
+    scene = Scene(wire="0.3")
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [1, 3, 6, 7]
+    bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
+    assert [body["kind"] for body in bodies] == ["task"] * 4
+    assert [body["status"]["state"] for body in bodies] == ["submitted", "working", "working", "completed"]
+    texts = [part["text"] for part in bodies[2]["artifacts"][0]["parts"]]
+    assert texts == ["one: hello. ", "two: hello. ", "three: hello. "]
+
+
+@pytest.mark.parametrize(("wire", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])
+def test_a_notification_says_which_version_it_is(wire: WireVersion, kind: str) -> None:
+    scene = Scene(wire=wire)
+    scene.deliver()
+    headers = scene.world.receiver.posts[0].headers
+    assert (headers["A2A-Version"], headers["Content-Type"]) == (wire, kind)
+
+
+JWT = "X-A2A-Notification-JWT"
+TOKEN = "X-A2A-Notification-Token"
+
+
+@pytest.mark.parametrize("scheme", [None, "Bearer", "bearer"])
+def test_our_token_is_the_bearer_of_a_client_that_gave_no_credentials(scheme: str | None) -> None:
+    scene = Scene(scheme=scheme)
+    scene.deliver()
+    headers = scene.world.receiver.posts[0].headers
+    assert json.loads(headers["Authorization"].removeprefix("Bearer "))["sub"] == scene.key.task
+    assert JWT not in headers
+    assert TOKEN not in headers
+
+
+@pytest.mark.parametrize(
+    ("scheme", "credentials"), [("Basic", "dXNlcjpwYXNz"), ("Bearer", "theirs"), ("ApiKey", "id=1, key=2")]
+)
+def test_a_client_s_own_credentials_own_the_header_and_our_token_has_another(scheme: str, credentials: str) -> None:
+    scene = Scene(scheme=scheme, credentials=credentials, token="given")
+    scene.deliver()
+    headers = scene.world.receiver.posts[0].headers
+    assert headers["Authorization"] == f"{scheme} {credentials}"
+    assert json.loads(headers[JWT])["sub"] == scene.key.task
+    assert headers[TOKEN] == "given"
+
+
+def test_each_attempt_is_signed_afresh_for_the_same_notification() -> None:
+    scene = Scene(ran=False)
+    scene.answer(Outcome(status=500))
+    scene.deliver()
+    scene.world.now += 10_000
+    scene.deliver()
+    first, second = (json.loads(got.headers["Authorization"][7:]) for got in scene.world.receiver.tried)
+    assert first["jti"] != second["jti"]
+    assert second["iat"] - first["iat"] == 10
+    assert first["notificationId"] == second["notificationId"] == notification_id(scene.key, scene.given, 1)
+    assert (first["iss"], first["eventNumber"], first["typ"]) == (
+        "https://api.example.com",
+        1,
+        "a2a-notification+jwt",
+    )
+
+
+# ---- Ownership
+
+
+def test_a_url_that_echoes_the_challenge_is_verified_once_and_then_told() -> None:
+    scene = Scene(policy=EgressPolicy(), ran=False)
+    assert scene.given.verification is Verification.UNVERIFIED
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.config.verification is Verification.VERIFIED
+    scene.world.run(scene.key)
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert len(scene.world.receiver.challenges) == 1
+    assert scene.heard == [1, 3, 4, 5, 6, 7]
+
+
+def test_a_challenge_carries_the_client_s_credentials_and_its_own_kind_of_token() -> None:
+    scene = Scene(policy=EgressPolicy(), ran=False, scheme="Basic", credentials="abc", token="given")
+    scene.deliver()
+    (headers,) = scene.world.receiver.challenges
+    claims = json.loads(headers[JWT])
+    assert (headers["Authorization"], headers[TOKEN], claims["typ"]) == ("Basic abc", "given", "a2a-challenge+jwt")
+    assert "taskId" not in claims
+
+
+WRONG_ECHOES = {
+    "another challenge": b'{"challenge":"other"}',
+    "no challenge": b"{}",
+    "no object": b'["x"]',
+    "no json": b"ok",
+    "no body": b"",
+    "deep json": b"[" * 100_000,
+    "no text": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("body", WRONG_ECHOES.values(), ids=WRONG_ECHOES)
+def test_a_url_that_does_not_echo_gets_no_event_and_is_given_up_after_five_tries(body: bytes) -> None:
+    scene = Scene(policy=EgressPolicy())
+    scene.world.receiver.echoes = lambda _: Outcome(status=200, body=body)
+    states = []
+    for _ in range(5):
+        assert scene.deliver() is Ending.FAILED
+        states.append(scene.cursor.state)
+        scene.world.now = scene.cursor.next_at
+    assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
+    assert scene.heard == []
+    assert scene.cursor.position == 0
+    assert [(attempt.n, attempt.k, attempt.status) for attempt in scene.attempts] == [(0, k, 200) for k in range(1, 6)]
+
+
+def test_a_url_that_cannot_be_reached_is_challenged_again_on_schedule() -> None:
+    scene = Scene(policy=EgressPolicy(), ran=False)
+    echoes = scene.world.receiver.echoes
+    scene.world.receiver.echoes = lambda _: Outcome(error=OutboundError.DNS, reason="no such name")
+    assert scene.deliver() is Ending.FAILED
+    assert (scene.cursor.state, scene.cursor.attempt) == (CursorState.ACTIVE, 1)
+    scene.world.receiver.echoes = echoes
+    scene.world.now = scene.cursor.next_at
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert (scene.heard, scene.cursor.attempt) == ([1], 0)
+
+
+def test_a_url_that_says_gone_to_a_challenge_is_gone() -> None:
+    scene = Scene(policy=EgressPolicy())
+    scene.world.receiver.echoes = lambda _: Outcome(status=410)
+    scene.deliver()
+    assert scene.cursor.state is CursorState.GONE
+
+
+def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None:
+    scene = Scene(policy=EgressPolicy())
+    scene.world.post = replace(scene.world.post, enforce_ownership=False)
+    scene.world.receiver.echoes = lambda _: Outcome(status=200, body=b"what?")
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [1, 3, 4, 5, 6, 7]
+    assert scene.config.verification is Verification.UNVERIFIED
+
+
+# ---- Failures
+
+
+def test_a_failure_is_written_down_and_rung_for_at_its_next_time() -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=503, address="192.0.2.7", elapsed_ms=12))
+    begun = scene.world.now
+    assert scene.deliver() is Ending.FAILED
+    next_at = begun + 5_500
+    assert scene.attempts == [Attempt("hook", 1, 1, begun, 12, 503, "192.0.2.7", None, "kid-1", next_at)]
+    assert (scene.cursor.position, scene.cursor.attempt, scene.cursor.next_at) == (0, 1, next_at)
+    assert scene.cursor.lease_until == 0
+    assert scene.rings == [6_000]
+
+
+def test_an_attempt_without_an_answer_is_written_down_with_its_kind_of_error() -> None:
+    scene = Scene()
+    scene.answer(Outcome(error=OutboundError.TLS, reason="certificate of somebody else"))
+    scene.deliver()
+    assert [(attempt.status, attempt.error) for attempt in scene.attempts] == [(None, "tls")]
+
+
+def test_retry_after_is_honoured() -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=429, retry_after="60"))
+    scene.deliver()
+    assert scene.cursor.next_at == scene.world.now + 66_000
+
+
+@pytest.mark.parametrize("text", ["soon", "", "-5", "1.5", "Wed, 21 Oct 2015 07:28:00 GMT", "٣", "9" * 40])
+def test_a_retry_after_that_is_no_number_of_seconds_does_not_break_the_schedule(text: str) -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=503, retry_after=text))
+    scene.deliver()
+    wait = scene.cursor.next_at - scene.world.now
+    assert wait in {5_500, 3_960_000}
+
+
+def test_a_bell_before_the_next_try_does_not_jump_the_wait() -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=500))
+    scene.deliver()
+    assert scene.deliver() is Ending.NOT_YET
+    assert len(scene.world.receiver.tried) == 1
+
+
+def test_rule_08_what_failed_is_tried_again_before_anything_that_came_later() -> None:
+    scene = Scene()
+    scene.answer(accepting(0), accepting(1), Outcome(status=500))
+    scene.deliver()
+    scene.world.now = scene.cursor.next_at
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert [got.n for got in scene.world.receiver.tried] == [1, 3, 4, 4, 5, 6, 7]
+
+
+def test_a_success_forgets_the_failures_before_it() -> None:
+    scene = Scene()
+    scene.answer(*[Outcome(status=500)] * 3)
+    for _ in range(4):
+        scene.deliver()
+        scene.world.now = max(scene.world.now, scene.cursor.next_at)
+    assert (scene.cursor.attempt, scene.cursor.position, scene.cursor.next_at) == (0, ENDED, 0)
+    failed = [(attempt.n, attempt.k) for attempt in scene.attempts if attempt.status == 500]
+    assert failed == [(1, 1), (1, 2), (1, 3)]
+
+
+def test_gone_ends_the_configuration() -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=410))
+    scene.deliver()
+    assert (scene.cursor.state, scene.rings) == (CursorState.GONE, [])
+    assert scene.deliver() is Ending.NOTHING
+    assert len(scene.world.receiver.tried) == 1
+
+
+@pytest.mark.parametrize(("status", "tries"), [(404, 5), (401, 5), (302, 5), (500, 12), (429, 12)])
+def test_a_webhook_that_never_answers_well_is_given_up_sooner_or_later(status: int, tries: int) -> None:
+    scene = Scene()
+    scene.answer(*[Outcome(status=status)] * 50)
+    scene.world.queue.ring(scene.bell)
+    scene.world.settle(200 * 3_600_000)
+    assert len(scene.world.receiver.tried) == tries
+    assert (scene.cursor.state, scene.cursor.attempt) == (CursorState.EXHAUSTED, tries)
+    assert len(scene.attempts) == tries
+
+
+def test_long_waits_are_the_sweeper_s_and_short_ones_a_bell_s() -> None:
+    scene = Scene()
+    scene.answer(*[Outcome(status=500)] * 50)
+    rung = []
+    for _ in range(7):
+        scene.world.queue.lose()
+        scene.deliver()
+        rung.append(bool(scene.rings))
+        scene.world.now = scene.cursor.next_at
+    assert rung == [True, True, True, True, False, False, False]
+    assert scene.cursor.due_at is not None
+
+
+# ---- Leases and time
+
+
+def test_a_notifier_that_runs_short_of_time_hands_on_in_order() -> None:
+    scene = Scene()
+    together = Together(scene.world)
+    scene.world.receiver.takes = 10_000
+    endings: list[object] = []
+    while not endings or endings[-1] is Ending.HANDED_ON:
+        scene.world.queue.lose()
+        endings += together.run(together.notifier(scene.bell, time_ms=50_000))
+        assert scene.cursor.lease_until == 0
+        assert scene.rings == ([0] if endings[-1] is Ending.HANDED_ON else [])
+    assert len(endings) > 1
+    assert endings[-1] is Ending.CAUGHT_UP
+    assert scene.heard == [1, 3, 4, 5, 6, 7]
+
+
+def test_rule_08_two_notifiers_are_never_under_way_for_one_configuration() -> None:
+    scene = Scene()
+    together = Together(scene.world)
+    scene.world.receiver.takes = 12_000
+    notifiers = [together.later(ms, together.notifier(scene.bell)) for ms in (0, 1, 11_000, 21_000, 33_000)]
+    endings = together.run(*notifiers)
+    assert endings.count(Ending.NOT_YET) == 4
+    assert scene.world.receiver.crowded == []
+    assert [got.n for got in scene.world.receiver.tried] == sorted(got.n for got in scene.world.receiver.tried)
+
+
+def test_rule_05_a_bell_that_meets_a_lease_is_sent_again_past_it() -> None:
+    scene = Scene()
+    cursor = delivery.claimed(scene.cursor, "other", now=scene.world.now)
+    scene.world.table.move(scene.key, scene.cursor, cursor)
+    assert scene.deliver() is Ending.NOT_YET
+    assert scene.rings == [delivery.LEASE_MS]
+
+
+def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() -> None:
+    scene = Scene(policy=EgressPolicy())
+    together = Together(scene.world)
+    scene.world.receiver.takes = 14_000
+    together.run(together.notifier(scene.bell), together.later(21_000, together.notifier(scene.bell)))
+    assert scene.world.receiver.crowded == []
+
+
+def test_a_bell_that_nothing_is_behind_does_nothing() -> None:
+    scene = Scene()
+    scene.deliver()
+    before = scene.cursor
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert len(scene.world.receiver.tried) == 6
+    assert replace(scene.cursor, lease_no=0, holder="") == replace(before, lease_no=0, holder="")
+
+
+def test_a_bell_for_what_is_not_there_does_nothing() -> None:
+    scene = Scene()
+    for bell in (replace(scene.bell, config_id="other"), replace(scene.bell, key=ME.key("other"))):
+        assert deliver(scene.world.post, bell, lambda: 60_000) is Ending.NOTHING
+
+
+def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
+    scene = Scene(ran=False)
+    ids = iter(["one more"])
+
+    def answered(tried: int) -> Outcome:
+        if next(ids, None):
+            scene.world.cancel(scene.key.task)
+        return accepting(tried)
+
+    scene.world.receiver.answers = answered
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [1, 2]
+
+
+# ---- Meanwhile
+
+
+def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_one() -> None:
+    scene = Scene()
+    together = Together(scene.world)
+    scene.world.receiver.takes = 5_000
+    hooks = replace(scene.world.desk.webhooks, clock=together)
+
+    def act() -> None:
+        push.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+
+    (ending, _) = together.run(together.notifier(scene.bell), together.later(1_000, act))
+    assert ending is Ending.NOTHING
+    assert (scene.cursor.position, scene.cursor.start) == (0, ENDED)
+    scene.world.receiver.takes = 0
+    scene.deliver()
+    assert scene.heard == [1, ENDED]
+    assert scene.world.receiver.posts[1].notification_id == notification_id(scene.key, scene.config, ENDED)
+
+
+def test_rule_08_a_notifier_that_lost_its_lease_moves_nothing() -> None:
+    scene = Scene()
+    taken: list[Cursor] = []
+
+    def overtaken(tried: int) -> Outcome:
+        if not taken:
+            taken.append(delivery.claimed(scene.cursor, "other", now=scene.world.now))
+            scene.world.table.move(scene.key, scene.cursor, taken[0])
+        return accepting(tried)
+
+    scene.world.receiver.answers = overtaken
+    assert scene.deliver() is Ending.NOTHING
+    assert [scene.cursor] == taken
+    assert len(scene.world.receiver.tried) == 1
+
+
+def test_a_task_that_has_expired_has_no_deliveries() -> None:
+    scene = Scene()
+    scene.world.now += 40 * 86_400_000
+    assert scene.deliver() is Ending.NOTHING
+    assert scene.world.receiver.tried == []
+
+
+def test_rule_10_deliveries_log_no_content_and_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    scene = Scene(policy=EgressPolicy(), token="the-token", scheme="Basic", credentials="the-credentials")
+    scene.answer(Outcome(status=500), Outcome(error=OutboundError.RESET, reason="…"))
+    scene.world.queue.ring(scene.bell)
+    scene.world.settle()
+    assert scene.world.get(scene.key.task).status.state is TaskState.COMPLETED
+    assert scene.cursor.position == ENDED
+    for secret in ("the-token", "the-credentials", "hello"):
+        assert secret not in caplog.text
