@@ -17,9 +17,10 @@ from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.services import push
 from a2a_serverless.services.deliver import Ending, deliver
 from a2a_serverless.services.deliveries import Switchboard, deliveries, exhausted, pause, redrive, resume
+from a2a_serverless.testing import START
 from a2a_serverless.wire.deliveries import print_standings
 from tests.echo import Writer
-from tests.world import HOUR_MS, ME, START, World, accepting
+from tests.world import HOUR_MS, ME, World, accepting
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey

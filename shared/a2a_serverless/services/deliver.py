@@ -297,11 +297,9 @@ def _move(post: Post, key: TaskKey, before: Cursor, after: Cursor) -> bool:
 def _release(post: Post, walk: _Walk, before: Cursor, after: Cursor | None = None) -> Ending:
     """Lets go, and looks once more: what was appended since has rung a bell that may have met our lease."""
     after = delivery.released(after or before)
-    if _move(post, walk.key, before, after):
-        look = post.log.look(walk.key)
-        if look and look.last > after.position:
-            return Ending.MORE_CAME
-    return Ending.CAUGHT_UP
+    _moved(post, walk, before, after)
+    look = post.log.look(walk.key)
+    return Ending.MORE_CAME if look and look.last > after.position else Ending.CAUGHT_UP
 
 
 def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
