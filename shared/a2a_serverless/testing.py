@@ -33,7 +33,7 @@ from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.work import Models, parts_of
-from a2a_serverless.ports import SHARDS
+from a2a_serverless.ports import SHARDS, Entry
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.listing import Shelf
@@ -52,7 +52,7 @@ BASE_URL: Final = "https://agents.example.com"
 CLIENT: Final = Principal("tenant", "client")
 LIFE: Final = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 RUN_MS: Final = 900_000
-MINUTE_MS: Final = 60_000
+MOST_LISTED: Final = 1000
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
@@ -217,6 +217,10 @@ class Rehearsal:
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """A task as it stands."""
         return Reply(tasks.get(self.desk, CLIENT, to or self._first, task_id))
+
+    def tasks(self, context_id: str) -> list[Entry]:
+        """The tasks of a conversation, of all agents, the newest first."""
+        return self._table.page(CLIENT, context_id, None, 0, MOST_LISTED)[0]
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and lets the deployment work until nothing moves."""

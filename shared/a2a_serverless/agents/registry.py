@@ -6,11 +6,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.agents.document import document
+from a2a_serverless.agents.image import image
+from a2a_serverless.agents.orchestrator import orchestrator
+from a2a_serverless.agents.outline import outline
+from a2a_serverless.agents.summary import summary
+from a2a_serverless.agents.travel import travel
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
 
-AGENTS: Final = (document,)
+AGENTS: Final = (orchestrator, outline, document, summary, image, travel)
 
 # Paths at the root that are not an agent's.
 RESERVED: Final = frozenset({"agents", "legacy", "callbacks", ".well-known"})

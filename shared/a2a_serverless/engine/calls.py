@@ -106,24 +106,43 @@ class Calls:
     async def card(self, agent: str) -> Card:
         """See ``AgentTask.card``."""
         kept = self._steps.get(CARD + agent)
-        if kept is None:
+        card = kept.value if kept else self._keep(CARD + agent, await self._card(agent))
+        if isinstance(card, str):
+            raise PeerFailed(card)
+        return read_card(card)
+
+    async def _card(self, agent: str) -> Json:
+        """The card, or why there is none: a later run goes the same way."""
+        try:
             with self._at_it():
-                found = await self._tried(lambda: self._directory.peers.card(agent))
-            return read_card(self._keep(CARD + agent, v1_card(found)))
-        return read_card(kept.value)
+                return v1_card(await self._tried(lambda: self._directory.peers.card(agent)))
+        except PeerFailed as failed:
+            return str(failed)
 
     async def call(self, name: str, agent: str, parts: Sequence[Part], limit: Limit, ask: Ask) -> Task | Message:
-        """See ``AgentTask.call``."""
-        done = self._steps.get(f"{PREFIX}{name}/done")
+        """See ``AgentTask.call``. How it ended is kept, also when it failed: a later run goes the same way."""
+        done, failed = self._steps.get(f"{PREFIX}{name}/done"), self._steps.get(f"{PREFIX}{name}/failed")
         if done is not None:
             return _read(done.value)
+        if failed is not None:
+            raise PeerFailed(str(failed.value))
         opened = cast("dict[str, Any]", self._keep(f"{PREFIX}{name}", self._opening(name, agent, limit)))
-        with self._at_it():
-            answer: Task | Message | str = await self._sent(name, agent, parts, opened)
-            if isinstance(answer, str):
-                until = limit.until(opened["at"], self._hold.head.created_at)
-                answer = await self._followed(name, agent, answer, opened, until, ask)
+        try:
+            with self._at_it():
+                answer = await self._answer(name, agent, parts, opened, limit, ask)
+        except PeerFailed as failure:
+            self._keep(f"{PREFIX}{name}/failed", str(failure))
+            raise
         return _read(self._keep(f"{PREFIX}{name}/done", _print(answer)))
+
+    async def _answer(
+        self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any], limit: Limit, ask: Ask
+    ) -> Task | Message:
+        sent = await self._sent(name, agent, parts, opened)
+        if isinstance(sent, Message):
+            return sent
+        until = limit.until(opened["at"], self._hold.head.created_at)
+        return await self._followed(name, agent, sent, opened, until, ask)
 
     @contextmanager
     def _at_it(self) -> Iterator[None]:

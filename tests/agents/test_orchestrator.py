@@ -1,0 +1,190 @@
+"""The orchestrator over the real writing agents, and over agents that fail, ask, are slow or are not there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.agents.document import document
+from a2a_serverless.agents.image import image
+from a2a_serverless.agents.orchestrator import orchestrator
+from a2a_serverless.agents.outline import outline
+from a2a_serverless.agents.summary import summary
+from a2a_serverless.domain.agent import Agent, AgentTask, Failed, Skill
+from a2a_serverless.domain.model import Message, Part, TaskState
+from a2a_serverless.domain.references import references_in
+from a2a_serverless.testing import Rehearsal
+from tests.agents.test_image import Sketches
+from tests.agents.test_writing import CHINESE, ENGLISH
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Answer
+
+SHIPPED = (orchestrator, outline, document, summary, image)
+SKILL = Skill("s", "s", "s", ("s",))
+
+
+def rehearsal(*instead: Agent, without: str = "") -> Rehearsal:
+    """The shipped agents, some of them replaced by others of the same id."""
+    agents = {agent.id: agent for agent in (*SHIPPED, *instead) if agent.id != without}
+    return Rehearsal(*agents.values(), picture_model=Sketches())
+
+
+def agent_of(name: str, work: Any, **fields: Any) -> Agent:
+    return Agent(name, name, name, (SKILL,), work, **fields)
+
+
+async def fails(task: AgentTask) -> Answer:
+    del task
+    raise Failed("out of ink")
+
+
+async def asks(task: AgentTask) -> Answer:
+    return (await task.ask("In which tone?")).text()
+
+
+async def sleeps(task: AgentTask) -> Answer:
+    await asyncio.sleep(500)
+    await task.emit("late.txt", "late")
+    return None
+
+
+def steps(reply: Any) -> dict[str, str]:
+    report = reply.data("report.json")
+    return {one["step"]: one.get("reason", one["state"]) for one in report["steps"]}
+
+
+@pytest.mark.parametrize(("text", "done"), [(ENGLISH, "Done: "), (CHINESE, "已完成：")], ids=["English", "Chinese"])
+def test_the_chain_gives_an_outline_a_document_and_its_summary_in_one_conversation(text: str, done: str) -> None:
+    world = rehearsal()
+    reply = world.send(text)
+    assert (reply.state, reply.said.startswith(done)) == (TaskState.COMPLETED, True)
+    assert list(reply.artifacts) == ["outline.json", "document.md", "summary.md", "report.json"]
+    alone = Rehearsal(document).send([Part("text", text), Part("data", reply.data("outline.json"))])
+    assert reply.text("document.md") == alone.text("document.md")
+    assert reply.text("summary.md") == Rehearsal(summary).send(alone.text("document.md")).said
+    (origin,) = references_in(reply.artifacts["document.md"].parts)
+    assert world.reply(origin.task_id, to="document").task.context_id == reply.task.context_id
+    assert steps(reply) == {"outline": "done", "document": "done", "summary": "done"}
+
+
+def test_a_picture_is_made_beside_the_chain_when_it_is_wanted() -> None:
+    reply = rehearsal().send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"})])
+    assert reply.state is TaskState.COMPLETED
+    kinds = [part.kind for part in reply.artifacts["lighthouse_image.png"].parts]
+    assert kinds == ["raw", "data"]
+    assert steps(reply)["picture"] == "done"
+
+
+def test_a_step_that_fails_leaves_the_others_and_is_named_with_its_reason() -> None:
+    world = rehearsal(agent_of("document", fails))
+    reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    assert reply.state is TaskState.COMPLETED
+    assert reply.said.startswith("A partial result: outline.json, lighthouse_image.png.")
+    assert steps(reply) == {
+        "outline": "done",
+        "document": "failed: out of ink",
+        "summary": "there is no document",
+        "picture": "done",
+    }
+
+
+def test_a_document_is_written_without_an_outline_when_that_fails() -> None:
+    reply = rehearsal(agent_of("outline", fails)).send(CHINESE)
+    assert reply.said.startswith("部分结果：document.md, summary.md。")
+    assert reply.text("document.md").startswith("# 城市养蜂")
+
+
+def test_an_agent_that_is_not_there_is_found_out_by_its_card_and_not_called() -> None:
+    reply = rehearsal(without="summary").send(ENGLISH)
+    assert "no agent 'summary' in the directory" in steps(reply)["summary"]
+    assert list(reply.artifacts) == ["outline.json", "document.md", "report.json"]
+
+
+def test_without_any_result_the_task_fails_with_the_reasons() -> None:
+    reply = rehearsal(agent_of("document", fails), agent_of("outline", fails)).send(ENGLISH)
+    assert reply.state is TaskState.FAILED
+    assert "outline (failed: out of ink)" in reply.said
+
+
+def test_the_question_of_a_called_agent_is_asked_and_its_answer_goes_back() -> None:
+    world = rehearsal(agent_of("document", asks), without="summary")
+    asked = world.send(ENGLISH)
+    assert (asked.state, asked.said) == (TaskState.INPUT_REQUIRED, "In which tone?")
+    reply = world.send("A dry one", task_id=asked.task.task_id)
+    assert reply.text("document.md") == "A dry one", "a last word is a result too"
+
+
+def test_two_agents_that_ask_at_once_each_get_their_own_answer() -> None:
+    async def tone(task: AgentTask) -> None:
+        await task.emit("document.md", f"tone: {(await task.ask('Which tone?')).text()}")
+
+    async def colour(task: AgentTask) -> None:
+        await task.emit("picture.txt", f"colour: {(await task.ask('Which colour?')).text()}")
+
+    world = rehearsal(agent_of("document", tone), agent_of("image", colour))
+    reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    answers = {"Which tone?": "dry", "Which colour?": "red"}
+    while answers:
+        assert reply.state is TaskState.INPUT_REQUIRED
+        reply = world.send(answers.pop(reply.said), task_id=reply.task.task_id)
+    assert reply.text("document.md") == "tone: dry"
+    assert reply.text("picture.txt") == "colour: red"
+
+
+def test_after_the_deadline_nobody_else_is_called() -> None:
+    called: list[str] = []
+
+    async def counts(task: AgentTask) -> str:
+        called.append(task.text())
+        return "counted"
+
+    world = rehearsal(agent_of("outline", sleeps), agent_of("document", counts), without="summary")
+    reply = world.send([Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60})])
+    assert called == []
+    assert "no time left" in reply.said
+
+
+def test_canceling_the_orchestrator_cancels_what_it_has_called() -> None:
+    world = rehearsal(agent_of("document", asks))
+    asked = world.send(ENGLISH)
+    (child,) = [one for one in world.tasks(asked.task.context_id) if one.agent == "document"]
+    assert world.cancel(asked.task.task_id).state is TaskState.CANCELED
+    assert world.reply(child.task, to="document").state is TaskState.CANCELED
+
+
+def test_an_agent_whose_card_takes_no_data_gets_it_as_text() -> None:
+    got: list[Message] = []
+
+    async def reads(task: AgentTask) -> None:
+        got.append(task.message)
+        await task.emit("document.md", "read")
+
+    rehearsal(agent_of("document", reads, input_modes=("text/plain",))).send(ENGLISH)
+    assert [part.kind for part in got[0].parts] == ["text", "text"]
+    assert '"sections"' in str(got[0].parts[1].value)
+
+
+def test_without_a_text_it_asks_what_to_write_about() -> None:
+    world = rehearsal()
+    asked = world.send({"picture": "a whale"})
+    assert asked.state is TaskState.INPUT_REQUIRED
+    reply = world.send(ENGLISH, task_id=asked.task.task_id)
+    assert {"document.md", "whale_image.png"} <= set(reply.artifacts)
+
+
+def test_while_others_work_no_run_of_the_orchestrator_is_open() -> None:
+    async def slow(task: AgentTask) -> None:
+        await asyncio.sleep(600)
+        await task.emit("document.md", "slow")
+
+    world = rehearsal(agent_of("document", slow))
+    reply = world.send(ENGLISH)
+    (child,) = [one for one in world.tasks(reply.task.context_id) if one.agent == "document"]
+    (began, ended) = next((began, ended) for task, began, ended in world.runs if task == child.task)
+    assert ended - began >= 600_000
+    own = [(start, end) for task, start, end in world.runs if task == reply.task.task_id]
+    assert not [1 for start, end in own if start < ended and end > began]
+    assert sum(end - start for start, end in own) < 30_000
