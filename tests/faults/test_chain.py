@@ -1,0 +1,90 @@
+"""The chain of agents under faults: whatever dies, and however bells come, the artifacts are the undisturbed run's."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.agents.document import document
+from a2a_serverless.agents.image import image
+from a2a_serverless.agents.orchestrator import orchestrator
+from a2a_serverless.agents.outline import outline
+from a2a_serverless.agents.summary import summary
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
+from tests.agents.test_image import Sketches
+from tests.agents.test_writing import ENGLISH
+from tests.faults.plans import Count, Faults, Mischief, kill_at
+from tests.world import HOOK, ME, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.adapters.memory import MemoryBells
+    from a2a_serverless.ports import Bells
+
+SHIPPED = (orchestrator, outline, document, summary, image)
+REQUEST = (Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"}))
+SAMPLE = 24
+
+
+def told(faults: Faults, between: Callable[[MemoryBells], Bells] | None = None) -> tuple[World, str]:
+    world = World(SHIPPED, pictures=Sketches(), faults=faults, between=between)
+    message = Message("the-message", Role.USER, REQUEST)
+    request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
+    task_id = world.sent(request, "orchestrator").task_id
+    world.settle()
+    return world, task_id
+
+
+def made(task: Task) -> dict[str | None, list[tuple[str, object, str | None]]]:
+    """What the client gets, without ids."""
+    return {one.name: [(part.kind, part.value, part.media_type) for part in one.parts] for one in task.artifacts}
+
+
+@cache
+def undisturbed() -> dict[str | None, list[tuple[str, object, str | None]]]:
+    world, task_id = told(Count())
+    return made(world.get(task_id, "orchestrator"))
+
+
+@cache
+def calls() -> int:
+    count = Count()
+    told(count)
+    return len(count.calls)
+
+
+def assert_whole(world: World, task_id: str) -> None:
+    task = world.get(task_id, "orchestrator")
+    assert task.status.state is TaskState.COMPLETED
+    assert made(task) == undisturbed()
+    entries = world.table.page(ME, task.context_id, None, 0, 100)[0]
+    assert sorted(entry.agent for entry in entries) == sorted(agent.id for agent in SHIPPED), "each agent once"
+    for entry in entries:
+        emits = [(one.artifact.name, one.emits) for one in world.events(entry.task) if isinstance(one, ArtifactEvent)]
+        assert len(emits) == len(set(emits)), "no chunk is doubled"
+
+
+def test_undisturbed_the_chain_gives_all_it_was_asked_for() -> None:
+    assert set(undisturbed()) == {"outline.json", "document.md", "summary.md", "lighthouse_image.png", "report.json"}
+
+
+@pytest.mark.parametrize("seed", range(SAMPLE))
+def test_a_death_at_any_call_of_the_chain_changes_nothing_of_what_it_makes(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    number = calls() * seed // SAMPLE + chance.randint(1, calls() // SAMPLE)
+    faults = kill_at(number, late=chance.random() < 0.5)
+    assert_whole(*told(faults))
+    assert faults.met
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_deaths_among_doubled_lost_and_late_bells_change_nothing_of_what_it_makes(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    numbers = [chance.randint(1, calls()) for _ in range(3)]
+    faults = kill_at(*numbers, late=chance.random() < 0.5)
+    assert_whole(*told(faults, lambda queue: Mischief(queue, seed)))
