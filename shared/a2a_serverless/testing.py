@@ -31,7 +31,7 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.inline import Inline
-from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.run import Ending, Engine, run
 from a2a_serverless.engine.work import Models, parts_of
 from a2a_serverless.ports import SHARDS, Entry
 from a2a_serverless.services import tasks
@@ -148,8 +148,8 @@ class Reply:
 class Rehearsal:
     """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
 
-    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists each run that was
-    made of a task: (task id, began, ended).
+    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists each run of a task:
+    (task id, began, ended). There is one worker, so runs follow one another.
     """
 
     def __init__(
@@ -253,8 +253,9 @@ class Rehearsal:
 
     def _run(self, key: TaskKey) -> None:
         began = self.now
-        self._play(run(self._engine, key, lambda: self.run_ms - (self.now - began)))
-        self.runs.append((key.task, began, self.now))
+        ending = self._play(run(self._engine, key, lambda: self.run_ms - (self.now - began)))
+        if ending not in {Ending.LEASED, Ending.NOTHING_TO_DO}:
+            self.runs.append((key.task, began, self.now))
 
     def _look_later(self) -> bool:
         """Lets the sweeper find a task that waits longer than it wanted to; False when there is none."""

@@ -1,0 +1,90 @@
+"""Work that is longer than the platform's 15 minutes, three times over, and waits that hold no compute."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.testing import RUN_MS, Rehearsal
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+CHAPTERS = 55
+CHAPTER_S = 60
+HOUR_MS = 3_600_000
+
+
+class Novelist:
+    """Fifty-five chapters, a minute each: longer than three of the platform's limits."""
+
+    def __init__(self) -> None:
+        self.begun: Counter[int] = Counter()
+        self.done: Counter[int] = Counter()
+        self.agent = agent_of(self.work, "novelist")
+
+    async def work(self, task: AgentTask) -> None:
+        for number in range(CHAPTERS):
+            text = await task.step(f"chapter {number}", self.write, number)
+            await task.emit("novel.md", text, append=True, last=number == CHAPTERS - 1)
+
+    async def write(self, number: int) -> str:
+        self.begun[number] += 1
+        await asyncio.sleep(CHAPTER_S)
+        self.done[number] += 1
+        return f"Chapter {number}.\n"
+
+
+def test_three_time_limits_lose_nothing_and_double_nothing() -> None:
+    novelist = Novelist()
+    world = Rehearsal(novelist.agent)
+    reply = world.send("Write a novel")
+    assert reply.state is TaskState.COMPLETED
+    assert reply.text("novel.md") == "".join(f"Chapter {number}.\n" for number in range(CHAPTERS))
+    assert len(reply.artifacts["novel.md"].parts) == CHAPTERS, "a chunk for each chapter"
+    assert set(novelist.done.values()) == {1}, "no step is done twice"
+    assert len(world.runs) == 4, "handed on three times"
+    assert novelist.begun.total() == CHAPTERS + 3, "only what a hand-over interrupts is begun again"
+    assert all(ended - began < RUN_MS for _, began, ended in world.runs), "handed on before the platform ends a run"
+
+
+def test_runs_follow_each_other_at_once_and_never_overlap() -> None:
+    world = Rehearsal(Novelist().agent)
+    world.send("Write a novel")
+    ends = [ended for _, _, ended in world.runs]
+    starts = [began for _, began, _ in world.runs]
+    assert starts[1:] == ends[:-1]
+
+
+def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
+    async def asks(task: AgentTask) -> None:
+        await task.emit("answer.txt", (await task.ask("When?")).text(), last=True)
+
+    world = Rehearsal(agent_of(asks))
+    asked = world.send("hello")
+    world.wait(48 * HOUR_MS)
+    reply = world.send("In two days", task_id=asked.task.task_id)
+    assert reply.text("answer.txt") == "In two days"
+    assert len(world.runs) == 2
+    assert sum(ended - began for _, began, ended in world.runs) == 0, "billed while waiting: nothing"
+
+
+def test_a_wait_for_another_agent_costs_the_caller_nothing_while_that_one_is_handed_on_too() -> None:
+    async def commissions(task: AgentTask) -> None:
+        novel = await task.call("novel", "novelist", task.text())
+        assert isinstance(novel, Task)
+        await task.emit("book.md", novel.artifacts[0].text(), last=True)
+
+    novelist = Novelist()
+    world = Rehearsal(agent_of(commissions, "publisher"), novelist.agent)
+    reply = world.send("Write a novel")
+    assert reply.text("book.md").count("Chapter") == CHAPTERS
+    assert set(novelist.done.values()) == {1}
+    own = [ended - began for task, began, ended in world.runs if task == reply.task.task_id]
+    others = [ended - began for task, began, ended in world.runs if task != reply.task.task_id]
+    assert (len(own), len(others)) == (2, 4)
+    assert sum(others) > CHAPTERS * CHAPTER_S * 1000
+    assert sum(own) < 5000, "the caller is open until it sees that it has to wait, and at the end"
