@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from a2a_serverless.client import Transport
 from a2a_serverless.domain.agent import AgentTask, Reject
-from a2a_serverless.handlers.gate import SignIn
 from tests.cli.shell import Shell
-from tests.client.deployment import Deployment, answering, documents
+from tests.client.deployment import Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
 
 TEXT = "one: hello. two: hello. three: hello. "
@@ -24,6 +24,15 @@ def task_in(out: str) -> str:
 
 def handed_in(at: Shell) -> str:
     return at.run("send", "echo", "hello", "--no-wait").out.strip()
+
+
+def talker(*, streaming: bool) -> Transport:
+    """An agent elsewhere that answers "hi" to everything."""
+    interface = {"url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    card = {"name": "talker", "version": "1", "capabilities": {"streaming": streaming}}
+    message = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}
+    transport, _ = answering((200, {}, json.dumps(card | {"supportedInterfaces": [interface]}).encode()), rpc(message))  # type: ignore[arg-type]
+    return transport
 
 
 def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:
@@ -130,27 +139,14 @@ def test_a_task_that_ends_badly_has_an_exit_code_of_its_own() -> None:
 
 
 def test_an_agent_that_answers_with_a_message_is_read_out() -> None:
-    card = {"name": "echo", "version": "1", "capabilities": {"streaming": True}}
-    card |= {"supportedInterfaces": [_interface("https://a.example/rpc")]}
-    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
-    rpc = {"jsonrpc": "2.0", "id": 1, "result": {"message": message}}
-    transport, _ = answering((200, {}, json.dumps(card).encode()), (200, {}, json.dumps(rpc).encode()))
-    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hello")
+    done = Shell(Deployment(), transport=talker(streaming=True)).run("send", "https://a.example", "hello")
     assert (done.code, done.out, done.err) == (0, "hi\n", "")
 
 
 @pytest.mark.parametrize("wait", ["--wait", "--no-wait"])
 def test_a_message_as_json_is_what_the_agent_answered(wait: str) -> None:
-    card = {"name": "echo", "version": "1", "supportedInterfaces": [_interface("https://a.example/rpc")]}
-    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
-    rpc = {"jsonrpc": "2.0", "id": 1, "result": {"message": message}}
-    transport, _ = answering((200, {}, json.dumps(card).encode()), (200, {}, json.dumps(rpc).encode()))
-    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hi", "--json", wait)
+    done = Shell(Deployment(), transport=talker(streaming=False)).run("send", "https://a.example", "hi", "--json", wait)
     assert json.loads(done.out)["message"]["parts"] == [{"text": "hi"}]
-
-
-def _interface(url: str) -> dict[str, str]:
-    return {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 
 
 def test_a_task_is_shown_as_names_and_values() -> None:
@@ -262,7 +258,7 @@ def test_a_refused_parameter_is_named() -> None:
 
 
 def test_who_is_not_known_is_told_how_to_be() -> None:
-    at = Shell(Deployment(Writer().agent, gate=SignIn(lambda _: None)))
+    at = Shell(Deployment(Writer().agent, gate=Locked()))
     assert "set A2A_AUTHORIZATION" in at.run("get", "echo", "t").err
     at.environment = {"A2A_AUTHORIZATION": "Bearer old"}
     assert "get a new token" in at.run("get", "echo", "t").err

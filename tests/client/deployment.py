@@ -11,25 +11,33 @@ from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
 from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import Gate, OpenGate
+from a2a_serverless.handlers.gate import Gate, OpenGate, Unauthenticated
 from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, publish_cards
 from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.client.http import Body
-    from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.agent import Agent, TextModel
+    from a2a_serverless.domain.model import Json, Principal
 
 BASE = "http://127.0.0.1:8000"
 STEP_MS = 1_000
 
 
+class Locked(OpenGate):
+    """Nobody is let in."""
+
+    def admit(self, headers: Mapping[str, str]) -> Principal:
+        del headers
+        raise Unauthenticated
+
+
 class Deployment:
     """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for a second."""
 
-    def __init__(self, *agents: Agent, gate: Gate | None = None) -> None:
-        self.world = World(agents)
+    def __init__(self, *agents: Agent, gate: Gate | None = None, text_model: TextModel | None = None) -> None:
+        self.world = World(agents, text_model)
         by_id = {agent.id: agent for agent in agents}
         self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), 3600)
         self.calls: list[HttpCall] = []

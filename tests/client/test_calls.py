@@ -7,8 +7,7 @@ from a2a_serverless.client import Client, HttpCall, PeerError, Refused, Unreacha
 from a2a_serverless.domain.card import Card
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
-from a2a_serverless.handlers.gate import SignIn
-from tests.client.deployment import BASE, Deployment, answering, rpc
+from tests.client.deployment import BASE, Deployment, Locked, answering, rpc
 from tests.echo import Asker, Writer
 
 AT_ONCE = SendRequest(text_message("hello"), return_immediately=True)
@@ -99,7 +98,7 @@ def test_a_refused_subscription_is_an_error_before_the_first_item() -> None:
 
 
 def test_who_is_not_let_in_learns_the_status_and_why() -> None:
-    _, client = deployed(gate=SignIn(lambda _: None))
+    _, client = deployed(gate=Locked())
     with pytest.raises(Refused, match="HTTP 401: Sign in") as refused:
         client.get("any")
     assert refused.value.status == 401

@@ -14,13 +14,14 @@ import typer
 from a2a_serverless.cli import cards, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
-from a2a_serverless.cli.options import Json, World, world_of
+from a2a_serverless.cli.options import Json, State, World, world_of
 from a2a_serverless.cli.source import media_type_of, read_file
 
 Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where the document is left.", metavar="FOLDER")]
 Patience = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 
 app = typer.Typer(
@@ -35,18 +36,26 @@ app = typer.Typer(
 cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
 
 
-def demo(ctx: typer.Context, source: Input = None, *, patience: Patience = 120, as_json: Json = False) -> None:  # noqa: ARG001
+def demo(
+    ctx: typer.Context,
+    source: Input = None,
+    *,
+    out: Out = Path("out"),
+    patience: Patience = 120,
+    state: State = None,
+    as_json: Json = False,  # noqa: ARG001
+) -> None:
     """Send a document task to a fresh stack on this machine, and let signed webhooks tell what happens.
 
     Starts everything that it needs, stops it again, and leaves the document in out/.
     """
-    from a2a_serverless.cli.demo import Source, Stage, play
-    from a2a_serverless.stack import places
+    path = source or stack.EXAMPLE
+    text = read_file(path)
+    from a2a_serverless.cli.demo import Source, play
+    from a2a_serverless.cli.stage import Stage
 
-    world, here = world_of(ctx), places.find()
-    path = source or here.root / "examples" / "demo.md"
-    given = Source(path, read_file(path), media_type_of(path))
-    report = play(Stage(world, stack.demo_places(here), patience), given)
+    world, places = world_of(ctx), stack.demo_places(stack.places_of(state))
+    report = play(Stage(world, places, out, patience), Source(path, text, media_type_of(path)))
     if world.terminal.json:
         world.terminal.data(report)
 

@@ -4,15 +4,9 @@ The card, the send and the get go through the emulator's REST API to the deploye
 template fails the demo; the webhooks come from the deployed notifier. What was not verified does not count.
 """
 
-import fcntl
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from rich.cells import set_cell_size
 from rich.console import Console
@@ -20,23 +14,19 @@ from rich.text import Text
 
 from a2a_serverless.cli.files import save
 from a2a_serverless.cli.inbox import Entry, Inbox
-from a2a_serverless.cli.options import World
 from a2a_serverless.cli.show import size_words
+from a2a_serverless.cli.stage import Stage, blamed, standing
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
-from a2a_serverless.client import Client, Refused, Unreachable, discover, text_message
-from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import Json, JsonObject, Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.stack import logs, processes, sam, session
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
-from a2a_serverless.stack.progress import step
 
 AGENT = "document"
 SETTLED = {str(state) for state in TERMINAL | INTERRUPTED}
-FIXED = 8 + 2 + 5 + 2 + 2 + 8 + 2 + 8 + 2 + 8  # what a webhook's line holds besides what it says
-VERIFIED = {"accepted", "late", "challenge"}
+FIXED = 50  # what a webhook's line holds besides what it says
+WIDEST = 60
 
 
 @dataclass(frozen=True)
@@ -48,75 +38,44 @@ class Source:
     media_type: str | None
 
 
-@dataclass
-class Stage:
-    """One run: where it happens, where it is told, and how long each part took."""
-
-    world: World
-    places: Places
-    patience_s: float
-    phases: list[Phase] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-
-    @property
-    def console(self) -> Console:
-        return self.world.terminal.progress
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Notes how long the block took."""
-        began = time.time()
-        yield
-        self.phases.append(Phase(name, began, time.time()))
-
-    @contextmanager
-    def part(self, name: str, title: str) -> Iterator[list[str]]:
-        """Shows a step; what goes wrong in it is told as the fault of the part ``name``. Takes remarks."""
-        remarks: list[str] = []
-        with step(self.console, title) as say:
-            try:
-                yield remarks
-            except (Unreachable, Refused, A2AError, OSError) as error:
-                raise StackError(name, str(error)) from error
-            for remark in remarks:
-                say(remark)
-
-
 def play(stage: Stage, source: Source) -> JsonObject:
-    """Runs the demo; the result says what was done. Raises StackError, which says what failed and where the log is.
-
-    Whatever happens, everything that was started is stopped.
-    """
+    """Runs the demo; the result says what was done. Raises StackError, which says what failed and where the log is."""
     began = time.time()
-    with _alone(stage.places), _stoppable(), _cleaned_up(stage):
-        running = session.up(stage.places, _options(), stage.console)
-        ready = time.time() - began
-        client = _meet(stage, running)
-        task = _hand_in(stage, client, Inbox(running.receiver.url, stage.world.transport), source)
-        files = _fetch(stage, client, task, source)
-        _tell(stage, ready)
+    with standing(stage) as running:
+        stage.console.print(f"The stack stands after {time.time() - began:.1f} s.\n", style="bold")
+        return tell(stage, running.deployment.rest_url, running.receiver.url, source)
+
+
+def tell(stage: Stage, rest_url: str, receiver_url: str, source: Source) -> JsonObject:
+    """The job itself, on a stack that stands."""
+    client = _meet(stage, f"{rest_url}/{AGENT}")
+    task = _hand_in(stage, client, Inbox(receiver_url, stage.world.transport), source)
+    files = _fetch(stage, client, task, source)
+    _draw(stage)
     return _report(stage, task, files)
 
 
-def _meet(stage: Stage, running: session.Running) -> Client:
-    url = f"{running.deployment.rest_url}/{AGENT}"
+def _meet(stage: Stage, url: str) -> Client:
+    """The agent behind the REST API. Its card names port 8000, which is there for streams and for use by hand."""
     with stage.phase("card"), stage.part("card", "Reading the agent's card through the REST API") as remarks:
         found = discover(url, stage.world.transport)
         remarks.append(found.card.name)
-    return replace(found.client, url=url)  # the card names port 8000, which is there for streams and for use by hand
+    return replace(found.client, url=url)
 
 
 def _hand_in(stage: Stage, client: Client, inbox: Inbox, source: Source) -> Task:
     """Sends the task and listens until the webhooks have told its end."""
     with stage.part("receiver", "Telling the receiver what to expect"):
         push = inbox.expect()
-    size = f"{len(source.text):,} characters"
-    with stage.phase("send"), stage.part("send", f"Sending {source.path.name}, {size}") as remarks:
+    title = f"Sending {source.path.name}, {len(source.text):,} characters"
+    with stage.phase("send"), stage.part("send", title) as remarks:
         task = _sent(client, source, push)
-        remarks += [f"task {task.task_id} {task.status.state}", "connection closed"]
-    heard = _listen(stage, inbox, task.task_id, stage.phases[-1].begin)
-    stage.phases.append(Phase("first webhook", stage.phases[-1].end, heard[0].at / 1000))
-    stage.phases.append(Phase("the others", heard[0].at / 1000, heard[-1].at / 1000))
+        remarks += [f"{task.status.state}", "connection closed"]
+    stage.console.print(f"  task {task.task_id}", style="dim", markup=False)
+    sent = stage.phases[-1]
+    heard = _listen(stage, inbox, task.task_id, sent.begin)
+    first, last = heard[0].at / 1000, heard[-1].at / 1000
+    stage.phases += [Phase("first webhook", sent.end, max(first, sent.end)), Phase("the others", first, last)]
     if heard[-1].state != TaskState.COMPLETED:
         raise StackError("agent", f"the task is {heard[-1].says}")
     return task
@@ -135,7 +94,7 @@ def _listen(stage: Stage, inbox: Inbox, task_id: str, sent_at: float) -> list[En
     console, give_up = stage.console, time.monotonic() + stage.patience_s
     console.print("\nListening. Nobody polls: each line is one signed POST.", style="bold")
     console.print(_line(console, ("after", "event", "what it says", "key", "token"), Text("receiver")), style="dim")
-    with console.status("Listening"):
+    with console.status("Listening"), blamed("receiver"):
         for entry in inbox.entries():
             if entry:
                 stage.entries.append(entry)
@@ -157,122 +116,51 @@ def _silence(stage: Stage) -> str:
 def _fetch(stage: Stage, client: Client, sent: Task, source: Source) -> list[Path]:
     with stage.phase("GetTask"), stage.part("get", "Fetching the task with GetTask") as remarks:
         task = client.get(sent.task_id)
-        remarks.append(str(task.status.state))
-        remarks += [f"{artifact.name}: {size_words(artifact)}" for artifact in task.artifacts]
-    with stage.part("out", "Saving the document") as remarks:
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
-        files = save(task, stage.places.root / "out", f"{source.path.stem}.")
-        remarks += [str(stage.places.relative(path)) for path in files]
+        remarks += [str(task.status.state), *(f"{one.name}: {size_words(one)}" for one in task.artifacts)]
+    with stage.part("out", "Saving the document") as remarks:
+        files = save(task, stage.out, f"{source.path.stem}.")
+        remarks.extend(map(str, files))
     return files
 
 
-def _tell(stage: Stage, ready: float) -> None:
+def _draw(stage: Stage) -> None:
     verified = sum(entry.verified for entry in stage.entries)
-    total = sum(phase.seconds for phase in stage.phases)
-    stage.console.print(f"\n{verified} verified webhooks. {total:.1f} s, once the stack stood after {ready:.1f} s:")
+    total = stage.phases[-1].end - stage.phases[0].begin
+    stage.console.print(f"\n{verified} verified webhooks in {total:.1f} s, and no open connection:", style="bold")
     for line in draw(stage.phases):
-        stage.console.print(f"  {line}", style="dim", markup=False)
+        stage.console.print(f"  {line}", markup=False)
     stage.console.print()
 
 
 def _entry_line(console: Console, entry: Entry, sent_at: float) -> Text:
     after = f"+{entry.at / 1000 - sent_at:.1f} s"
     event = "" if entry.event is None else str(entry.event)
-    if entry.outcome == "refused":
+    if entry.why:
         verdict = Text(f"refused\n{'':10}{one_line(entry.why, 100)}", "red")
     else:
-        verdict = Text("verified" if entry.outcome in VERIFIED else entry.outcome, "green" if entry.verified else "dim")
+        verdict = Text("verified", "green") if entry.verified else Text(entry.outcome, "dim")
     return _line(console, (after, event, entry.says, entry.kid, entry.jti), verdict)
 
 
 def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text) -> Text:
     """One line of the table of webhooks. What it says gets what room there is."""
     after, event, says, kid, jti = cells
-    room = min(max(console.width - FIXED, 20), 60)
+    room = min(max(console.width - FIXED, 20), WIDEST)
     what = set_cell_size(one_line(says, room), room)
     return Text.assemble(f"{after:>8}  {event:>5}  {what}  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
 
 
 def _report(stage: Stage, task: Task, files: list[Path]) -> JsonObject:
-    notifications: list[Json] = [
-        {
-            "event": entry.event,
-            "state": entry.state,
-            "kid": entry.kid,
-            "jti": entry.jti,
-            "outcome": entry.outcome,
-            "verified": entry.verified,
-            "why": entry.why,
-        }
-        for entry in stage.entries
-    ]
+    notifications: list[Json] = []
+    for entry in stage.entries:
+        told = asdict(entry)
+        del told["view"]
+        notifications.append(told | {"verified": entry.verified})
     return {
         "taskId": task.task_id,
-        "files": [str(stage.places.relative(path)) for path in files],
+        "files": [str(path) for path in files],
         "notifications": notifications,
         "seconds": {phase.name: round(phase.seconds, 3) for phase in stage.phases},
     }
-
-
-def _options() -> session.Options:
-    """The usual ports where they are free, any others where they are not: a demo is in nobody's way."""
-    usual = session.Options()
-    return session.Options(_free(usual.emulator_port), _free(usual.api_port), _free(usual.receiver_port))
-
-
-def _free(port: int) -> int:
-    try:
-        return processes.claim_port("demo", port)
-    except StackError:
-        return processes.claim_port("demo", 0)
-
-
-@contextmanager
-def _alone(places: Places) -> Iterator[None]:
-    """One demo at a time in a checkout: the second would stop what the first has started."""
-    places.state.mkdir(parents=True, exist_ok=True)
-    with (places.state / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StackError("demo", "another one runs in this checkout", remedy="wait until it ends") from error
-        yield
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """A polite end (SIGTERM) also stops what was started."""
-
-    def stop(number: int, _: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _cleaned_up(stage: Stage) -> Iterator[None]:
-    """Stops what an earlier demo left when it was killed, and in the end what this one has started."""
-    session.down(stage.places, stage.console)
-    try:
-        yield
-    except StackError as error:
-        error.log = error.log or _keep_logs(stage.places)
-        raise
-    finally:
-        session.down(stage.places, stage.console)
-
-
-def _keep_logs(places: Places) -> Path | None:
-    """The functions' logs in a file, because the emulator that holds them stops next."""
-    if not any(process.name == "emulator" for process in processes.started(places)):
-        return None
-    path = places.log("functions")
-    with path.open("w") as out:
-        for function in sam.FUNCTIONS:
-            out.writelines(f"[{function}] {line}\n" for line in logs.read(places, function))
-    return places.relative(path)

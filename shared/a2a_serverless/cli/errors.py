@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from a2a_serverless.cli.options import LOCAL_URL, NoSuchAgent, World
-from a2a_serverless.cli.terminal import program
 from a2a_serverless.client import Refused, Unreachable
 from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
@@ -29,7 +28,7 @@ def explain(error: Exception, world: World) -> Explained | None:
                 "Unreachable", f"Nothing answers at {error.url}: {error.why}.", _when_unreachable(error.url)
             )
         case NoSuchAgent():
-            return Explained("NoSuchAgent", str(error), f"{program()} cards list --url {error.url}")
+            return Explained("NoSuchAgent", str(error), f"{world.program} cards list --url {error.url}")
         case Refused(status=status) if status == UNAUTHORIZED:
             return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(world))
         case Refused():

@@ -1,26 +1,38 @@
 """The options that several commands share, and what they all get: the terminal and the way out."""
 
 import os
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
 
 LOCAL_URL = "http://127.0.0.1:8000"
 NOT_FOUND = 404
 
 
+def _read_stdin(limit: int) -> bytes:
+    return sys.stdin.buffer.read(limit)
+
+
 @dataclass(frozen=True)
 class World:
-    """What is outside of a command: where it writes, how it reaches agents, and what the environment says."""
+    """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
+
+    ``program`` is how a person calls this one.
+    """
 
     terminal: Terminal = field(default_factory=Terminal)
     transport: Transport = over_urllib
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    stdin: Callable[[int], bytes] = _read_stdin
+    sleep: Callable[[float], None] = time.sleep
+    program: str = field(default_factory=program)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What a user gives to an agent: a text, a text file, or stdin; checked before anything is started for it."""
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -9,13 +9,13 @@ LARGEST = 512 * 1024
 MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown"}
 
 
-def read_source(text: str, file: Path | None) -> tuple[str, str | None]:
+def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> tuple[str, str | None]:
     """The text and its media type. Raises BadParameter, which says what to do."""
     if bool(text) == (file is not None):
         raise typer.BadParameter("say something: a TEXT, - for stdin, or --file PATH (one of them)")
     if file is not None:
         return read_file(file), media_type_of(file)
-    return (_checked(sys.stdin.buffer.read(LARGEST + 1), "stdin") if text == "-" else text), None
+    return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None
 
 
 def read_file(path: Path) -> str:

@@ -3,20 +3,20 @@
 What starts it is imported by the commands, not here: talking to agents does not need the AWS SDK that it brings along.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.options import ApiPort, EmulatorPort, Json, ReceiverPort, State, world_of
-from a2a_serverless.cli.terminal import Terminal, program
+from a2a_serverless.cli.options import ApiPort, EmulatorPort, Json, ReceiverPort, State, World, world_of
+from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.places import Places
     from a2a_serverless.stack.session import Running
 
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "demo.md"
 TAIL = 20
 PAUSE_S = 1.0
 
@@ -40,18 +40,18 @@ def up(
 
     terminal = world_of(ctx).terminal
     options = session.Options(emulator_port, api_port, receiver_port)
-    running = session.up(_places(state), options, terminal.progress)
+    running = session.up(places_of(state), options, terminal.progress)
     if terminal.json:
         terminal.data(dict(_addresses(running)))
     else:
-        _tell(terminal, running)
+        _tell(world_of(ctx), running)
 
 
 def down(ctx: typer.Context, *, state: State = None, as_json: Json = False) -> None:  # noqa: ARG001
     """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
     from a2a_serverless.stack import processes, session
 
-    terminal, here = world_of(ctx).terminal, _places(state)
+    terminal, here = world_of(ctx).terminal, places_of(state)
     places = [here, demo_places(here)]
     names = [process.name for each in places for process in processes.started(each)]
     for each in places:
@@ -73,7 +73,7 @@ def show_logs(
     """Show what the parts of the stack have said: the end of each, or all of one."""
     from a2a_serverless.stack import logs
 
-    terminal, places = world_of(ctx).terminal, _places(state)
+    terminal, places = world_of(ctx).terminal, places_of(state)
     parts = [part] if part else [*logs.PARTS]
     said = {name: logs.read(places, name) for name in parts}
     if terminal.json:
@@ -82,7 +82,7 @@ def show_logs(
     for name, lines in said.items():
         _print_log(terminal, name, lines if part else lines[-TAIL:])
     if follow:
-        for name, line in _news(places, said):
+        for name, line in _news(places, said, world_of(ctx).sleep):
             terminal.raw(f"{name:10}{line}\n")
 
 
@@ -115,7 +115,8 @@ def demo_places(places: "Places") -> "Places":
     return Places(places.root, places.state / "demo")
 
 
-def _places(state: str | None) -> "Places":
+def places_of(state: str | None) -> "Places":
+    """The places of this checkout. Raises StackError when it is none, or not set up."""
     from a2a_serverless.stack import places
 
     return places.find(state=Path(state).resolve() if state else None)
@@ -129,11 +130,11 @@ def _addresses(running: "Running") -> Iterator[tuple[str, str]]:
     yield "emulator", running.emulator.url
 
 
-def _tell(terminal: Terminal, running: "Running") -> None:
+def _tell(world: World, running: "Running") -> None:
     addresses = dict(_addresses(running))
     where = "" if running.api.port == 8000 else f" --url {running.api.url}"  # noqa: PLR2004 - the default of --url
-    command = f"{program()} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
-    terminal.rows(
+    command = f"{world.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
+    world.terminal.rows(
         [
             ("Agents", addresses["agents"]),
             ("Webhooks", addresses["inbox"]),
@@ -150,7 +151,7 @@ def _print_log(terminal: Terminal, name: str, lines: list[str]) -> None:
         terminal.raw(f"{line}\n")
 
 
-def _news(places: "Places", said: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _news(places: "Places", said: dict[str, list[str]], sleep: Callable[[float], None]) -> Iterator[tuple[str, str]]:
     from a2a_serverless.stack import logs
 
     seen = {name: len(lines) for name, lines in said.items()}

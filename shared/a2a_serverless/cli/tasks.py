@@ -14,7 +14,6 @@ from a2a_serverless.cli.inbox import Inbox
 from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, TaskId, Url, World, find, world_of
 from a2a_serverless.cli.show import item_json, item_line, result_text, sent_json, task_json, task_rows
 from a2a_serverless.cli.source import read_source
-from a2a_serverless.cli.terminal import program
 from a2a_serverless.client import Found, Item, text_message
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
@@ -55,13 +54,13 @@ def send(  # noqa: PLR0913 - the options of a command
     What the agent answers or makes goes to stdout, its progress to stderr.
     """
     world = world_of(ctx)
-    said, media_type = read_source(text, file)
+    said, media_type = read_source(text, file, world.stdin)
     message = text_message(said, media_type, context_id=context, task_id=task)
     message = replace(message, reference_task_ids=tuple(refer or ()))
     found = find(world, url, agent)
     request = SendRequest(message, return_immediately=not wait, push=_push(world, webhook, inbox))
     if wait:
-        _follow(world, found, agent, send_and_follow(found, request), out)
+        _follow(world, found, agent, send_and_follow(found, request, world.sleep), out)
     else:
         _hand_in(world, agent, found.client.send(request))
 
@@ -99,7 +98,7 @@ def watch(
     """Follow a task until it ends or needs you. With --json one line for each event."""
     world = world_of(ctx)
     state = None
-    for item in watched(find(world, url, agent), task):
+    for item in watched(find(world, url, agent), task, world.sleep):
         if world.terminal.json:
             world.terminal.data(item_json(item), one_line=True)
         else:
@@ -142,25 +141,23 @@ def _hand_in(world: World, agent: str, sent: Task | Message) -> None:
         terminal.raw(_ended(sent.text()))
     else:
         terminal.raw(f"{sent.task_id}\n")
-        terminal.note(f"It is {sent.status.state}. To follow it: {program()} watch {agent} {sent.task_id}")
+        terminal.note(f"It is {sent.status.state}. To follow it: {world.program} watch {agent} {sent.task_id}")
 
 
 def _follow(world: World, found: Found, agent: str, items: Iterator[Item], out: Path | None) -> None:
-    terminal, last, state = world.terminal, None, None
+    task_id = ""
     for item in items:
-        last, state = item, item.state or state
-        if not isinstance(item.content, Message):
-            terminal.note(item_line(item))
-    if last is None:
-        raise typer.Exit(1)
-    if isinstance(last.content, Message):
-        _answer(world, last.content)
-        return
-    task = found.client.get(last.content.task_id)
+        if isinstance(item.content, Message):
+            _answer(world, item.content)
+            return
+        world.terminal.note(item_line(item))
+        task_id = item.content.task_id
+    task = found.client.get(task_id)
     _result(world, task, out)
-    if _code(state) == YOUR_TURN:
-        terminal.note(f'Your turn: {program()} send {agent} --task {task.task_id} "..."')
-    raise typer.Exit(_code(state))
+    code = _code(task.status.state)
+    if code == YOUR_TURN:
+        world.terminal.note(f'Your turn: {world.program} send {agent} --task {task.task_id} "..."')
+    raise typer.Exit(code)
 
 
 def _answer(world: World, message: Message) -> None:

@@ -19,6 +19,9 @@ from rich.text import Text
 
 from a2a_serverless.domain.model import Json, TaskState
 
+if TYPE_CHECKING:
+    from a2a_serverless.cli.errors import Explained
+
 Row: TypeAlias = tuple[str, str | Text]
 STYLES = {
     TaskState.COMPLETED: "green",
@@ -28,9 +31,6 @@ STYLES = {
     TaskState.INPUT_REQUIRED: "yellow",
     TaskState.AUTH_REQUIRED: "yellow",
 }
-if TYPE_CHECKING:
-    from a2a_serverless.cli.errors import Explained
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

@@ -11,7 +11,7 @@ from a2a_serverless.client.events import read_events
 from a2a_serverless.client.http import HttpCall
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Update
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.document import dumps, given, loads
@@ -57,12 +57,17 @@ class Item:
     content: Task | Message | Update
 
     @property
+    def status(self) -> TaskStatus | None:
+        """The status that it tells of; None when it tells of none."""
+        if isinstance(self.content, Task):
+            return self.content.status
+        event = self.content.event if isinstance(self.content, Update) else None
+        return TaskStatus(event.state, event.at, event.message) if isinstance(event, StatusEvent) else None
+
+    @property
     def state(self) -> TaskState | None:
         """The state that it tells of; None when it tells of none."""
-        if isinstance(self.content, Task):
-            return self.content.status.state
-        event = self.content.event if isinstance(self.content, Update) else None
-        return event.state if isinstance(event, StatusEvent) else None
+        return self.status.state if self.status else None
 
     @property
     def task_id(self) -> str | None:

@@ -1,0 +1,68 @@
+"""A shell in which the command line is typed, with a deployment in the same process behind it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.cli.app import run
+from a2a_serverless.cli.options import World
+from a2a_serverless.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from a2a_serverless.client import Transport
+    from tests.client.deployment import Deployment
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """``screen``: stdout and stderr are a terminal without colours, 100 columns wide; else a pipe."""
+
+    def __init__(self, deployment: Deployment, *, screen: bool = False, transport: Transport | None = None) -> None:
+        self.deployment = deployment
+        self.screen = screen
+        self.transport = transport or deployment.transport
+        self.environment: Mapping[str, str] = {}
+        self.stdin = b""
+
+    def run(self, *arguments: str) -> Done:
+        out, err = self._console(), self._console()
+        world = World(
+            Terminal(out, err),
+            self.transport,
+            self.environment,
+            lambda limit: self.stdin[:limit],
+            self._sleep,
+            "a2a-serverless",
+        )
+        with pytest.raises(SystemExit) as ended:
+            run(arguments, world)
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Done(code, _written(out), _written(err))
+
+    def _console(self) -> Console:
+        return Console(
+            file=io.StringIO(), force_terminal=self.screen, color_system=None, width=100, highlight=False, _environ={}
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.deployment.world.wait(int(seconds * 1000))
+
+
+def _written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

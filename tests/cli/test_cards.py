@@ -1,0 +1,28 @@
+import json
+
+from tests.cli.shell import Shell
+from tests.client.deployment import BASE, Deployment
+from tests.echo import Asker, Writer
+
+
+def test_agents_are_listed_one_on_each_line() -> None:
+    done = Shell(Deployment(Writer().agent)).run("cards", "list")
+    assert done.out == f"echo  echo  {BASE}/echo\n"
+
+
+def test_agents_as_json_are_what_the_deployment_lists() -> None:
+    (agent,) = json.loads(Shell(Deployment(Writer().agent)).run("cards", "list", "--json").out)
+    assert agent["url"] == f"{BASE}/echo"
+
+
+def test_a_card_says_what_the_agent_can_do_and_how_to_talk_to_it() -> None:
+    done = Shell(Deployment(Asker().agent)).run("cards", "show", "echo")
+    rows = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert rows["Speaks"] == "JSONRPC 1.0, HTTP+JSON 1.0, JSONRPC 0.3, HTTP+JSON 0.3"
+    assert rows["Can"] == "stream, notify webhooks"
+    assert rows["URL"] == f"{BASE}/echo"
+
+
+def test_a_card_as_json_is_what_was_served_with_its_signatures() -> None:
+    card = json.loads(Shell(Deployment(Writer().agent)).run("cards", "show", "echo", "--json").out)
+    assert card["signatures"]

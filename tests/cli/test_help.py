@@ -1,0 +1,44 @@
+import shlex
+
+import pytest
+import typer
+
+from a2a_serverless.cli.app import app
+from a2a_serverless.cli.examples import COMMAND_LINES, EXAMPLES
+from tests.cli.shell import Shell
+from tests.client.deployment import Deployment
+
+COMMANDS = typer.main.get_command(app)
+
+
+def names() -> list[str]:
+    """Every command, groups written out."""
+    found = []
+    for name, command in COMMANDS.commands.items():  # type: ignore[attr-defined]
+        found += [f"{name} {inner}" for inner in command.commands] if hasattr(command, "commands") else [name]
+    return found
+
+
+def test_every_command_has_examples_and_every_example_a_command() -> None:
+    assert sorted(names()) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_command_shows_its_examples_and_takes_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Shell(Deployment()).run(*name.split(), "--help").code == 0
+    shown = capsys.readouterr().out
+    assert "Examples" in shown
+    assert "--json" in shown
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_every_example_is_a_command_line_that_parses(line: str) -> None:
+    command, words = COMMANDS, shlex.split(line)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    assert command.make_context("test", words, resilient_parsing=False) is not None
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Shell(Deployment()).run().code == 2
+    assert "Exit codes" in capsys.readouterr().out

@@ -1,0 +1,45 @@
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.cli.terminal import Terminal, one_line, plain, program
+
+
+def test_a_long_text_is_cut_to_one_line() -> None:
+    assert one_line("one\n two\tthree", 100) == "one two three"
+    assert one_line("x" * 20, 10) == "x" * 9 + "…"
+
+
+def test_line_ends_and_tabs_are_no_control_characters() -> None:
+    assert plain("a\tb\r\nc\rd\x07\x9b") == "a\tb\nc\ufffdd\ufffd\ufffd"
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), force_terminal=True)
+    Terminal(out=console).out.print("x", style="green")
+    assert "32m" not in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "bin" / "a2a-serverless"
+    script.parent.mkdir()
+    script.write_text("")
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.chdir(tmp_path)
+    assert program() == "bin/a2a-serverless"
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "a2a-serverless"
+
+
+def test_a_program_whose_file_is_gone_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/nowhere/python"])
+    assert program() == "a2a-serverless"

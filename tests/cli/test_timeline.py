@@ -1,0 +1,29 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_serverless.cli.timeline import Phase, draw
+
+
+def test_phases_are_drawn_on_one_scale() -> None:
+    lines = draw([Phase("send", 0.0, 1.0), Phase("webhooks", 1.0, 3.0), Phase("get", 3.0, 4.0)], width=8)
+    assert lines == [
+        "send      ━━          1.0 s",
+        "webhooks    ━━━━      2.0 s",
+        "get             ━━    1.0 s",
+    ]
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert draw([]) == []
+
+
+TIMES = st.floats(0, 1e4)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES).map(sorted), min_size=1, max_size=8), st.integers(1, 80))
+def test_every_phase_has_a_mark_and_no_line_is_wider_than_another(spans: list[list[float]], width: int) -> None:
+    lines = draw([Phase("x", begin, end) for begin, end in spans], width)
+    assert all("━" in line for line in lines)
+    assert {
+        line.rindex(" s") - len(f"{end - begin:5.1f}") for line, (begin, end) in zip(lines, spans, strict=True)
+    } == {width + 5}
