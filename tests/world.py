@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.ports import Bells
+    from a2a_serverless.ports import Bells, Clock
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -117,7 +117,7 @@ class Receiver:
     ``answers`` is asked for the answer to the n-th notification, from 0; ``takes`` is how long it takes, in ms.
     """
 
-    clock: WorldClock
+    clock: Clock
     answers: Callable[[int], Outcome] = accepting
     echoes: Callable[[str], Outcome] = echoing
     takes: int = 0

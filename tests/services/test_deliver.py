@@ -34,7 +34,12 @@ class Scene:
     """A task that has run, and a webhook that has heard nothing of it yet."""
 
     def __init__(
-        self, wire: WireVersion = "1.0", policy: EgressPolicy = TRUSTING, *, ran: bool = True, **fields: str | None
+        self,
+        wire: WireVersion = "1.0",
+        policy: EgressPolicy = TRUSTING,
+        *,
+        ran: bool = True,
+        **fields: Any,
     ) -> None:
         self.world = World([Writer(seconds=0).agent], policy=policy)
         task = self.world.send("hello", push=False)

@@ -55,7 +55,9 @@ def _sweep_head(broom: Broom, key: TaskKey) -> None:
     head = look.head
     if not head.ended and now >= head.deadline:
         _give_up(broom, look, now)
-    elif head.leased(now):
+        return
+    behind = head.push and _ring_webhooks(broom, look, now)
+    if head.leased(now):
         _again(broom, head, head.lease_until, rang=False)
     elif head.parked:
         broom.log.touch(head, heads.woken(head, now=now))
@@ -63,19 +65,18 @@ def _sweep_head(broom: Broom, key: TaskKey) -> None:
     elif head.state in RUNNABLE or head.children:
         broom.bells.ring(WorkBell(key))
         _again(broom, head, now + _wait(head), rang=True)
+    elif behind:
+        _again(broom, head, now + _wait(head), rang=True)
     else:
-        _sweep_idle(broom, look, now)
+        _again(broom, head, None if head.ended else head.deadline, rang=False)
 
 
-def _sweep_idle(broom: Broom, look: Look, now: int) -> None:
-    """A task that cannot run is due only for its webhooks, or at the end of its life."""
+def _ring_webhooks(broom: Broom, look: Look, now: int) -> bool:
+    """Rings for the task's webhooks that are behind, also while it runs on in silence; says whether there were any."""
     behind = [cursor for cursor in broom.store.cursors(look.head.key) if _behind(cursor, look.last, now)]
     for cursor in behind:
         broom.bells.ring(DeliveryBell(look.head.key, cursor.config_id))
-    if behind:
-        _again(broom, look.head, now + _wait(look.head), rang=True)
-    else:
-        _again(broom, look.head, None if look.head.ended else look.head.deadline, rang=False)
+    return bool(behind)
 
 
 def _sweep_cursor(broom: Broom, key: TaskKey, config_id: str) -> None:
