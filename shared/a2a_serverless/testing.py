@@ -148,8 +148,8 @@ class Reply:
 class Rehearsal:
     """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
 
-    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists each run of a task:
-    (task id, began, ended). There is one worker, so runs follow one another.
+    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists the runs of tasks,
+    each as (task id, began, ended). There is one worker, so runs follow one another.
     """
 
     def __init__(
@@ -158,6 +158,8 @@ class Rehearsal:
         self.now = START
         self.run_ms = RUN_MS
         self.runs: list[tuple[str, int, int]] = []
+        self._planned: list[tuple[int, Callable[[], object]]] = []
+        self._playing = 0
         self._first = agents[0].id
         by_id = {agent.id: agent for agent in agents}
         clock, ids, table, sealer = _Clock(self), Counter(), MemoryTable(lambda: self.now), MemorySealer()
@@ -225,8 +227,13 @@ class Rehearsal:
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and lets the deployment work until nothing moves."""
         tasks.cancel(self.desk, CLIENT, to or self._first, task_id)
-        self.settle()
+        if not self._playing:
+            self.settle()
         return self.reply(task_id, to=to)
+
+    def later(self, ms: int, action: Callable[[], object]) -> None:
+        """Does ``action`` in ``ms``, while agents work."""
+        self._planned.append((self.now + ms, action))
 
     def settle(self) -> None:
         """Lets everything happen that is going to happen without a client."""
@@ -276,11 +283,19 @@ class Rehearsal:
             finally:
                 loop.close()
 
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(play).result()
+        self._playing += 1
+        try:
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(play).result()
+        finally:
+            self._playing -= 1
 
     def _pass(self, ms: int) -> None:
         self.now += ms
+        due = [action for at, action in self._planned if at <= self.now]
+        self._planned = [(at, action) for at, action in self._planned if at > self.now]
+        for action in due:
+            action()
 
 
 class _Clock:

@@ -6,6 +6,7 @@ implements it in memory with the same engine.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
@@ -30,6 +31,10 @@ class Reject(Exception):
 
 class Failed(Exception):
     """The agent could not do the task; the text is the reason that the client reads."""
+
+
+class TimedOut(Failed):
+    """A step took longer than it may."""
 
 
 class PeerFailed(Failed):
@@ -176,6 +181,36 @@ class AgentTask(Protocol):
     async def progress(self, text: str) -> None:
         """Tells the client how far the work is (a ``working`` status with a message). A re-run skips it."""
         ...
+
+
+def tried(
+    work: Callable[P, Awaitable[T]], *, times: int = 3, timeout_s: float | None = None, pause_s: float = 1.0
+) -> Callable[P, Awaitable[T]]:
+    """``work`` for a step that may fail: tried ``times`` in all, each for at most ``timeout_s``.
+
+    Between two tries it waits ``pause_s``, each time twice as long. ``Reject`` and ``Failed`` are not tried again. The
+    last error is raised; a time limit as ``Failed``.
+    """
+
+    async def again(*args: P.args, **kwargs: P.kwargs) -> T:
+        for number in range(times - 1):
+            try:
+                return await _in_time(work(*args, **kwargs), timeout_s)
+            except Exception as error:  # the last try's goes through
+                if isinstance(error, Reject | Failed) and not isinstance(error, TimedOut):
+                    raise
+            await asyncio.sleep(pause_s * 2**number)
+        return await _in_time(work(*args, **kwargs), timeout_s)
+
+    return again
+
+
+async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError as error:
+        raise TimedOut(f"A step took longer than {timeout_s} s.") from error
 
 
 class StepConflict(Failed):

@@ -1,0 +1,15 @@
+"""The smallest agent. To deploy it: copy this file to shared/a2a_serverless/agents/hello.py, name it in registry.py."""
+
+from a2a_serverless.domain.agent import AgentTask, Skill, agent
+
+
+@agent(
+    id="hello",
+    name="Hello",
+    description="Greets whoever writes to it.",
+    skills=[Skill("greet", "Greet", "Says hello to the name that it gets.", ("demo",))],
+    runs="inline",
+)
+async def hello(task: AgentTask) -> str:
+    """Answers with a message."""
+    return f"Hello, {task.text()}!"

@@ -1,0 +1,52 @@
+"""The author's guide and the example agent: every snippet runs, and so does every test in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_serverless.agents import registry
+from a2a_serverless.testing import Rehearsal
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "agents.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
+
+
+@cache
+def guide() -> dict[str, Any]:
+    """The names of the guide, once all its blocks have run in their order."""
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(compile("\n".join(BLOCKS), "docs/agents.md", "exec"), names)  # noqa: S102 - our own page
+    return names
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_what_the_guide_says_is_so(name: str) -> None:
+    told: Callable[[], None] = guide()[name]
+    told()
+
+
+def test_the_guide_shows_the_example_as_it_is() -> None:
+    example = (ROOT / "examples" / "hello_agent.py").read_text()
+    assert BLOCKS[0].strip() == example.split("\n\n", 1)[1].strip()
+
+
+def test_the_example_becomes_an_agent_by_one_file_and_one_line() -> None:
+    names: dict[str, Any] = {"__name__": "hello_agent"}
+    exec((ROOT / "examples" / "hello_agent.py").read_text(), names)  # noqa: S102 - our own file
+    deployed = registry.by_id((*registry.AGENTS, names["hello"]))
+    assert Rehearsal(deployed["hello"]).send("Ada").said == "Hello, Ada!"
+
+
+def test_the_guide_names_every_member_of_the_authors_task() -> None:
+    from a2a_serverless.domain.agent import AgentTask
+
+    public = {name for name in vars(AgentTask) if not name.startswith("_")}
+    assert {name for name in public if f"task.{name}" not in GUIDE} <= {"id", "context_id", "accepted_output_modes"}
