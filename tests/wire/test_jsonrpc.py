@@ -27,6 +27,10 @@ def test_params_may_be_absent_null_or_empty(params: str) -> None:
     assert jsonrpc.parse(body) == Call(1, "m", {})
 
 
+def test_who_forgets_the_id_is_answered_with_null() -> None:
+    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == Call(None, "m", {})
+
+
 @pytest.mark.parametrize(
     ("body", "call_id", "error", "text"),
     [
@@ -41,7 +45,6 @@ def test_params_may_be_absent_null_or_empty(params: str) -> None:
         (b'{"jsonrpc": "2.0", "id": 3}', 3, InvalidRequest, "method must be"),
         (b'{"jsonrpc": "2.0", "id": 3, "method": 5}', 3, InvalidRequest, "method must be"),
         (b'{"jsonrpc": "2.0", "id": 3, "method": ""}', 3, InvalidRequest, "method must be"),
-        (b'{"jsonrpc": "2.0", "method": "m"}', None, InvalidRequest, "notifications are not supported"),
         (b'{"jsonrpc": "2.0", "id": true, "method": "m"}', None, InvalidRequest, "id must be"),
         (b'{"jsonrpc": "2.0", "id": 1.5, "method": "m"}', None, InvalidRequest, "id must be"),
         (b'{"jsonrpc": "2.0", "id": {}, "method": "m"}', None, InvalidRequest, "id must be"),

@@ -140,7 +140,9 @@ def test_of_several_schemes_the_one_is_taken_that_can_be_served(
             Part("raw", "YQ==", "a/b", "f"),
         ),
         ({"file": {"fileWithBytes": "YQ", "mediaType": "a/b"}}, Part("raw", "YQ==", "a/b")),
+        ({"kind": "data", "data": [1, {}]}, Part("data", [1, {}])),
         ({"file": {"uri": "https://example.com"}}, Part("url", "https://example.com")),
+        ({"file": {"url": "https://example.com"}}, Part("url", "https://example.com")),
         ({"file": {"file_with_uri": "https://example.com", "bytes": ""}}, Part("url", "https://example.com")),
         ({"kind": "data", "data": {"value": [1]}, "metadata": {"data_part_compat": True}}, Part("data", [1])),
         (
@@ -171,7 +173,7 @@ def test_a_message_is_read_in_the_spelling_of_the_proto() -> None:
         (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": 5}]}}, ["message.parts[0].kind"]),
         (Operation.SEND, {"message": MESSAGE | {"parts": [{}]}}, ["message.parts[0].kind"]),
         (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": "text"}]}}, ["message.parts[0].text"]),
-        (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": "data", "data": []}]}}, ["message.parts[0].data"]),
+        (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": "data", "data": 1}]}}, ["message.parts[0].data"]),
         (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": "data"}]}}, ["message.parts[0].data"]),
         (Operation.SEND, {"message": MESSAGE | {"parts": [{"kind": "file"}]}}, ["message.parts[0].file"]),
         (Operation.SEND, {"message": MESSAGE | {"parts": [{"file": {}}]}}, ["message.parts[0].file"]),

@@ -26,6 +26,8 @@ LONG_S: Final = 8.0
 SHORT_S: Final = 2.0
 TURN_S: Final = 3.0
 REQUIRED: Final = Extension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
+OPTIONAL: Final = Extension("urn:a2a:tck:optional-extension", "Changes nothing.")
+OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit looks for these words
 
 
 async def _greet(task: AgentTask) -> Answer:
@@ -129,9 +131,10 @@ async def full(task: AgentTask) -> Answer:
     id="conformance-0.3",
     name="Conformance agent",
     description="Does what the tests of A2A's conformance kit for 0.3 ask for.",
+    input_modes=OLD_MODES,
     skills=[Skill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
 )
-async def old(task: AgentTask) -> None:
+async def _old(task: AgentTask) -> None:
     """Works, asks, works, asks; never ends by itself."""
     patient = task.message.message_id.startswith("test-resubscribe-message-id")
     turn = 0
@@ -141,6 +144,7 @@ async def old(task: AgentTask) -> None:
         await task.ask("What next?")
 
 
+old = replace(_old, extensions=(OPTIONAL,))
 plain = replace(full, id="conformance-plain", streaming=False, push=False)
 extension = replace(full, id="conformance-extension", extensions=(REQUIRED,))
 

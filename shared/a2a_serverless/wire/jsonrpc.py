@@ -7,8 +7,8 @@
     body = jsonrpc.success(call.id, result)               # bytes; also each ``data:`` of a stream
     body = jsonrpc.failure(call.id, error, version)       # bytes; HTTP 200
 
-Decided here: a batch is refused (-32600), as A2A names none. So is a notification (no ``id``): every A2A operation has
-an answer that its caller needs, and who forgot the id should hear of it. An id is a string, an integer or null.
+Decided here: a batch is refused (-32600), as A2A names none. There are no notifications either: every A2A operation has
+an answer that its caller needs, so who forgot the id gets it with the id null. An id is a string, an integer or null.
 Parameters are by name only; anything but an object is -32602, absent or null is the empty object.
 """
 
@@ -112,8 +112,6 @@ def _call(document: JsonObject, limits: Limits) -> Call | Refusal:
         return Refusal(call_id, InvalidRequest('jsonrpc must be "2.0".'))
     if not isinstance(name, str) or not name:
         return Refusal(call_id, InvalidRequest("method must be a string."))
-    if "id" not in document:
-        return Refusal(None, InvalidRequest("id is missing; notifications are not supported."))
     if not isinstance(params, (dict, NoneType)):
         return Refusal(call_id, InvalidParams("params must be an object."))
     return Call(call_id, name, params or {})

@@ -1,8 +1,8 @@
 """A2A 0.3.0 over JSON-RPC to and from the version-free model. The functions have the names that ``v1`` gives them.
 
 Lenient in, because 0.3 was written down three times (types, proto, prose) and clients follow any of them: parts with
-or without ``kind``, ``bytes`` or ``fileWithBytes``, ``mimeType`` or ``mediaType``, ``parts`` or ``content``, ``user``
-or ``ROLE_USER``. Exact out: the published JSON schema.
+or without ``kind``, ``bytes`` or ``fileWithBytes``, ``uri`` or ``url``, ``mimeType`` or ``mediaType``, ``parts`` or
+``content``, ``user`` or ``ROLE_USER``, data that is a list. Exact out: the published JSON schema.
 
 What 0.3 cannot say: media type and filename of text and data parts, data that is not an object (wrapped in ``value``
 and marked), more than one authentication scheme of a webhook. ``historyLength: 0`` means "all" here. ``final`` is true
@@ -73,6 +73,9 @@ def _text(fields: Fields) -> Part:
 
 
 def _data(fields: Fields) -> Part:
+    data = fields.value("data")
+    if isinstance(data, list):
+        return Part("data", data, metadata=fields.struct("metadata"))
     return data_part(fields.need(fields.struct("data"), "data") or {}, fields.struct("metadata"))
 
 
@@ -84,13 +87,17 @@ def data_part(data: JsonObject, metadata: JsonObject | None) -> Part:
     return Part("data", data, metadata=metadata)
 
 
+_BYTES: Final = ("bytes", "fileWithBytes")
+_LINKS: Final = ("uri", "fileWithUri", "url")
+
+
 def _file(fields: Fields) -> Part:
     file = fields.need(fields.child("file"), "file")
     if file is None:
         return Part("text", "")
-    source = _first(file, "bytes", "fileWithBytes", "uri", "fileWithUri")
-    inline = source in {"bytes", "fileWithBytes"}
-    if not source or (inline and (file.value("uri") or file.value("fileWithUri"))):
+    source = _first(file, *_BYTES, *_LINKS)
+    inline = source in _BYTES
+    if not source or (inline and any(map(file.value, _LINKS))):
         file.wrong("", "must have exactly one of bytes, uri")
     return Part(
         kind="raw" if inline else "url",

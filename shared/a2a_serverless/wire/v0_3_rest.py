@@ -117,13 +117,14 @@ _PRINTERS: Final[Printers] = (
 
 
 class ProtoNames:
-    """``codecs.Codec`` that prints the proto's own snake_case: how the 0.3 conformance kit reads answers."""
+    """``codecs.Codec`` that prints tasks and messages in the proto's snake_case, as the 0.3 conformance kit has it."""
 
     parse = staticmethod(parse)
 
     def answer(self, operation: Operation, result: Answer) -> Json:
         """The body of the response."""
-        return with_proto_names(answer(operation, result))
+        printed = answer(operation, result)
+        return with_proto_names(printed) if isinstance(result, (Task, Message)) else printed
 
     def stream_item(self, item: v0_3.StreamItem, task_id: str, context_id: str) -> JsonObject:
         """A StreamResponse of the proto."""

@@ -1,0 +1,155 @@
+"""A deployment in one process and in real time: the real use cases and HTTP servers over the in-memory adapters.
+
+What the platform does between the functions (streams, queues) is a thread that asks what is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from a2a_serverless.adapters.builtin.text import BuiltinText
+from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable, MemoryVault
+from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.agents.registry import by_id
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.key_ring import Waits
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.calls import Directory
+from a2a_serverless.engine.inline import Inline
+from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.handlers.web import make_web
+from a2a_serverless.services.deliver import Post, deliver
+from a2a_serverless.services.keys import Locksmith, ensure_ring
+from a2a_serverless.services.listing import Shelf
+from a2a_serverless.services.publish import Press
+from a2a_serverless.services.push import Webhooks
+from a2a_serverless.services.relay import relay
+from a2a_serverless.services.tasks import Desk
+from tests.world import LIFE
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.wire.codecs import Binding
+
+RUN_MS = 900_000
+PAUSE_S = 0.005
+
+
+class Live:
+    """The parts of a deployment whose address is ``base_url``. Webhooks may be anywhere on 127.0.0.1, unchallenged."""
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        base_url: str = "http://127.0.0.1:1",
+        *,
+        blocking_ms: int = 5_000,
+        stream_ms: int = 60_000,
+        shape: Literal["both", "v1", "v0_3"] = "both",
+        rest_binding: Binding = "rest",
+        idempotent: bool = True,
+        gate: Gate | None = None,
+    ) -> None:
+        clock, ids = SystemClock(), UuidIds()
+        self.table, self.bells = MemoryTable(clock.now), MemoryBells(clock.now)
+        self.agents = by_id(tuple(agents))
+        table: Any = self.table
+        policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
+        directory = Directory(A2APeers({name: f"{base_url}/{name}" for name in self.agents}), ids, base_url)
+        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, BuiltinText(), directory)
+        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, ownership=False)
+        shelf = Shelf(table, table, sealer)
+        self.desk = Desk(
+            table, self.bells, clock, ids, hooks, shelf, LIFE, blocking_ms, idempotent, here=Inline(self.engine)
+        )
+        self.edge = Edge(self.desk, table, self.agents, gate or OpenGate(), 3600, stream_ms, rest_binding=rest_binding)
+        self.smith = Locksmith(vault, Es256Keys(), Press(table, clock, self.agents, base_url, shape), Waits(1, 1), 1)
+        signer, sender = RingSigner(vault.load), WebhookSender(policy)
+        self.post = Post(
+            table,
+            table,
+            self.bells,
+            sender,
+            signer,
+            sealer,
+            clock,
+            ids,
+            base_url,
+            random.random,
+            enforce_ownership=False,
+        )
+        self._relayed = 0
+
+    def step(self, start: Callable[[Bell], object]) -> None:
+        """What is due now: news in the table's stream, bells in the queues."""
+        news = self.table.feed[self._relayed :]
+        self._relayed += len(news)
+        relay(self.post.store, self.bells, [key for key, _ in news], self.desk.clock.now())
+        while (bell := self.bells.pop()) is not None:
+            start(bell)
+
+    def answer(self, bell: Bell) -> object:
+        """What the worker or the notifier does."""
+        if isinstance(bell, WorkBell):
+            return asyncio.run(run(self.engine, bell.key, lambda: RUN_MS))
+        return deliver(self.post, bell, lambda: 60_000)
+
+
+@contextmanager
+def working(live: Live) -> Iterator[None]:
+    """Runs what the platform runs until the block ends."""
+    over = threading.Event()
+
+    def go_on() -> None:
+        with ThreadPoolExecutor(16) as pool:
+            while not over.wait(PAUSE_S):
+                live.step(lambda bell: pool.submit(live.answer, bell))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[str]:
+    """A deployment that answers on 127.0.0.1; gives its base URL."""
+    listener = socket.create_server(("127.0.0.1", port))
+    base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    live = Live(agents, base_url, **options)
+    ensure_ring(live.smith)
+    config = uvicorn.Config(make_web(live.edge), log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    with working(live):
+        thread.start()
+        while not server.started:
+            time.sleep(PAUSE_S)
+        try:
+            yield base_url
+        finally:
+            server.should_exit = True
+            thread.join()
+            listener.close()
