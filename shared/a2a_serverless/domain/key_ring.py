@@ -50,6 +50,11 @@ class KeyRing:
     previous: tuple[Retired, ...] = ()
     promoted_at: int = 0
 
+    @property
+    def kids(self) -> tuple[str, ...]:
+        """The names of all its keys: current, next, previous."""
+        return (self.current.kid, self.next.kid, *(old.kid for old in self.previous))
+
     def jwks(self, now: int) -> dict[str, Json]:
         """The public key set (RFC 7517): next, current and those that may still have live tokens."""
         keys: list[Json] = [dict(self.current.public), dict(self.next.public)]

@@ -1,7 +1,8 @@
 """The key ring's life: first keys, rotation, revocation, and the public key set and signed cards that go with it.
 
-The ring is saved before the key set is published, and a key signs only long after it was published, so a rotator that
-dies in between leaves nothing that a verifier could miss: the next run publishes what the vault holds.
+A key set is published before the ring that it belongs to is saved: what is in the ring has been public since, and a
+rotator that dies in between has only published a key that never signs. A revocation goes the other way round: it must
+not leave a key in use that no verifier takes any more. The next run publishes what the vault holds.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ def ensure_ring(smith: Locksmith) -> KeyRing:
     now = smith.press.clock.now()
     ring = smith.vault.load()
     if ring is None:
-        ring = first_ring(smith.maker.make(now), smith.maker.make(now), now=now)
-        smith.vault.save(ring)
+        ring = _install(smith, first_ring(smith.maker.make(now), smith.maker.make(now), now=now))
     return _publish(smith, ring)
 
 
@@ -42,9 +42,7 @@ def rotate_ring(smith: Locksmith) -> KeyRing:
     now = smith.press.clock.now()
     before = ensure_ring(smith)
     ring = rotate(before, smith.maker.make(now), now=now, waits=smith.waits)
-    if ring != before:
-        smith.vault.save(ring)
-    return _publish(smith, ring)
+    return _publish(smith, ring if ring == before else _install(smith, ring))
 
 
 def rotate_when_old(smith: Locksmith) -> KeyRing:
@@ -54,11 +52,20 @@ def rotate_when_old(smith: Locksmith) -> KeyRing:
 
 
 def revoke_key(smith: Locksmith, kid: str) -> KeyRing:
-    """Takes a key out of use and off the list at once."""
+    """Takes a key out of use and off the list at once; raises ValueError when there is none of that name."""
     now = smith.press.clock.now()
-    ring = revoke(ensure_ring(smith), kid, smith.maker.make(now), now=now)
+    before = ensure_ring(smith)
+    if kid not in before.kids:
+        raise ValueError(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
+    ring = revoke(before, kid, smith.maker.make(now), now=now)
     smith.vault.save(ring)
     return _publish(smith, ring)
+
+
+def _install(smith: Locksmith, ring: KeyRing) -> KeyRing:
+    publish(smith.press, JWKS, ring.jwks(smith.press.clock.now()))
+    smith.vault.save(ring)
+    return ring
 
 
 def _publish(smith: Locksmith, ring: KeyRing) -> KeyRing:

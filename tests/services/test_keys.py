@@ -1,0 +1,317 @@
+"""The key ring's life: made, turned, revoked; whatever dies in between, no delivery is refused for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_serverless.adapters.jose import Es256Keys
+from a2a_serverless.adapters.memory import MemoryTable, MemoryVault
+from a2a_serverless.domain.key_ring import KeyRing, SigningKey, Waits
+from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+from a2a_serverless.services.publish import AGENTS, JWKS, Press, card_name
+from a2a_serverless.testing import START
+from tests.echo import Writer
+from tests.faults.plans import Count, Faults, Frail, Killed, NoFaults, kill_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOUR, DAY = 3_600_000, 86_400_000
+MAX_AGE = HOUR
+WAITS = Waits(publish_ms=MAX_AGE + 120_000, retire_ms=MAX_AGE + 720_000)
+AGENT = Writer().agent
+
+
+class Keys:
+    """Keys in order. Their signatures name them."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def make(self, now: int) -> SigningKey:
+        self.made += 1
+        kid = f"key-{self.made}"
+        return SigningKey(kid, {"kty": "EC", "kid": kid}, f"private {kid}", now)
+
+    def sign(self, key: SigningKey, content: bytes) -> bytes:
+        del content
+        return key.kid.encode()
+
+
+@dataclass
+class Now:
+    ms: int = START
+
+    def now(self) -> int:
+        return self.ms
+
+    def sleep(self, seconds: float) -> None:
+        self.ms += int(seconds * 1000)
+
+
+class Shop:
+    """A rotator, what it keeps and what it publishes."""
+
+    def __init__(self, faults: Faults | None = None) -> None:
+        self.clock = Now()
+        self.vault = MemoryVault()
+        self.public = MemoryTable(self.clock.now)
+        self.maker = Keys()
+        self.use(faults or NoFaults())
+
+    def use(self, faults: Faults) -> None:
+        vault: Any = Frail(self.vault, "vault", faults)
+        public: Any = Frail(self.public, "table", faults)
+        press = Press(public, self.clock, {AGENT.id: AGENT}, "https://api.example.com")
+        self.smith = Locksmith(vault, self.maker, press, WAITS, age_ms=30 * DAY)
+
+    @property
+    def ring(self) -> KeyRing:
+        assert self.vault.ring
+        return self.vault.ring
+
+    def document(self, name: str) -> dict[str, Any]:
+        published: Any = self.public.published(name)
+        return dict(published)
+
+    @property
+    def listed(self) -> list[str]:
+        """The keys that anybody can know of."""
+        return [key["kid"] for key in json.loads(self.document(JWKS)["body"])["keys"]]
+
+
+# ---- First keys
+
+
+def test_the_first_ring_is_made_kept_and_published_once() -> None:
+    shop = Shop()
+    ring = ensure_ring(shop.smith)
+    assert (ring.current.kid, ring.next.kid, ring) == ("key-1", "key-2", shop.ring)
+    assert shop.listed == ["key-1", "key-2"]
+    assert ensure_ring(shop.smith) == ring
+    assert shop.maker.made == 2
+
+
+def test_what_is_published_holds_no_private_key() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    documents = [shop.document(name) for name in (JWKS, AGENTS, card_name("echo"))]
+    assert "private" not in json.dumps(documents)
+
+
+# ---- Rotation
+
+
+def test_a_rotation_promotes_the_next_key_and_lists_a_new_one() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.clock.ms += WAITS.publish_ms
+    assert rotate_ring(shop.smith).current.kid == "key-2"
+    assert shop.listed == [shop.ring.current.kid, shop.ring.next.kid, "key-1"]
+
+
+def test_a_rotation_that_comes_too_early_changes_nothing() -> None:
+    shop = Shop()
+    before = ensure_ring(shop.smith)
+    shop.clock.ms += WAITS.publish_ms - 1
+    assert rotate_ring(shop.smith) == before == shop.ring
+    assert shop.listed == ["key-1", "key-2"]
+
+
+def test_the_schedule_turns_only_a_ring_that_is_old() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    currents = []
+    for _ in range(62):
+        shop.clock.ms += DAY
+        currents.append(rotate_when_old(shop.smith).current.kid)
+    changes = [day for day in range(1, 62) if currents[day] != currents[day - 1]]
+    assert changes == [29, 59]
+
+
+def test_an_old_key_leaves_the_list_once_nothing_signed_by_it_can_live() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.clock.ms += DAY
+    rotate_ring(shop.smith)
+    shop.clock.ms += WAITS.retire_ms - 1
+    rotate_when_old(shop.smith)
+    assert "key-1" in shop.listed
+    shop.clock.ms += 1
+    rotate_when_old(shop.smith)
+    assert "key-1" not in shop.listed
+
+
+# ---- Emergencies
+
+
+@pytest.mark.parametrize(("kid", "current"), [("key-1", "key-2"), ("key-2", "key-1")])
+def test_a_revoked_key_is_out_of_the_vault_and_off_the_list_at_once(kid: str, current: str) -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    assert revoke_key(shop.smith, kid).current.kid == current
+    assert kid not in shop.listed
+    assert kid not in {shop.ring.current.kid, shop.ring.next.kid}
+
+
+def test_revoking_a_key_that_is_not_in_the_ring_says_so() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    with pytest.raises(ValueError, match="no key of the ring is named 'key-9'; there are key-1, key-2"):
+        revoke_key(shop.smith, "key-9")
+    assert shop.listed == ["key-1", "key-2"]
+
+
+# ---- Cards
+
+
+def signers(shop: Shop) -> list[str]:
+    """Which key each published card says that it was signed by."""
+    from base64 import urlsafe_b64decode
+
+    card = json.loads(shop.document(card_name("echo"))["body"])
+    headers = [json.loads(urlsafe_b64decode(entry["protected"] + "==")) for entry in card["signatures"]]
+    return [header["kid"] for header in headers]
+
+
+def test_cards_are_signed_anew_when_the_key_turns_and_not_before() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    first = shop.document(card_name("echo"))
+    shop.clock.ms += DAY
+    ensure_ring(shop.smith)
+    assert shop.document(card_name("echo")) == first
+    assert set(signers(shop)) == {"key-1"}
+    rotate_ring(shop.smith)
+    assert set(signers(shop)) == {"key-2"}
+    assert shop.document(card_name("echo"))["etag"] != first["etag"]
+
+
+def test_nothing_is_written_while_nothing_has_changed() -> None:
+    calls = Count(frozenset({"vault", "table"}))
+    shop = Shop(calls)
+    ensure_ring(shop.smith)
+    calls.calls.clear()
+    shop.clock.ms += DAY
+    rotate_when_old(shop.smith)
+    assert not {call for call in calls.calls if call.endswith((".save", ".publish"))}
+
+
+def test_every_agent_is_listed_with_its_card() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    assert json.loads(shop.document(AGENTS)["body"]) == {
+        "agents": [
+            {
+                "id": "echo",
+                "name": "echo",
+                "url": "https://api.example.com/echo",
+                "card": "https://api.example.com/echo/.well-known/agent-card.json",
+            }
+        ]
+    }
+
+
+def test_a_document_keeps_its_date_while_it_stays_the_same() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    first = shop.document(JWKS)
+    shop.clock.ms += DAY
+    ensure_ring(shop.smith)
+    assert shop.document(JWKS) == first
+    rotate_ring(shop.smith)
+    assert shop.document(JWKS)["modified"] != first["modified"]
+
+
+# ---- Deaths
+
+
+def run(shop: Shop, work: Callable[[Locksmith], object]) -> bool:
+    """Whether the rotator lived through it."""
+    try:
+        work(shop.smith)
+    except Killed:
+        return False
+    return True
+
+
+def calls_of_a_rotation() -> list[str]:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.clock.ms += 30 * DAY
+    calls = Count(frozenset({"vault", "table"}))
+    shop.use(calls)
+    rotate_ring(shop.smith)
+    return calls.calls
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(1, len(calls_of_a_rotation()) + 1))
+def test_a_death_during_a_rotation_leaves_no_live_token_without_its_key(number: int, late: bool) -> None:  # noqa: FBT001
+    """Runs each day, one of which dies somewhere, and the next may already be due to turn the ring again."""
+    shop = Shop()
+    ensure_ring(shop.smith)
+    seen: list[tuple[int, set[str]]] = [(shop.clock.ms, set(shop.listed))]
+    for day in range(5):
+        shop.clock.ms += DAY
+        faults = kill_at(number, late=late)
+        faults.ports = frozenset({"vault", "table"})
+        shop.use(faults if day == 1 else NoFaults())
+        assert run(shop, rotate_ring) is (day != 1)
+        seen.append((shop.clock.ms, set(shop.listed)))
+        known_to_the_slowest = [kids for at, kids in seen if at <= shop.clock.ms - MAX_AGE][-1]
+        assert shop.ring.current.kid in known_to_the_slowest, "a verifier's list is up to an hour old"
+        assert shop.ring.current.kid in shop.listed, "and a fresh one is complete"
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_death_during_a_revocation_never_leaves_the_revoked_key_signing_for_good(number: int, late: bool) -> None:  # noqa: FBT001
+    shop = Shop()
+    ensure_ring(shop.smith)
+    faults = kill_at(number, late=late)
+    faults.ports = frozenset({"vault", "table"})
+    shop.use(faults)
+    run(shop, lambda smith: revoke_key(smith, "key-1"))
+    shop.use(NoFaults())
+    if shop.ring.current.kid == "key-1":
+        revoke_key(shop.smith, "key-1")
+    else:
+        ensure_ring(shop.smith)
+    assert "key-1" not in {shop.ring.current.kid, shop.ring.next.kid, *shop.listed}
+    assert shop.ring.current.kid in shop.listed
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.sampled_from(["day", "hour", "rotate", "schedule", "ensure"]), max_size=40))
+def test_whoever_calls_the_rotator_however_often_its_current_key_was_public_in_time(steps: list[str]) -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    since = dict.fromkeys(shop.listed, shop.clock.ms)
+    first = shop.ring.current.kid
+    work = {"rotate": rotate_ring, "schedule": rotate_when_old, "ensure": ensure_ring}
+    for step in steps:
+        shop.clock.ms += {"day": DAY, "hour": HOUR}.get(step, 0)
+        if step in work:
+            work[step](shop.smith)
+        since = {kid: since.get(kid, shop.clock.ms) for kid in shop.listed}
+        current = shop.ring.current.kid
+        assert current == first or shop.clock.ms - since[current] >= MAX_AGE
+
+
+def test_real_keys_go_round_as_well() -> None:
+    shop = Shop()
+    press = Press(shop.public, shop.clock, {AGENT.id: AGENT}, "https://api.example.com")
+    smith = Locksmith(shop.vault, Es256Keys(), press, WAITS, age_ms=DAY)
+    first = ensure_ring(smith)
+    shop.clock.ms += DAY
+    second = rotate_when_old(smith)
+    assert second.current == first.next
+    assert shop.listed == [second.current.kid, second.next.kid, first.current.kid]
+    assert set(signers(shop)) == {second.current.kid}
