@@ -170,19 +170,22 @@ class Siblings:
     def __init__(self, world: World) -> None:
         self._world = world
         self.replies: dict[str, str] = {}
+        self.absent: set[str] = set()
 
     def card(self, agent: str) -> Card:
-        if agent not in self._world.engine.agents:
-            raise PeerFailed(f"no agent {agent}")
+        self._check(agent)
         return sibling_card(self._world.engine.agents[agent])
 
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        if agent not in self._world.engine.agents:
-            raise PeerFailed(f"no agent {agent}")
+        self._check(agent)
         if agent in self.replies:
             return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
         request = SendRequest(message, return_immediately=True, push=callback)
         return send(self._world.desk, ME, agent, request, "1.0")
+
+    def _check(self, agent: str) -> None:
+        if agent not in self._world.engine.agents or agent in self.absent:
+            raise PeerFailed(f"no agent {agent}")
 
     def get(self, agent: str, task_id: str) -> Task:
         return get(self._world.desk, ME, agent, task_id)

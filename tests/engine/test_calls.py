@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.model import PushRequest
 
 
@@ -79,6 +81,9 @@ class Endless:
     def __init__(self) -> None:
         self.state = TaskState.WORKING
         self.asked = 0
+
+    def card(self, agent: str) -> Card:
+        raise PeerFailed(f"{agent} has no card")
 
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task:
         del message, callback
@@ -173,3 +178,64 @@ def test_a_death_anywhere_in_parent_or_child_changes_nothing_of_the_result(count
     assert result(world, task_id) == "completed: one: hello. two: hello. three: hello. "
     children = [entry for entry in world.table.page(ME, None, None, 0, 10)[0] if entry.agent == "echo"]
     assert len(children) == 1, "the child was made once"
+
+
+def test_a_child_that_asks_twice_gets_both_answers() -> None:
+    async def choose(task: AgentTask) -> None:
+        colour, size = await task.ask("Which colour?"), await task.ask("Which size?")
+        await task.emit("choice.txt", f"{colour.text()}, {size.text()}", last=True)
+
+    world = world_of(Parent().agent, agent_of(choose, "echo"))
+    task = world.send("hello", agent="parent")
+    for answer in ("red", "large"):
+        world.wait(30_000)
+        assert world.get(task.task_id, "parent").status.state is TaskState.INPUT_REQUIRED
+        world.send(answer, agent="parent", task_id=task.task_id)
+    world.settle()
+    assert result(world, task.task_id) == "completed: red, large"
+
+
+def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
+    async def work(task: AgentTask) -> None:
+        try:
+            await task.call("first", "late", "hello")
+        except PeerFailed as failed:
+            child = await task.call("second", "echo", "hello")
+            assert isinstance(child, Task)
+            await task.emit("result.md", f"{failed}, {child.status.state}", last=True)
+
+    late = agent_of(Writer().work, "late")
+    world = world_of(agent_of(work, "parent"), Writer(seconds=600).agent, late)
+    world.peers.absent.add("late")
+    task = world.send("hello", agent="parent")
+    world.wait(60_000)
+    world.peers.absent.clear()
+    world.settle()
+    assert result(world, task.task_id) == "no agent late, completed"
+
+
+def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> None:
+    async def work(task: AgentTask) -> None:
+        both = await asyncio.gather(task.call("a", "echo", "one"), task.call("b", "echo", "two"))
+        texts = [child.artifacts[0].text() for child in both if isinstance(child, Task)]
+        await task.emit("result.md", "".join(texts), last=True)
+
+    world = world_of(agent_of(work, "parent"), Writer(seconds=60).agent)
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.task_id).count("one: ") == 2
+    assert len(world.table.page(ME, task.context_id, None, 0, 10)[0]) == 3
+
+
+@pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])
+def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s: float | None) -> None:
+    async def work(task: AgentTask) -> None:
+        child = await task.call("slow", "echo", "hello", timeout_s=timeout_s, deadline_s=deadline_s)
+        assert isinstance(child, Task)
+        await task.emit("result.md", str(child.status.state), last=True)
+
+    world, peer = world_of(agent_of(work, "parent")), Endless()
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(110_000)
+    assert result(world, task.task_id) == "canceled"
