@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidParams
@@ -143,6 +143,11 @@ def test_it_is_asked_which_of_two_things_is_meant() -> None:
     assert lighthouse == Thing("lighthouse", "red")
 
 
+def test_it_is_asked_what_is_meant_when_nothing_can_be() -> None:
+    assert asked(scene_from_text("the sea"), "make it red").choices == ("the sea", "the sky")
+    assert asked(refined(SAILBOAT, "加一座灯塔"), "把它改成红色").question == "您指的是帆船还是灯塔？"
+
+
 def test_which_colour_is_asked_when_none_is_named() -> None:
     doubt = asked(SAILBOAT, "change the colour of the boat")
     assert doubt.question == "Which colour should the sailboat have?"
@@ -185,12 +190,14 @@ def test_refining_keeps_the_name_of_the_picture() -> None:
 
 
 @given(SCENES)
+@settings(deadline=None)
 def test_a_scene_comes_back_as_it_went_and_can_be_described(scene: Scene) -> None:
     assert scene_from_json(scene_to_json(scene)) == scene
     assert describe(scene)
 
 
 @given(SCENES, st.text(max_size=80))
+@settings(deadline=None)
 def test_any_words_change_a_scene_or_raise_a_question(scene: Scene, text: str) -> None:
     assert isinstance(refine(scene, text), Scene | Ambiguity)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidParams
@@ -30,11 +30,13 @@ SECTIONS = st.lists(
 
 
 @given(st.builds(Outline, title=WORDS, language=st.sampled_from(["en", "zh"]), sections=SECTIONS.map(tuple)))
+@settings(deadline=None)
 def test_an_outline_comes_back_as_it_went(outline: Outline) -> None:
     assert outline_from_json(outline_to_json(outline)) == outline
 
 
 @given(st.lists(st.text(max_size=80), max_size=30))
+@settings(deadline=None)
 def test_ids_are_unique_and_never_empty(titles: list[str]) -> None:
     ids = slugs(titles)
     assert len(set(ids)) == len(titles)

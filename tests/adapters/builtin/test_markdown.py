@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.adapters.builtin.markdown import Block, plain, read
@@ -74,6 +74,10 @@ def test_html_goes_and_what_it_says_stays() -> None:
     assert kinds(source) == [("heading", "Tide"), ("paragraph", "a b < c")]
 
 
+def test_a_script_that_never_ends_runs_nothing_and_loses_nothing() -> None:
+    assert kinds("Before.\n\n<script>after")[-1] == ("paragraph", "after")
+
+
 def test_html_in_code_stays() -> None:
     assert kinds("```html\n<p>x</p>\n```") == [("code", "```html\n<p>x</p>\n```")]
 
@@ -106,5 +110,6 @@ def test_plain_text_has_no_marks_but_keeps_those_that_are_code() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("ab#*-_`~|>:.[]()!<>/ \t\n1灯。"), max_size=400))
+@settings(deadline=None)
 def test_any_text_is_read_and_no_block_is_empty(source: str) -> None:
     assert all(block.text.strip() for block in read(source).blocks)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_UNSEEN: Final = re.compile(r"<!--|<(script|style|template|iframe|object)\b", re.IGNORECASE)
+_UNSEEN: Final = re.compile(r"<!--|<(script|style|template|iframe|object)\b[^<>]{0,4000}>?", re.IGNORECASE)
 _HEADING: Final = re.compile(r"<h([1-6])\b[^<>]{0,1000}>([^<>]{1,300})</h\1>", re.IGNORECASE)
 _TAG: Final = re.compile(
     r"</?(?:a|abbr|article|aside|audio|b|big|blockquote|body|br|button|canvas|center|cite|code|col|dd|del|details|dfn|"
