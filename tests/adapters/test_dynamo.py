@@ -233,6 +233,13 @@ def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: St
     assert client.get_item(TableName="table", Key=place)["Item"]["news"] == {"S": "kept"}
 
 
+def test_what_is_left_of_half_a_webhook_can_be_deleted(store: Store, client: DynamoDBClient) -> None:
+    created(store.log, push="hook")
+    client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.cursor("hook")}})
+    store.push.remove(KEY, "hook", "first")
+    assert store.push.configs(KEY) == []
+
+
 def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:
     look = taken(store.log)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
