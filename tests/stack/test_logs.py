@@ -1,0 +1,38 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from a2a_serverless.stack import logs
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.places import Places
+from tests.stack.local import LocalStack
+
+
+def test_what_a_server_said_is_read_from_its_file(tmp_path: Path) -> None:
+    here = Places(tmp_path, tmp_path)
+    here.log("receiver").write_text("one\ntwo\n")
+    assert logs.read(here, "receiver") == ["one", "two"]
+
+
+def test_a_server_that_never_ran_has_said_nothing(tmp_path: Path) -> None:
+    assert logs.read(Places(tmp_path, tmp_path), "server") == []
+
+
+@pytest.mark.enable_socket
+@pytest.mark.stack
+def test_what_a_function_said_is_read_from_the_emulator(stack: LocalStack) -> None:
+    assert any("RequestId" in line for line in logs.read(stack.places, "rotator"))
+
+
+def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="emulator: does not run"):
+        logs.read(Places(tmp_path, tmp_path), "worker")
+
+
+def test_the_command_line_says_in_a_sentence_what_a_person_can_mend() -> None:
+    program = Path(sys.executable).with_name("a2a-serverless")
+    done = subprocess.run([program, "logs", "nobody"], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 1
+    assert done.stderr.startswith("logs: there is no 'nobody'\n  what helps: one of api, worker")
