@@ -53,6 +53,11 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 test: $(ENVIRONMENTS) ## every test, with branch coverage
 	$(RUN)pytest --numprocesses=auto --dist=loadgroup --cov --cov-report=term $(ARGS)
 
+.PHONY: faults
+faults: SEEDS ?= 1
+faults: $(ENVIRONMENTS) ## webhooks under every kind of fault, as a table: make faults SEEDS=5
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
+
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)
@@ -68,7 +73,7 @@ demo up down logs:
 .PHONY: lock
 lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
