@@ -53,10 +53,21 @@ class Count(NoFaults):
 
 
 class At:
-    """Something happens at some calls of any port, counted from 1: before the call, or after it took effect."""
+    """Something happens at some calls, counted from 1: before the call, or after it took effect.
 
-    def __init__(self, *counts: int, late: bool, what: Callable[[], None], ports: frozenset[str] = OUTSIDE) -> None:
+    Counted are the calls of these ports, or of the one function that ``only`` names (``table.append``).
+    """
+
+    def __init__(
+        self,
+        *counts: int,
+        late: bool,
+        what: Callable[[], None],
+        ports: frozenset[str] = OUTSIDE,
+        only: str | None = None,
+    ) -> None:
         self.counts = set(counts)
+        self.only = only
         self.late = late
         self.what = what
         self.ports = ports
@@ -70,7 +81,7 @@ class At:
 
     def before(self, port: str, call: str) -> None:
         self._hit = False
-        if port not in self.ports or f"{port}.{call}" in HARMLESS:
+        if not self._counts(port, f"{port}.{call}"):
             return
         self._calls += 1
         self._hit = self._calls in self.counts
@@ -83,6 +94,9 @@ class At:
         del port, call
         if self._hit and self.late:
             self._happen()
+
+    def _counts(self, port: str, name: str) -> bool:
+        return name == self.only if self.only else port in self.ports and name not in HARMLESS
 
     def _happen(self) -> None:
         self._hit = False
@@ -97,8 +111,8 @@ def fail() -> None:
     raise Broken
 
 
-def kill_at(*counts: int, late: bool) -> At:
-    return At(*counts, late=late, what=die)
+def kill_at(*counts: int, late: bool, only: str | None = None) -> At:
+    return At(*counts, late=late, what=die, only=only)
 
 
 def break_at(*counts: int, late: bool) -> At:

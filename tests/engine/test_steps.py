@@ -1,0 +1,342 @@
+"""What an author's steps, chunks and progress come to, in one run and over several."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Part, Task, TaskState
+from tests.echo import agent_of
+from tests.faults.plans import kill_at
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+Work = Callable[["AgentTask"], Awaitable[object]]
+
+
+def done(work: Work, *, runs: int = 1) -> Task:
+    """What the client has after the task has been run so often; all runs but the last are handed on in good order."""
+    world = World([agent_of(work)])
+    task = world.send("hello", push=False)
+    for _ in range(runs - 1):
+        world.run_ms = 20_000
+        world.run(ME.key(task.task_id))
+    world.run_ms = 900_000
+    world.settle()
+    return world.get(task.task_id)
+
+
+def events_of(work: Work) -> list[ArtifactEvent]:
+    world = World([agent_of(work)])
+    task = world.send("hello", push=False)
+    world.settle()
+    return [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+
+
+def last_word(task: Task) -> str:
+    assert task.status.message
+    return task.status.message.text()
+
+
+def texts(task: Task) -> dict[str | None, list[Any]]:
+    return {artifact.name: [part.value for part in artifact.parts] for artifact in task.artifacts}
+
+
+@dataclass
+class Counted:
+    """A step that counts how often it ran."""
+
+    ran: int = 0
+
+    async def __call__(self, *args: Any) -> Any:
+        self.ran += 1
+        await asyncio.sleep(0.1)
+        return [*args, self.ran]
+
+
+# ---- Steps
+
+
+def test_a_step_gives_what_its_work_gives() -> None:
+    async def work(task: AgentTask) -> None:
+        async def shout(text: str, *, times: int) -> str:
+            await asyncio.sleep(1)
+            return text.upper() * times
+
+        await task.emit("a", await task.step("shout", shout, task.text(), times=2))
+
+    assert texts(done(work)) == {"a": ["HELLOHELLO"]}
+
+
+def test_a_plain_function_is_a_step_too() -> None:
+    def shout(text: str) -> str:
+        return text.upper()
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("a", await task.step("shout", shout, task.text()))
+
+    assert texts(done(work)) == {"a": ["HELLO"]}
+
+
+def test_an_object_that_is_called_like_an_async_function_is_a_step_too() -> None:
+    counted = Counted()
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("a", await task.step("count", counted, "x"))
+
+    assert texts(done(work)) == {"a": [["x", 1]]}
+
+
+@pytest.mark.parametrize("runs", [2, 3, 4])
+def test_rule_07_a_step_runs_once_and_is_read_back_by_every_later_run(runs: int) -> None:
+    first, second = Counted(), Counted()
+    results: list[object] = []
+
+    async def work(task: AgentTask) -> None:
+        results.append(await task.step("first", first, 1))
+        if len(results) < runs:
+            await asyncio.sleep(3600)
+        await task.emit("a", await task.step("second", second, 2))
+
+    assert texts(done(work, runs=runs)) == {"a": [[2, 1]]}
+    assert (first.ran, second.ran, results) == (1, 1, [[1, 1]] * runs)
+
+
+def test_rule_07_a_first_run_and_a_re_run_are_given_the_same_value() -> None:
+    given: list[object] = []
+
+    async def work(task: AgentTask) -> None:
+        async def make() -> object:
+            return {"pair": (1, 2), 3: None}
+
+        given.append(await task.step("make", make))
+        if len(given) < 2:
+            await asyncio.sleep(3600)
+
+    done(work, runs=2)
+    assert given == [{"pair": [1, 2], "3": None}] * 2
+
+
+def test_steps_may_run_side_by_side() -> None:
+    async def slow(number: int) -> int:
+        await asyncio.sleep(10)
+        return number
+
+    async def work(task: AgentTask) -> None:
+        numbers = await asyncio.gather(*(task.step(f"slow {number}", slow, number) for number in range(5)))
+        await task.emit("a", {"sum": sum(numbers)})
+
+    world = World([agent_of(work)])
+    task = world.send("hello", push=False)
+    begun = world.now
+    world.run(ME.key(task.task_id))
+    assert texts(world.get(task.task_id)) == {"a": [{"sum": 10}]}
+    assert world.now - begun < 15_000
+
+
+BAD_NAMES = {
+    "used twice": (["same", "same"], "The step 'same' was used twice. Give each step its own name."),
+    "empty": ([""], "A step's name has 1 to 256 characters"),
+    "too long": (["x" * 257], "A step's name has 1 to 256 characters"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NAMES)
+def test_rule_07_a_name_that_cannot_be_kept_fails_the_task_and_says_why(case: str) -> None:
+    names, reason = BAD_NAMES[case]
+
+    async def work(task: AgentTask) -> None:
+        for name in names:
+            await task.step(name, Counted())
+
+    task = done(work)
+    assert task.status.state is TaskState.FAILED
+    assert last_word(task).startswith(reason)
+
+
+def test_rule_07_a_step_that_was_stored_with_other_arguments_fails_the_task() -> None:
+    runs: list[int] = []
+
+    async def work(task: AgentTask) -> None:
+        runs.append(len(runs))
+        await task.step("first", Counted(), runs[-1])
+        await asyncio.sleep(3600 if len(runs) < 2 else 0)
+
+    task = done(work, runs=2)
+    assert task.status.state is TaskState.FAILED
+    assert last_word(task) == "The step 'first' was stored with other arguments."
+
+
+@pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), float("nan"), float("inf")])
+def test_a_step_whose_result_cannot_be_kept_fails_the_task(value: object) -> None:
+    async def work(task: AgentTask) -> None:
+        async def make() -> object:
+            return value
+
+        await task.step("make", make)
+
+    task = done(work)
+    assert task.status.state is TaskState.FAILED
+    assert last_word(task) == f"The step 'make' gave a {type(value).__name__}, which is not a JSON value."
+
+
+def test_a_step_that_raises_is_not_kept_and_runs_again() -> None:
+    tries: list[int] = []
+
+    async def shaky() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ValueError("not yet")
+        return "done"
+
+    async def work(task: AgentTask) -> None:
+        for number in range(3):
+            try:
+                await task.emit("a", await task.step(f"try {number}", shaky))
+            except ValueError:
+                await task.progress("again")
+
+    assert texts(done(work)) == {"a": ["done"]}
+
+
+def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_it_does_not() -> None:
+    ran = []
+    for late in (False, True):
+        counted = Counted()
+
+        async def work(task: AgentTask, counted: Counted = counted) -> None:
+            await task.step("count", counted)
+
+        faults = kill_at(1, late=late, only="table.keep_step")
+        world = World([agent_of(work)], faults=faults)
+        task = world.send("hello", push=False)
+        world.settle()
+        assert faults.met == ["table.keep_step"]
+        assert world.get(task.task_id).status.state is TaskState.COMPLETED
+        ran.append(counted.ran)
+    assert ran == [2, 1]
+
+
+# ---- Chunks
+
+
+def test_chunks_are_numbered_for_each_artifact_and_appended_in_order() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a", "one ", append=True)
+        await task.emit("b", "1 ")
+        await task.emit("a", "two", append=True, last=True, description="words")
+
+    found = [
+        (event.artifact.name, event.emits, event.append, event.last_chunk, event.artifact.description)
+        for event in events_of(work)
+    ]
+    assert found == [
+        ("a", (1, 1), False, False, None),
+        ("b", (1, 1), False, False, None),
+        ("a", (2, 2), True, True, "words"),
+    ]
+    assert texts(done(work)) == {"a": ["one ", "two"], "b": ["1 "]}
+
+
+def test_an_artifact_that_is_emitted_anew_begins_again() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a", "draft")
+        await task.emit("a", "final", last=True)
+
+    assert texts(done(work)) == {"a": ["final"]}
+
+
+def test_a_re_run_skips_what_the_log_holds() -> None:
+    runs: list[int] = []
+
+    async def work(task: AgentTask) -> None:
+        runs.append(1)
+        await task.progress("begun")
+        await task.emit("a", f"one in run {len(runs)} ")
+        if len(runs) < 3:
+            await asyncio.sleep(3600)
+        await task.progress("nearly")
+        await task.emit("a", f"two in run {len(runs)}", append=True)
+
+    task = done(work, runs=3)
+    assert texts(task) == {"a": ["one in run 1 ", "two in run 3"]}
+    assert [message.text() for message in task.history] == ["hello", "begun", "nearly"]
+
+
+def test_an_artifact_has_the_same_id_in_every_run_and_another_in_every_task() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a", "x")
+
+    world = World([agent_of(work)])
+    ids = []
+    for _ in range(2):
+        task = world.send("hello", push=False)
+        world.settle()
+        ids.append(world.get(task.task_id).artifacts[0].artifact_id)
+    assert len(set(ids)) == 2
+
+
+def test_content_becomes_the_part_that_it_is() -> None:
+    given = Part("url", "https://example.com/x", "image/png", "x.png")
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("text", "x", media_type="text/markdown")
+        await task.emit("bytes", b"x")
+        await task.emit("data", {"x": [1]})
+        await task.emit("part", given)
+        await task.emit("parts", [given, Part("text", "y")])
+
+    parts = [event.artifact.parts for event in events_of(work)]
+    assert parts == [
+        (Part("text", "x", "text/markdown"),),
+        (Part("raw", base64.b64encode(b"x").decode(), "application/octet-stream"),),
+        (Part("data", {"x": [1]}),),
+        (given,),
+        (given, Part("text", "y")),
+    ]
+
+
+# ---- What the agent knows
+
+
+def test_the_agent_knows_its_task_and_its_message() -> None:
+    seen: dict[str, object] = {}
+
+    async def work(task: AgentTask) -> None:
+        seen.update(id=task.id, context=task.context_id, text=task.text(), data=task.data(), message=task.message)
+
+    task = done(work)
+    assert seen == {
+        "id": task.task_id,
+        "context": task.context_id,
+        "text": "hello",
+        "data": None,
+        "message": task.history[0],
+    }
+
+
+def test_a_follow_up_during_a_run_does_not_change_what_a_re_run_is_given() -> None:
+    heard: list[str] = []
+
+    async def work(task: AgentTask) -> None:
+        heard.append(task.text())
+        await task.step("hear", Counted(), task.text())
+        if len(heard) < 2:
+            await asyncio.sleep(3600)
+
+    world = World([agent_of(work)])
+    task = world.send("hello", push=False)
+    world.run_ms = 22_000
+    world.plan(500, lambda: world.send("and more", push=False, task_id=task.task_id))
+    world.settle()
+    assert world.get(task.task_id).status.state is TaskState.COMPLETED
+    assert set(heard) == {"hello"}
+    assert [message.text() for message in world.get(task.task_id).history] == ["hello", "and more"]
