@@ -264,7 +264,7 @@ def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
 
     base_url = settings.get("PUBLIC_BASE_URL")
     siblings = {name: f"{base_url}/{name}" for name in agents}
-    return Directory(A2APeers({**siblings, **settings.agent_urls}), UuidIds(), base_url)
+    return Directory(A2APeers(siblings, settings.agent_urls), UuidIds(), base_url)
 
 
 def _ready(handler: Handler) -> Handler:

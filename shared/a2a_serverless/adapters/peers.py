@@ -1,17 +1,20 @@
-"""Other agents over A2A 1.0 JSON-RPC, by the names of a directory of base URLs that the operator has set.
+"""Other agents over A2A, 1.0 or 0.3, on JSON-RPC: by the names of a directory of base URLs that the operator has set.
 
-These URLs come from configuration, so the egress guard for strangers' URLs does not stand in their way. urllib3 is in
-every function already: botocore brings it.
+These URLs come from configuration, so the egress guard for strangers' URLs does not stand in their way; a card may not
+lead away from the host that was configured. urllib3 is in every function already: botocore brings it.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from urllib3 import PoolManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
 from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.card import Interface
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Message, SendRequest, Task
 from a2a_serverless.wire import v1
@@ -33,6 +36,12 @@ ANSWER_LIMIT: Final = 8 * 1024 * 1024
 LIMITS: Final = Limits(body=ANSWER_LIMIT)
 NOT_CANCELABLE: Final = -32002
 NOT_FOUND: Final = -32001
+CARD_PATH: Final = "/.well-known/agent-card.json"
+OLD_METHODS: Final = {
+    Operation.SEND: "message/send",
+    Operation.GET: "tasks/get",
+    Operation.CANCEL: "tasks/cancel",
+}
 
 
 class Refused(PeerFailed):
@@ -44,28 +53,38 @@ class Refused(PeerFailed):
 
 
 class A2APeers:
-    """``ports.Peers``. ``directory`` maps an agent's name to its base URL."""
+    """``ports.Peers``. Both map an agent's name to its base URL; of one name, the one among ``others`` counts.
 
-    def __init__(self, directory: Mapping[str, str], pool: PoolManager | None = None) -> None:
-        self._directory = directory
+    ``siblings`` are of this deployment: how they are spoken to is known. What ``others`` speak, their cards say.
+    """
+
+    def __init__(
+        self, siblings: Mapping[str, str], others: Mapping[str, str] | None = None, pool: PoolManager | None = None
+    ) -> None:
+        self._urls = {**siblings, **(others or {})}
+        self._interfaces = {
+            name: Interface(url, "JSONRPC", "1.0") for name, url in siblings.items() if name not in (others or {})
+        }
         self._pool = pool or PoolManager(retries=Retry(0), timeout=TIMEOUT)
 
     def card(self, agent: str) -> Card:
-        url = f"{self._url(agent)}/.well-known/agent-card.json"
-        card = _understood(agent, read_card, self._exchanged(agent, "GET", url, {"Accept": "application/json"}))
-        if not any(one.binding == "JSONRPC" and one.version == "1.0" for one in card.interfaces):
-            raise PeerFailed(f"The agent {agent!r} does not speak A2A 1.0 over JSON-RPC.")
+        headers = {"Accept": "application/json"}
+        card = _understood(agent, read_card, self._exchanged(agent, "GET", self._url(agent) + CARD_PATH, headers))
+        _check_host(agent, self._url(agent), _interface(agent, card).url)
         return card
 
     def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        request = v1.print_send(SendRequest(message, return_immediately=True, push=callback))
-        answer = _understood(agent, v1.parse_stream_item, self._call(agent, Operation.SEND, request))
+        request = SendRequest(message, return_immediately=True, push=callback)
+        params: JsonObject = self._codec(agent).print_send(request)
+        answer = _understood(agent, self._codec(agent).parse_stream_item, self._call(agent, Operation.SEND, params))
         if isinstance(answer, Task | Message):
             return answer
         raise PeerFailed(f"The agent {agent!r} answered with neither a task nor a message.")
 
     def get(self, agent: str, task_id: str) -> Task:
-        return _understood(agent, v1.parse_task, self._call(agent, Operation.GET, {"id": task_id, "historyLength": 0}))
+        answer = self._call(agent, Operation.GET, {"id": task_id, "historyLength": 0})
+        task: Task = _understood(agent, self._codec(agent).parse_task, answer)
+        return task
 
     def cancel(self, agent: str, task_id: str) -> None:
         try:
@@ -75,14 +94,31 @@ class A2APeers:
                 raise
 
     def _call(self, agent: str, operation: Operation, params: JsonObject) -> Json:
-        body = dumps({"jsonrpc": "2.0", "id": 1, "method": operation.value, "params": params})
-        headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
-        return self._result(agent, self._exchanged(agent, "POST", self._url(agent), headers, body))
+        spoken = self._spoken(agent)
+        if spoken.tenant:
+            params = params | {"tenant": spoken.tenant}
+        method = operation.value if spoken.version == "1.0" else OLD_METHODS[operation]
+        body = dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        headers = {"Content-Type": "application/json", "A2A-Version": spoken.version}
+        return _result(agent, self._exchanged(agent, "POST", spoken.url, headers, body))
+
+    def _codec(self, agent: str) -> ModuleType:
+        if self._spoken(agent).version == "1.0":
+            return v1
+        from a2a_serverless.wire import v0_3
+
+        return v0_3
+
+    def _spoken(self, agent: str) -> Interface:
+        """How the agent is spoken to; its card is read once."""
+        if agent not in self._interfaces:
+            self._interfaces[agent] = _interface(agent, self.card(agent))
+        return self._interfaces[agent]
 
     def _url(self, agent: str) -> str:
-        url = self._directory.get(agent)
+        url = self._urls.get(agent)
         if url is None:
-            known = ", ".join(sorted(self._directory))
+            known = ", ".join(sorted(self._urls))
             raise PeerFailed(f"There is no agent {agent!r} in the directory; there are {known}.")
         return url
 
@@ -97,18 +133,34 @@ class A2APeers:
         except (HTTPError, A2AError) as error:
             raise PeerFailed(f"The agent {agent!r} could not be reached ({type(error).__name__}).") from error
 
-    def _result(self, agent: str, document: Json) -> Json:
-        answer: dict[str, Any] = document if isinstance(document, dict) else {}
-        error = answer.get("error")
-        if isinstance(error, dict):
-            raise Refused(agent, int(error.get("code", 0)), str(error.get("message", ""))[:500])
-        if "result" not in answer:
-            raise PeerFailed(f"The agent {agent!r} did not answer in JSON-RPC.")
-        return answer["result"]  # type: ignore[no-any-return]
+
+def _interface(agent: str, card: Card) -> Interface:
+    """The newest version that both speak."""
+    spoken = {one.version: one for one in reversed(card.interfaces) if one.binding == "JSONRPC"}
+    found = spoken.get("1.0") or spoken.get("0.3")
+    if found is None:
+        raise PeerFailed(f"The agent {agent!r} does not speak A2A over JSON-RPC.")
+    return found
+
+
+def _check_host(agent: str, configured: str, named: str) -> None:
+    ours, theirs = urlsplit(configured), urlsplit(named)
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
+        raise PeerFailed(f"The card of the agent {agent!r} points to another host, {theirs.netloc}.")
+
+
+def _result(agent: str, document: Json) -> Json:
+    answer: dict[str, Any] = document if isinstance(document, dict) else {}
+    error = answer.get("error")
+    if isinstance(error, dict):
+        raise Refused(agent, int(error.get("code", 0)), str(error.get("message", ""))[:500])
+    if "result" not in answer:
+        raise PeerFailed(f"The agent {agent!r} did not answer in JSON-RPC.")
+    return answer["result"]  # type: ignore[no-any-return]
 
 
 def _understood(agent: str, read: Callable[[Json, Limits], T], answer: Json) -> T:
     try:
         return read(answer, LIMITS)
     except A2AError as error:
-        raise PeerFailed(f"The agent {agent!r} gave an answer that is not A2A 1.0: {error}") from error
+        raise PeerFailed(f"The agent {agent!r} gave an answer that is not A2A: {error}") from error

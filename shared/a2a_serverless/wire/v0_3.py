@@ -289,6 +289,30 @@ _PRINTERS: Final[Printers] = (
 # --- the client's side -----------------------------------------------------------------------------------------------
 
 
+def print_send(request: SendRequest) -> JsonObject:
+    """The params of message/send (0.3: 7.1), secrets in clear: they are the client's own."""
+    configuration: JsonObject = {"blocking": not request.return_immediately}
+    configuration |= given(
+        {
+            "acceptedOutputModes": [*request.accepted_output_modes] or None,
+            "historyLength": request.history_length,
+            "pushNotificationConfig": _print_push_request(request.push) if request.push else None,
+        }
+    )
+    message = DIALECT.print_message(request.message)
+    return given({"message": message, "configuration": configuration, "metadata": request.metadata})
+
+
+def _print_push_request(push: PushRequest) -> JsonObject:
+    authentication = given({"schemes": [push.scheme] if push.scheme else None, "credentials": push.credentials})
+    return given({"id": push.config_id, "url": push.url, "token": push.token, "authentication": authentication or None})
+
+
+def parse_task(value: Json, limits: Limits = LIMITS) -> Task:
+    """A peer's Task. Raises InvalidAgentResponse."""
+    return read_peer(value, limits, DIALECT.task)
+
+
 def parse_stream_item(value: Json, limits: Limits = LIMITS) -> Task | Message | Update:
     """A peer's Task, Message or update. Raises InvalidAgentResponse."""
     return read_peer(value, limits, _stream_item)
