@@ -1,0 +1,442 @@
+"""One run of a task: who may run it, what stops it, and what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.agent import Failed, Reject
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT, RENEW_MS
+from a2a_serverless.domain.model import Task, TaskKey, TaskState
+from a2a_serverless.engine.run import Ending
+from tests.echo import Writer, agent_of
+from tests.faults.plans import At, die
+from tests.together import Together
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.head import Head
+
+Work = Callable[["AgentTask"], Awaitable[object]]
+
+
+async def for_ever(task: AgentTask) -> None:
+    await task.progress("begun")
+    await asyncio.sleep(10_000)
+
+
+def world_with_task(work: Work, *, push: bool = False, **world: Any) -> tuple[World, TaskKey]:
+    """A world with a task that nobody runs yet; its bell has got lost."""
+    made = World([agent_of(work)], **world)
+    key = ME.key(made.send("hello", push=push).task_id)
+    made.queue.lose()
+    return made, key
+
+
+def head_of(world: World, key: TaskKey) -> Head:
+    head: Head = world.table.look(key).head
+    return head
+
+
+def last_word(task: Task) -> str:
+    assert task.status.message
+    return task.status.message.text()
+
+
+def states(world: World, key: TaskKey) -> list[str]:
+    """The log in words."""
+    return ["chunk" if isinstance(event, ArtifactEvent) else str(event.state) for event in world.events(key.task)]
+
+
+# ---- Taking
+
+
+def test_a_run_takes_the_task_and_brings_it_to_its_end() -> None:
+    world, key = world_with_task(Writer().work)
+    assert world.run(key) is Ending.ENDED
+    assert states(world, key) == ["submitted", "working", "working", "chunk", "chunk", "chunk", "completed"]
+    assert (head_of(world, key).fence, head_of(world, key).lease_until) == (1, 0)
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "unknown"])
+def test_a_bell_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:  # noqa: FBT001
+    world, key = world_with_task(Writer().work)
+    world.cancel(key.task)
+    before = world.events(key.task)
+    assert world.run(key if ended else ME.key("unknown")) is Ending.NOTHING_TO_DO
+    assert world.events(key.task) == before
+
+
+def test_rule_05_a_bell_that_meets_a_live_lease_is_sent_again_past_it() -> None:
+    world, key = world_with_task(for_ever)
+    together = Together(world)
+    endings = together.run(
+        together.worker(key, time_ms=40_000), together.later(3_000, together.worker(key, time_ms=40_000))
+    )
+    assert endings == [Ending.HANDED_ON, Ending.LEASED]
+    rung_for = [at - world.now for at, bell in world.queue.waiting if bell == WorkBell(key)]
+    assert len(rung_for) == 3, "past the lease, past the first renewal, and handed on"
+    assert head_of(world, key).fence == 1
+
+
+def test_rule_06_two_workers_with_the_same_bell_make_one_run() -> None:
+    writer = Writer()
+    world, key = world_with_task(writer.work)
+    together = Together(world)
+    endings = together.run(*[together.worker(key)] * 4)
+    assert sorted(map(str, endings)) == sorted(map(str, [Ending.ENDED] + [Ending.LEASED] * 3))
+    assert writer.ran == ["one", "two", "three"]
+
+
+# ---- The lease
+
+
+def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
+    world, key = world_with_task(for_ever)
+    together = Together(world)
+    leases: list[int] = []
+
+    def look() -> None:
+        for _ in range(60):
+            together.sleep(2)
+            leases.append(head_of(world, key).lease_until - world.now)
+
+    together.run(together.worker(key, time_ms=200_000), look)
+    assert min(leases[:-1]) >= LEASE_MS - RENEW_MS - 2_000
+    assert max(leases) <= LEASE_MS
+
+
+def test_rule_06_the_first_renewal_rings_one_bell_past_the_lease() -> None:
+    world, key = world_with_task(for_ever)
+    together = Together(world)
+    rung: list[tuple[int, int]] = []
+
+    def look() -> None:
+        for _ in range(50):
+            together.sleep(1)
+            rung.append((len(world.queue.waiting), world.now))
+
+    begun = world.now
+    together.run(together.worker(key, time_ms=80_000), look)
+    counts = [count for count, _ in rung]
+    assert sorted(set(counts)) == [0, 1]
+    first = counts.index(1)
+    assert counts[first:] == [1] * len(counts[first:])
+    assert RENEW_MS <= rung[first][1] - begun <= RENEW_MS + 2_000
+    assert world.queue.waiting[0][0] - begun > RENEW_MS + LEASE_MS
+
+
+def test_a_run_that_is_shorter_than_a_third_of_its_lease_rings_nothing() -> None:
+    world, key = world_with_task(Writer(seconds=1).work)
+    world.run(key)
+    assert world.queue.waiting == []
+
+
+def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
+    world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.append"))
+    for _ in range(LOST_LIMIT):
+        assert not world.survives(lambda: world.run(key))
+        world.now += LEASE_MS
+    assert world.kills == LOST_LIMIT
+    assert head_of(world, key).fence == LOST_LIMIT
+    world.survives(lambda: world.run(key))
+    task = world.get(key.task)
+    assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The task was given up: its workers died.")
+
+
+# ---- Overtaken
+
+
+class Paused:
+    """A writer whose first run stands still at one of its calls until a second has taken over, or has ended."""
+
+    def __init__(self, only: str, count: int, *, until_ended: bool) -> None:
+        self.writer = Writer()
+        self.faults = At(count, late=False, what=self.stand_still, only=only)
+        self.world, self.key = world_with_task(self.writer.work, push=True, faults=self.faults)
+        self.ms = 300_000 if until_ended else 76_000
+
+    def stand_still(self) -> None:
+        self.world.elsewhere(self.ms)
+
+    def play(self) -> list[str]:
+        self.world.survives(lambda: self.world.run(self.key))
+        self.world.settle()
+        return states(self.world, self.key)
+
+
+CALLS = [("table.append_chunk", 1), ("table.append_chunk", 3), ("table.keep_step", 2), ("table.append", 2)]
+
+
+@pytest.mark.parametrize(("only", "count"), CALLS)
+@pytest.mark.parametrize("until_ended", [True, False], ids=["second has ended", "second is running"])
+def test_rule_06_a_run_that_was_overtaken_appends_nothing_more(only: str, count: int, until_ended: bool) -> None:  # noqa: FBT001
+    paused = Paused(only, count, until_ended=until_ended)
+    log = paused.play()
+    assert paused.faults.met == [only]
+    events = paused.world.events(paused.key.task)
+    fences = [event.fence for event in events if event.fence]
+    assert fences == sorted(fences), "once the second has taken it, the first writes nothing"
+    assert set(fences) == {1, 2}
+    assert [event.emits for event in events if isinstance(event, ArtifactEvent)] == [(1, 1), (2, 2), (3, 3)]
+    assert log.count("completed") == 1
+
+
+def test_rule_07_of_two_runs_that_did_the_same_step_both_use_the_stored_result() -> None:
+    seen: list[tuple[int, object]] = []
+
+    async def work(task: AgentTask) -> None:
+        number = len(seen)
+        seen.append((number, None))
+
+        async def make() -> str:
+            return f"made by {number}"
+
+        result = await task.step("make", make)
+        seen.append((number, result))
+        await task.emit("a", result, last=True)
+
+    faults = At(1, late=False, what=lambda: world.elsewhere(76_000), only="table.keep_step")
+    world, key = world_with_task(work, faults=faults)
+    world.survives(lambda: world.run(key))
+    world.settle()
+    assert [entry for entry in seen if entry[1]] == [(1, "made by 1"), (0, "made by 1")]
+    assert [part.value for part in world.get(key.task).artifacts[0].parts] == ["made by 1"]
+
+
+# ---- Hand-over
+
+
+@pytest.mark.parametrize("run_ms", [21_500, 23_000, 26_000])
+def test_rule_06_work_is_handed_on_before_time_ends_and_nothing_is_doubled(run_ms: int) -> None:
+    writer = Writer(seconds=1.2)
+    world = World([writer.agent])
+    world.run_ms = run_ms
+    task_id = world.send("hello").task_id
+    world.settle()
+    task = world.get(task_id)
+    assert task.status.state is TaskState.COMPLETED
+    assert [part.value for part in task.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert writer.ran == ["one", "two", "three"]
+    assert [message.text() for message in task.history] == ["hello", "three sections"]
+    runs = sum(1 for event in world.events(task_id) if event.fence and not getattr(event, "message", None)) - 4
+    assert runs == head_of(world, ME.key(task_id)).fence
+    assert (runs > 1) is (run_ms < 24_000)
+
+
+def test_a_run_that_hands_on_lets_go_and_rings_at_once() -> None:
+    world, key = world_with_task(for_ever)
+    together = Together(world)
+    (ending,) = together.run(together.worker(key, time_ms=50_000))
+    assert ending is Ending.HANDED_ON
+    head = head_of(world, key)
+    assert (head.lease_until, head.due_at, head.lost) == (0, world.now, 0)
+    assert (world.now, WorkBell(key)) in world.queue.waiting
+
+
+def test_a_task_that_takes_hours_is_carried_through_many_runs() -> None:
+    world = World([Writer(seconds=840).agent])
+    task_id = world.send("hello").task_id
+    world.settle()
+    assert world.get(task_id).status.state is TaskState.COMPLETED
+    assert head_of(world, ME.key(task_id)).fence >= 3
+
+
+# ---- Cancel
+
+
+class Witness:
+    """An agent in the middle of something, and what it noticed of its end."""
+
+    def __init__(self, *, in_a_step: bool) -> None:
+        self.in_a_step = in_a_step
+        self.noticed: list[tuple[str, int]] = []
+        self.world: World
+
+    async def work(self, task: AgentTask) -> None:
+        await task.emit("a", "before ")
+        waiting = partial(self.wait, task)
+        await (task.step("wait", waiting) if self.in_a_step else waiting())
+        await task.emit("a", "after", append=True)
+
+    async def wait(self, task: AgentTask) -> str:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            self.noticed.append(("canceled", self.world.now))
+            try:
+                await task.emit("a", "last words", append=True)
+            finally:
+                self.noticed.append(("refused", self.world.now))
+        return "waited"
+
+
+@pytest.mark.parametrize("in_a_step", [True, False])
+def test_a_cancel_reaches_running_work_within_two_seconds_and_nothing_is_written_after_it(in_a_step: bool) -> None:  # noqa: FBT001
+    witness = Witness(in_a_step=in_a_step)
+    world, key = world_with_task(witness.work, push=True)
+    witness.world = world
+    canceled_at: list[int] = []
+
+    def cancel() -> None:
+        world.cancel(key.task)
+        canceled_at.append(world.now)
+
+    world.plan(7_300, cancel)
+    assert world.run(key) is Ending.OVERTAKEN
+    assert [what for what, _ in witness.noticed] == ["canceled", "refused"]
+    assert canceled_at[0] <= witness.noticed[0][1] <= canceled_at[0] + 2_000
+    assert states(world, key) == ["submitted", "working", "chunk", "canceled"]
+    world.settle()
+    assert states(world, key) == ["submitted", "working", "chunk", "canceled"]
+    bodies: list[Any] = [got.body for got in world.receiver.posts]
+    assert bodies[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+def test_a_canceled_task_rings_for_no_more_work() -> None:
+    world, key = world_with_task(for_ever)
+    world.plan(3_000, lambda: world.cancel(key.task))
+    world.run(key)
+    assert [bell for _, bell in world.queue.waiting] == []
+
+
+def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_nothing() -> None:
+    tried: list[str] = []
+
+    async def stubborn(task: AgentTask) -> None:
+        for _ in range(100):
+            try:
+                await asyncio.sleep(3)
+                await task.emit("a", "x", append=True)
+            except asyncio.CancelledError:
+                tried.append("canceled")
+
+    world, key = world_with_task(stubborn)
+    world.plan(7_000, lambda: world.cancel(key.task))
+    assert world.run(key) is Ending.OVERTAKEN
+    assert "canceled" in tried
+    assert states(world, key) == ["submitted", "working", "chunk", "chunk", "canceled"]
+
+
+def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
+    async def greedy(task: AgentTask) -> None:
+        for number in range(100):
+            try:
+                await asyncio.sleep(1)
+                await task.step(f"step {number}", asyncio.sleep, 1)
+                await task.emit("a", "x", append=True)
+            except Exception:  # noqa: BLE001, S110 - that is its nature
+                pass
+
+    world, key = world_with_task(greedy)
+    world.plan(7_000, lambda: world.cancel(key.task))
+    assert world.run(key) is Ending.OVERTAKEN
+    assert states(world, key)[-1] == "canceled"
+
+
+# ---- How it ends
+
+
+def raising(error: BaseException) -> Work:
+    async def work(task: AgentTask) -> None:
+        await task.progress("begun")
+        raise error
+
+    return work
+
+
+ENDINGS = {
+    "rejected": (Reject("Only even numbers."), TaskState.REJECTED, "Only even numbers."),
+    "failed": (Failed("The oven is cold."), TaskState.FAILED, "The oven is cold."),
+    "bad message": (InvalidParams("Send an outline."), TaskState.REJECTED, "Send an outline."),
+    "error": (ValueError("password=hunter2"), TaskState.FAILED, "The agent stopped with an error."),
+    "group": (
+        ExceptionGroup("several", [ValueError("password=hunter2")]),
+        TaskState.FAILED,
+        "The agent stopped with an error.",
+    ),
+    "its own cancellation": (asyncio.CancelledError(), TaskState.FAILED, "The agent stopped with an error."),
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
+    error, state, text = ENDINGS[case]
+    world, key = world_with_task(raising(error))
+    assert world.run(key) is Ending.ENDED
+    task = world.get(key.task)
+    assert (task.status.state, last_word(task)) == (state, text)
+
+
+def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog: pytest.LogCaptureFixture) -> None:
+    world, key = world_with_task(raising(ValueError("the reason")), push=True)
+    world.run(key)
+    world.settle()
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert (record.__dict__["task"], record.__dict__["agent"]) == (key.task, "echo")
+    assert "the reason" in caplog.text
+    assert "the reason" not in str(world.events(key.task))
+    assert "the reason" not in str([got.body for got in world.receiver.posts])
+
+
+@pytest.mark.parametrize(("returned", "said"), [(None, None), ("All done.", "All done.")])
+def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str | None) -> None:
+    async def work(_: AgentTask) -> str | None:
+        return returned
+
+    world, key = world_with_task(work)
+    world.run(key)
+    task = world.get(key.task)
+    assert task.status.state is TaskState.COMPLETED
+    assert (task.status.message.text() if task.status.message else None) == said
+
+
+def test_a_task_of_an_agent_that_is_no_longer_deployed_fails() -> None:
+    world, key = world_with_task(for_ever)
+    world.engine = replace(world.engine, agents={})
+    world.run(key)
+    task = world.get(key.task)
+    assert (task.status.state, last_word(task)) == (TaskState.FAILED, "This agent is no longer deployed.")
+
+
+def test_a_run_leaves_no_complaint_about_lost_exceptions(caplog: pytest.LogCaptureFixture) -> None:
+    """An agent that is stopped may raise anything on its way out: nobody waits for it any more."""
+    import gc
+
+    async def sore_loser(task: AgentTask) -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await task.emit("a", "x")
+
+    world, key = world_with_task(sore_loser)
+    world.plan(3_000, lambda: world.cancel(key.task))
+    world.run(key)
+    gc.collect()
+    assert caplog.records == []
+
+
+# ---- Messages during a run
+
+
+def test_a_follow_up_during_a_run_is_kept_and_does_not_disturb_it() -> None:
+    writer = Writer()
+    world = World([writer.agent])
+    task_id = world.send("hello").task_id
+    world.plan(2_000, lambda: world.send("and more", push=False, task_id=task_id))
+    world.settle()
+    task = world.get(task_id)
+    assert task.status.state is TaskState.COMPLETED
+    assert [message.text() for message in task.history] == ["hello", "three sections", "and more"]
+    assert writer.ran == ["one", "two", "three"]
+    assert head_of(world, ME.key(task_id)).fence == 1
