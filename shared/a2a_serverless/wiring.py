@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
     from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
+    from a2a_serverless.services.deliveries import Operations
 
 KEY_RING_CACHE_MS: Final = 300_000
 BELLS_AT_ONCE: Final = 10  # the notifier's BatchSize
@@ -119,7 +120,7 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     log = DynamoTaskLog(table, _bodies(settings, aws))
     bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
     agents = _agents(settings)
-    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(), _directory(settings, agents))
+    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), _directory(settings, agents))
     return _ready(
         make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     )
@@ -204,7 +205,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.domain.key_ring import KeyRing, Waits
     from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
-    from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+    from a2a_serverless.services.keys import Locksmith, describe, ensure_ring, revoke_key, rotate_ring, rotate_when_old
     from a2a_serverless.services.publish import Press
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
@@ -225,6 +226,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
         make_rotator_handler(
             {
                 "ensure": lambda _: said(ensure_ring(smith)),
+                "show": lambda _: describe(smith),
                 "schedule": lambda _: said(rotate_when_old(smith)),
                 "rotate": lambda _: said(rotate_ring(smith)),
                 "revoke": lambda event: said(revoke_key(smith, str(event["kid"]))),
@@ -232,6 +234,28 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
             put_answer,
         )
     )
+
+
+def make_operations(stack: str) -> Operations:
+    """What an operator can do with a deployed stack, by the rights of the AWS credentials at hand."""
+    from a2a_serverless.adapters.deployed import Stack
+    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.sqs import SqsBells
+    from a2a_serverless.adapters.system import SystemClock
+    from a2a_serverless.services.deliveries import Operations, Switchboard
+
+    aws = _aws()
+    deployed = Stack(aws.session, stack)
+    settings = Settings({"TABLE_NAME": deployed.output("TableName"), "BLOBS_BUCKET": deployed.output("BlobsBucket")})
+    table = _table(settings, aws)
+    board = Switchboard(
+        log=DynamoTaskLog(table, _bodies(settings, aws)),
+        store=DynamoPushStore(table),
+        bells=SqsBells(aws.sqs, "", deployed.output("DeliveryQueueUrl")),
+        clock=SystemClock(),
+    )
+    rotator = deployed.output("RotatorFunctionName")
+    return Operations(board, lambda command: deployed.invoke(rotator, command))
 
 
 def _here(
@@ -245,15 +269,27 @@ def _here(
     from a2a_serverless.engine.run import Engine
 
     directory = _directory(settings, agents)
-    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(), directory))
+    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory))
 
 
-def _models() -> Models:
+def _models(settings: Settings) -> Models:
+    """What writes and draws: models on Amazon Bedrock where they are named, what is built in elsewhere."""
     from a2a_serverless.adapters.builtin.picture import BuiltinPicture
     from a2a_serverless.adapters.builtin.text import BuiltinText
     from a2a_serverless.engine.work import Models
 
-    return Models(BuiltinText(), BuiltinPicture())
+    text, image = settings.get("TEXT_MODEL"), settings.get("IMAGE_MODEL")
+    if not text and not image:
+        return Models(BuiltinText(), BuiltinPicture())
+    from a2a_serverless.adapters.bedrock.picture import BedrockPicture
+    from a2a_serverless.adapters.bedrock.runtime import Bedrock, make_runtime
+    from a2a_serverless.adapters.bedrock.text import BedrockText
+
+    bedrock = Bedrock(make_runtime(_aws().session))
+    return Models(
+        BedrockText(bedrock, text) if text else BuiltinText(),
+        BedrockPicture(bedrock, image) if image else BuiltinPicture(),
+    )
 
 
 def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
