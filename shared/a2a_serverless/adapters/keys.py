@@ -48,6 +48,11 @@ def task_key(pk: str) -> TaskKey:
     return TaskKey(*(_decoded(part) for part in parts))
 
 
+def key_of_path(text: str) -> TaskKey:
+    """The task of which ``path`` made the text; raises ValueError."""
+    return task_key(_TASK + text)
+
+
 def task_key_of(record: Mapping[str, Any]) -> TaskKey:
     """The task that a record of the table's stream belongs to; raises ValueError when it is no task's."""
     return task_key(record["dynamodb"]["Keys"]["pk"]["S"])

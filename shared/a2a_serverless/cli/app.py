@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli import cards, stack, tasks
+from a2a_serverless.cli import cards, operate, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
 from a2a_serverless.cli.options import Json, State, World, world_of
@@ -34,6 +34,8 @@ app = typer.Typer(
     "4 the task waits for you.",
 )
 cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
+push_app = typer.Typer(no_args_is_help=True, help="Webhooks of a deployed stack, for its operator.")
+keys_app = typer.Typer(no_args_is_help=True, help="Keys that sign the webhooks of a deployed stack, for its operator.")
 
 
 def demo(
@@ -62,6 +64,7 @@ def demo(
 
 HERE = "On this machine"
 AGENTS = "Agents and their tasks"
+ACCOUNT = "In your account"
 app.command("demo", epilog=EXAMPLES["demo"], rich_help_panel=HERE)(demo)
 app.command("up", epilog=EXAMPLES["up"], rich_help_panel=HERE)(stack.up)
 app.command("down", epilog=EXAMPLES["down"], rich_help_panel=HERE)(stack.down)
@@ -73,7 +76,17 @@ app.command("cancel", epilog=EXAMPLES["cancel"], rich_help_panel=AGENTS)(tasks.c
 cards_app.command("list", epilog=EXAMPLES["cards list"])(cards.list_cards)
 cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)
 app.add_typer(cards_app, name="cards", rich_help_panel=AGENTS)
-app.command("build", epilog=EXAMPLES["build"], rich_help_panel="In your account")(stack.build)
+app.command("build", epilog=EXAMPLES["build"], rich_help_panel=ACCOUNT)(stack.build)
+push_app.command("list", epilog=EXAMPLES["push list"])(operate.list_pushes)
+push_app.command("show", epilog=EXAMPLES["push show"])(operate.show_push)
+push_app.command("redrive", epilog=EXAMPLES["push redrive"])(operate.redrive_push)
+push_app.command("pause", epilog=EXAMPLES["push pause"])(operate.pause_push)
+push_app.command("resume", epilog=EXAMPLES["push resume"])(operate.resume_push)
+app.add_typer(push_app, name="push", rich_help_panel=ACCOUNT)
+keys_app.command("show", epilog=EXAMPLES["keys show"])(operate.show_keys)
+keys_app.command("rotate", epilog=EXAMPLES["keys rotate"])(operate.rotate_keys)
+keys_app.command("revoke", epilog=EXAMPLES["keys revoke"])(operate.revoke_key)
+app.add_typer(keys_app, name="keys", rich_help_panel=ACCOUNT)
 
 
 def run(arguments: Sequence[str] | None = None, world: World | None = None) -> None:

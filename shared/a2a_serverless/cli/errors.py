@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from a2a_serverless.cli.options import LOCAL_URL, NoSuchAgent, World
 from a2a_serverless.client import Refused, Unreachable
 from a2a_serverless.client.http import is_local
+from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.wire.errors import code_of
 
@@ -39,9 +40,11 @@ def explain(error: Exception, world: World) -> Explained | None:
 
 
 def _of_stack(error: Exception) -> Explained | None:
-    """The same for the local stack, whose error class is known once the stack is imported."""
+    """The same for stacks, the deployed and the local one; the latter's error class is known once it is imported."""
     import sys
 
+    if isinstance(error, NotDeployed | CommandFailed):
+        return Explained(type(error).__name__, f"{error}.", "--stack, AWS_PROFILE and AWS_REGION say where it is")
     known = sys.modules.get("a2a_serverless.stack.errors")
     if known is None or not isinstance(error, known.StackError):
         return None

@@ -47,6 +47,17 @@ _LINES: Final = {
         ("", "For AWS Lambda's python3.13 on arm64"),
         ("--architecture x86_64", "With Architecture=x86_64 in sam deploy"),
     ),
+    "push list": (
+        ("", "Every webhook that was given up"),
+        ("tenant/owner/TASK --stack my-agents", "All of one task"),
+    ),
+    "push show": (("tenant/owner/TASK CONFIG", "How it stands, and its attempts"),),
+    "push redrive": (("tenant/owner/TASK CONFIG", "When the receiver is well again"),),
+    "push pause": (("tenant/owner/TASK CONFIG", "While the receiver is mended"),),
+    "push resume": (("tenant/owner/TASK CONFIG", "Goes on where it stood"),),
+    "keys show": (("", "Which key signs, and since when"),),
+    "keys rotate": (("", "Between two turns of the schedule"),),
+    "keys revoke": (("KID", "A key that has leaked: the next one signs at once"),),
 }
 
 

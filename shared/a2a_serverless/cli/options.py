@@ -5,12 +5,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
+
+if TYPE_CHECKING:
+    from a2a_serverless.services.deliveries import Operations
 
 LOCAL_URL = "http://127.0.0.1:8000"
 NOT_FOUND = 404
@@ -20,11 +23,17 @@ def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
+def _operations(stack: str) -> "Operations":
+    from a2a_serverless.wiring import make_operations
+
+    return make_operations(stack)
+
+
 @dataclass(frozen=True)
 class World:
     """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
 
-    ``program`` is how a person calls this one.
+    ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -33,6 +42,7 @@ class World:
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
+    operations: "Callable[[str], Operations]" = _operations
 
     @property
     def headers(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ An operator's rights are those to the table and the queue; an owner's, as everyw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from a2a_serverless.domain.push import Attempt, Cursor, CursorState, Standing, V
 from a2a_serverless.services.changes import found
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports import Bells, Clock, PushStore, TaskLog
 
 TRIES: Final = 20
@@ -31,6 +31,14 @@ class Switchboard:
     store: PushStore
     bells: Bells
     clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """All that an operator can do: ``rotator`` takes a command of the rotator's and gives its answer."""
+
+    board: Switchboard
+    rotator: Callable[[Mapping[str, str]], JsonObject]
 
 
 def deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[Standing]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, revoke, rotate
+from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, promotable_at, revoke, rotate
 from a2a_serverless.services.publish import JWKS, Press, publish, publish_cards
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.ports import KeyMaker, KeyVault
 
 
@@ -60,6 +61,18 @@ def revoke_key(smith: Locksmith, kid: str) -> KeyRing:
     ring = revoke(before, kid, smith.maker.make(now), now=now)
     smith.vault.save(ring)
     return _publish(smith, ring)
+
+
+def describe(smith: Locksmith) -> dict[str, Json]:
+    """The ring without its secrets; times are ms."""
+    ring = ensure_ring(smith)
+    current, following = ring.current, ring.next
+    previous: list[Json] = [{"kid": old.kid, "until": old.until} for old in ring.previous]
+    return {
+        "current": {"kid": current.kid, "madeAt": current.made_at, "signsSince": ring.promoted_at},
+        "next": {"kid": following.kid, "madeAt": following.made_at, "promotableAt": promotable_at(ring, smith.waits)},
+        "previous": previous,
+    }
 
 
 def _install(smith: Locksmith, ring: KeyRing) -> KeyRing:

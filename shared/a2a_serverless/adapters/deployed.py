@@ -1,0 +1,52 @@
+"""A deployed stack as its operator sees it: what it is called by its outputs, and its functions' answers."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from botocore.session import Session
+
+    from a2a_serverless.domain.model import JsonObject
+
+
+class Stack:
+    """A CloudFormation stack by name."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._name = name
+
+    def output(self, name: str) -> str:
+        """One of the template's outputs. Raises NotDeployed."""
+        try:
+            return self._outputs[name]
+        except KeyError:
+            raise NotDeployed(f"the stack {self._name} has no output {name}: deploy the current template") from None
+
+    def invoke(self, function: str, event: Mapping[str, str]) -> JsonObject:
+        """The answer of a function; raises CommandFailed."""
+        client: Any = self._session.create_client("lambda")
+        answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+        body = json.loads(answer["Payload"].read())
+        if answer.get("FunctionError"):
+            raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
+        result: JsonObject = body
+        return result
+
+    @cached_property
+    def _outputs(self) -> dict[str, str]:
+        try:
+            client: Any = self._session.create_client("cloudformation")
+            answer = client.describe_stacks(StackName=self._name)
+        except (BotoCoreError, ClientError) as error:
+            raise NotDeployed(f"the stack {self._name} cannot be read: {error}") from error
+        return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}

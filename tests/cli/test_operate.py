@@ -1,0 +1,136 @@
+"""The operator's commands, over a world in the same process."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.adapters.keys import path
+from a2a_serverless.cli.app import run
+from a2a_serverless.cli.options import World as Outside
+from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.domain.deployed import NotDeployed
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.services.deliveries import Operations, Switchboard
+from tests.echo import Writer
+from tests.world import HOUR_MS, World, accepting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.model import JsonObject
+
+RING: JsonObject = {
+    "current": {"kid": "kid-1", "madeAt": 1_790_000_000_000, "signsSince": 1_790_000_000_000},
+    "next": {"kid": "kid-2", "madeAt": 1_790_000_000_000, "promotableAt": 1_790_003_720_000},
+    "previous": [{"kid": "kid-0", "until": 1_790_000_900_000}],
+}
+
+
+@dataclass
+class Deployed:
+    """A world with one task whose webhook was given up, and a rotator that notes its commands."""
+
+    world: World
+    commands: list[Mapping[str, str]] = field(default_factory=list)
+
+    def operations(self, stack: str) -> Operations:
+        if stack != "a2a-serverless":
+            raise NotDeployed(f"the stack {stack} cannot be read")
+        table, clock = self.world.table, self.world.clock
+        return Operations(Switchboard(table, table, self.world.queue, clock), self.rotator)
+
+    def rotator(self, command: Mapping[str, str]) -> JsonObject:
+        self.commands.append(command)
+        return RING
+
+    def type(self, *arguments: str) -> tuple[int, str, str]:
+        out, err = (Console(file=io.StringIO(), width=200, highlight=False) for _ in range(2))
+        with pytest.raises(SystemExit) as ended:
+            run(arguments, Outside(Terminal(out, err), operations=self.operations))
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, _written(out), _written(err)
+
+    def json(self, *arguments: str) -> Any:
+        code, out, err = self.type(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+
+def _written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def deployed() -> Deployed:
+    world = World([Writer().agent])
+    world.receiver.answers = lambda _: Outcome(status=404)
+    world.send("hello")
+    world.settle(10 * HOUR_MS)
+    world.receiver.answers = accepting
+    return Deployed(world)
+
+
+def test_what_was_given_up_is_listed_with_its_task_and_config(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    key = deployed.world.table.exhausted()[0][0]
+    assert one["task"] == path(key.tenant, key.owner, key.task)
+    assert (one["state"], one["verification"]) == ("exhausted", "verified")
+    code, out, _ = deployed.type("push", "list")
+    assert (code, out.count("exhausted")) == (0, 1)
+
+
+def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    assert deployed.json("push", "redrive", one["task"], one["id"])["state"] == "active"
+    deployed.world.settle()
+    shown = deployed.json("push", "show", one["task"], one["id"])
+    assert shown["deliveredUpTo"] == shown["lastEvent"]
+    assert [attempt.get("status") for attempt in shown["attempts"]].count(404) == 5
+    code, out, err = deployed.type("push", "list")
+    assert (code, out, err) == (0, "", "There are none.\n")
+
+
+def test_a_webhook_is_paused_and_resumed(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    where = (one["task"], one["id"])
+    deployed.json("push", "redrive", *where)
+    assert deployed.json("push", "pause", *where)["state"] == "paused"
+    assert deployed.json("push", "resume", *where)["state"] == "active"
+    code, _, err = deployed.type("push", "resume", *where)
+    assert code == 1
+    assert "not paused" in err
+
+
+def test_the_attempts_of_a_webhook_are_told_line_by_line(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    code, out, _ = deployed.type("push", "show", one["task"], one["id"])
+    assert code == 0
+    assert "challenge, attempt 1: 200" in out
+    assert "event 1, attempt 5: 404" in out
+
+
+def test_a_task_that_is_not_there_and_a_name_that_is_none_are_refused(deployed: Deployed) -> None:
+    assert deployed.type("push", "show", "tenant/me/none", "x")[0] == 1
+    assert deployed.type("push", "list", "none")[0] == 2
+
+
+def test_the_key_ring_is_shown_turned_and_cleared_of_a_key(deployed: Deployed) -> None:
+    assert deployed.json("keys", "show")["next"]["promotableAt"] == "2026-09-21T15:15:20.000Z"
+    assert "kid-1" in deployed.type("keys", "rotate")[1]
+    deployed.type("keys", "revoke", "kid-0")
+    assert [command["command"] for command in deployed.commands] == ["show", "rotate", "show", "revoke", "show"]
+    assert deployed.commands[3]["kid"] == "kid-0"
+
+
+def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed) -> None:
+    code, _, err = deployed.type("keys", "show", "--stack", "other")
+    assert code == 1
+    assert "the stack other cannot be read" in err
+    assert "--stack" in err
