@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
+from a2a_serverless.adapters.egress import Lookup
 from a2a_serverless.adapters.jose import Es256Keys, RingSigner
-from a2a_serverless.adapters.memory import MemoryBells, MemorySealer, MemoryTable, MemoryVault
+from a2a_serverless.adapters.memory import MemoryBells, MemoryMetrics, MemorySealer, MemoryTable, MemoryVault
 from a2a_serverless.adapters.peers import A2APeers
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
@@ -30,10 +32,12 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.work import Models
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.web import make_web
 from a2a_serverless.services.deliver import Post, deliver
+from a2a_serverless.services.hosts import Hosts
 from a2a_serverless.services.keys import Locksmith, ensure_ring
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.publish import Press
@@ -74,9 +78,10 @@ class Live:
         self.agents = by_id(tuple(agents))
         table: Any = self.table
         policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
+        models = Models(BuiltinText(), BuiltinPicture())
         directory = Directory(A2APeers({name: f"{base_url}/{name}" for name in self.agents}), ids, base_url)
-        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, BuiltinText(), directory)
-        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, ownership=False)
+        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, models, directory)
+        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, Lookup(), ownership=False)
         shelf = Shelf(table, table, sealer)
         self.desk = Desk(
             table, self.bells, clock, ids, hooks, shelf, LIFE, blocking_ms, idempotent, here=Inline(self.engine)
@@ -95,6 +100,8 @@ class Live:
             ids,
             base_url,
             random.random,
+            hosts=Hosts(table),
+            metrics=MemoryMetrics(),
             enforce_ownership=False,
         )
         self._relayed = 0
