@@ -41,7 +41,7 @@ def make_rotator_handler(
         if "RequestType" in event:
             return _custom_resource(event)
         command = event.get("command", "schedule")
-        if command not in commands:
+        if not isinstance(command, str) or command not in commands:
             raise ValueError(f"unknown command; there are {', '.join(sorted(commands))}")
         logger.info("key ring command", extra={"command": command})
         return commands[command](event)

@@ -18,25 +18,27 @@ def make_stream_handler(
 ) -> Handler:
     """A Lambda handler that rings for the tasks of a batch.
 
-    When ringing fails, the first record is reported, the whole batch comes again, and some bells ring twice.
+    When ringing fails, the first event is reported, the batch comes again from there, and some bells ring twice.
     """
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         del context
         records = list(event.get("Records", []))
+        events = [(record, key) for record in records if (key := _key(record))]
         try:
-            rang = relay([key for key in map(_key, records) if key])
+            rang = relay([key for _, key in events])
         except Exception:
             logger.exception("batch not relayed", extra={"records": len(records)})
-            return {"batchItemFailures": [{"itemIdentifier": _position(records[0])}]}
+            return {"batchItemFailures": [{"itemIdentifier": _position(record)} for record, _ in events[:1]]}
         logger.info("batch relayed", extra={"records": len(records), "rang": rang})
         return {"batchItemFailures": []}
 
-    def _key(record: Mapping[str, Any]) -> TaskKey | None:
+    def _key(record: Any) -> TaskKey | None:  # noqa: ANN401 - whatever the stream holds
         try:
             return key_of(record)
-        except (ValueError, KeyError, TypeError):
-            logger.warning("not an event of a task, passed over", extra={"record": record.get("eventID")})
+        except (AttributeError, KeyError, TypeError, ValueError):
+            name = record.get("eventID") if isinstance(record, Mapping) else None
+            logger.warning("not an event of a task, passed over", extra={"record": name})
             return None
 
     return handler

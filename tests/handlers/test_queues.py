@@ -1,0 +1,141 @@
+"""Batches of bells: what is a bell is answered, what is none is thrown away, what fails is reported by itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell, to_json
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.handlers.queues import make_queue_handler
+
+WORK = WorkBell(TaskKey("tenant", "owner", "task-1"))
+OTHER = WorkBell(TaskKey("tenant", "owner", "task-2"))
+DELIVERY = DeliveryBell(TaskKey("tenant", "owner", "task-1"), "hook")
+
+
+class Ending(Enum):
+    DONE = "done"
+
+
+class Clock:
+    def get_remaining_time_in_millis(self) -> int:
+        return 4321
+
+
+@dataclass
+class Answerer:
+    """Answers bells, and fails for some of them."""
+
+    fails: dict[Bell, Exception] = field(default_factory=dict)
+    answered: list[Bell] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+    def __call__(self, bell: Bell, remaining_ms: Callable[[], int]) -> Ending:
+        self.answered.append(bell)
+        self.left.append(remaining_ms())
+        if bell in self.fails:
+            raise self.fails[bell]
+        return Ending.DONE
+
+
+def record(bell: Bell, message_id: str = "m-1", **fields: Any) -> dict[str, Any]:
+    """A message as SQS hands it over."""
+    return {
+        "messageId": message_id,
+        "receiptHandle": "secret-handle",
+        "body": json.dumps(to_json(bell)),
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1790000000000"},
+        "messageAttributes": {},
+        "md5OfBody": "0" * 32,
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:work",
+        "awsRegion": "us-east-1",
+    } | fields
+
+
+def handled(answerer: Answerer, *records: dict[str, Any], at_once: int = 1) -> dict[str, Any]:
+    handler = make_queue_handler(WorkBell, answerer, at_once)
+    return handler({"Records": list(records)}, Clock())
+
+
+def test_every_bell_of_a_batch_is_answered_and_knows_how_much_time_is_left() -> None:
+    answerer = Answerer()
+    assert handled(answerer, record(WORK), record(OTHER, "m-2")) == {"batchItemFailures": []}
+    assert answerer.answered == [WORK, OTHER]
+    assert answerer.left == [4321, 4321]
+
+
+def test_an_empty_batch_is_no_failure() -> None:
+    assert handled(Answerer()) == {"batchItemFailures": []}
+    assert make_queue_handler(WorkBell, Answerer())({}, Clock()) == {"batchItemFailures": []}
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_bell_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_once: int) -> None:
+    answerer = Answerer({OTHER: RuntimeError("no")})
+    records = [record(WORK), record(OTHER, "m-2"), record(WORK, "m-3")]
+    assert handled(answerer, *records, at_once=at_once) == {"batchItemFailures": [{"itemIdentifier": "m-2"}]}
+    assert sorted(bell.key.task for bell in answerer.answered) == ["task-1", "task-1", "task-2"]
+
+
+@pytest.mark.parametrize("error", [Overloaded(), TimeoutError(), OSError("down"), KeyError("x")])
+def test_whatever_a_bell_fails_of_nothing_is_raised_to_the_platform(error: Exception) -> None:
+    assert handled(Answerer({WORK: error}), record(WORK)) == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
+
+
+NO_BELLS = {
+    "no json": "hello",
+    "empty": "",
+    "null": None,
+    "a number": "7",
+    "a list": "[]",
+    "another version": json.dumps(to_json(WORK) | {"v": 2}),
+    "another kind": json.dumps(to_json(WORK) | {"kind": "play"}),
+    "no task": json.dumps({"v": 1, "kind": "work", "tenant": "t", "owner": "o"}),
+    "a bell of the other queue": json.dumps(to_json(DELIVERY)),
+    "a very deep list": "[" * 100_000,
+    "a very long number": "9" * 10_000,
+    "a lone surrogate for a task": json.dumps(to_json(WORK) | {"task": 7}),
+    "two megabytes": json.dumps(to_json(WORK) | {"task": "x" * 2_000_000}),
+}
+
+
+@pytest.mark.parametrize("body", NO_BELLS.values(), ids=NO_BELLS)
+def test_what_is_no_bell_is_thrown_away_with_a_word_in_the_log(
+    body: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    answerer = Answerer()
+    assert handled(answerer, record(WORK, body=body)) == {"batchItemFailures": []}
+    assert answerer.answered == []
+    (line,) = caplog.records
+    assert (line.levelname, line.getMessage()) == ("WARNING", "not a bell, thrown away")
+    assert line.__dict__["message_id"] == "m-1"
+
+
+def test_a_message_without_a_body_is_thrown_away() -> None:
+    bare = record(WORK)
+    del bare["body"]
+    assert handled(Answerer(), bare) == {"batchItemFailures": []}
+
+
+def test_rule_10_the_log_names_tasks_and_shows_no_content(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    stray = record(WORK, "m-3", body='{"password": "hunter2"}')
+    handled(Answerer({OTHER: RuntimeError("no")}), record(WORK), record(OTHER, "m-2"), stray)
+    lines = [(line.getMessage(), line.__dict__.get("task"), line.__dict__.get("ending")) for line in caplog.records]
+    assert lines == [
+        ("bell answered", "task-1", "done"),
+        ("bell not answered", "task-2", None),
+        ("not a bell, thrown away", None, None),
+    ]
+    shown = caplog.text + str([line.__dict__ for line in caplog.records])
+    assert "hunter2" not in shown
+    assert "secret-handle" not in shown

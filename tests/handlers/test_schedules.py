@@ -1,0 +1,118 @@
+"""The rotator's commands, CloudFormation's requests, and schedules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
+from tests.handlers.test_queues import Clock
+
+URL = "https://cloudformation.example.com/answer?signature=secret"
+
+
+class Rotator:
+    """Commands that note that they were given, and CloudFormation's end of the line."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.done: list[str] = []
+        self.answers: list[tuple[str, Any]] = []
+        self.handler = make_rotator_handler(
+            {name: self.command(name) for name in ("ensure", "schedule", "rotate", "revoke")}, self.answer
+        )
+
+    def command(self, name: str) -> Any:
+        def run(event: Any) -> dict[str, Any]:
+            self.done.append(name)
+            if self.error:
+                raise self.error
+            return {"current": "key-1", "kid": event.get("kid")}
+
+        return run
+
+    def answer(self, url: str, body: bytes) -> None:
+        self.answers.append((url, json.loads(body)))
+
+    def handle(self, event: dict[str, Any]) -> dict[str, Any]:
+        return self.handler(event, Clock())
+
+
+def request(kind: str, **fields: str) -> dict[str, str]:
+    """What CloudFormation sends to a custom resource."""
+    return {
+        "RequestType": kind,
+        "ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:rotator",
+        "ResponseURL": URL,
+        "StackId": "arn:stack",
+        "RequestId": "request-1",
+        "LogicalResourceId": "KeyRing",
+        "ResourceType": "Custom::KeyRing",
+    } | fields
+
+
+IDS = {"StackId": "arn:stack", "RequestId": "request-1", "LogicalResourceId": "KeyRing"}
+
+
+def test_a_schedule_s_work_is_done_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    handler = make_schedule_handler(lambda: 7, "swept")
+    assert handler({"source": "aws.events"}, Clock()) == {"count": 7}
+    assert [(line.getMessage(), line.__dict__["count"]) for line in caplog.records] == [("swept", 7)]
+
+
+@pytest.mark.parametrize(
+    ("event", "command"),
+    [
+        ({"source": "aws.events", "detail-type": "Scheduled Event"}, "schedule"),
+        ({}, "schedule"),
+        ({"command": "rotate"}, "rotate"),
+        ({"command": "revoke", "kid": "key-1"}, "revoke"),
+    ],
+)
+def test_a_command_is_carried_out_and_anything_else_is_the_schedule(event: dict[str, Any], command: str) -> None:
+    rotator = Rotator()
+    assert rotator.handle(event) == {"current": "key-1", "kid": event.get("kid")}
+    assert (rotator.done, rotator.answers) == ([command], [])
+
+
+@pytest.mark.parametrize("command", ["destroy", "", None, 7, ["rotate"], {"a": 1}])
+def test_an_unknown_command_is_refused_with_the_list_of_those_that_there_are(command: object) -> None:
+    rotator = Rotator()
+    with pytest.raises(ValueError, match="unknown command; there are ensure, revoke, rotate, schedule"):
+        rotator.handle({"command": command})
+    assert rotator.done == []
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_a_deployment_is_answered_with_its_first_keys(kind: str) -> None:
+    rotator = Rotator()
+    rotator.handle(request(kind))
+    answer = IDS | {"Status": "SUCCESS", "Data": {"current": "key-1", "kid": None}, "PhysicalResourceId": "key-ring"}
+    assert (rotator.done, rotator.answers) == (["ensure"], [(URL, answer)])
+
+
+def test_a_removal_does_nothing_and_is_answered() -> None:
+    rotator = Rotator()
+    rotator.handle(request("Delete", PhysicalResourceId="what-it-was"))
+    answer = IDS | {"Status": "SUCCESS", "Data": {}, "PhysicalResourceId": "what-it-was"}
+    assert (rotator.done, rotator.answers) == ([], [(URL, answer)])
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_a_failure_is_answered_too_and_keeps_its_reason_to_itself(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    rotator = Rotator(PermissionError("AKIA0000 may not"))
+    rotator.handle(request(kind))
+    ((url, answer),) = rotator.answers
+    assert url == URL
+    reason = "PermissionError; see the log of the rotator"
+    assert answer == IDS | {"Status": "FAILED", "Reason": reason, "PhysicalResourceId": "key-ring"}
+    assert [line.getMessage() for line in caplog.records] == ["custom resource failed"]
+    assert "signature=secret" not in caplog.text
+
+
+def test_a_command_that_fails_fails_the_invocation() -> None:
+    with pytest.raises(OSError, match="down"):
+        Rotator(OSError("down")).handle({"command": "rotate"})
