@@ -1,0 +1,44 @@
+"""``GET /{agent}/tasks/{id}/deliveries``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from tests.echo import Writer
+from tests.world import ME, World
+
+
+class MyGate(OpenGate):
+    def admit(self, headers: object) -> object:  # type: ignore[override]
+        del headers
+        return ME
+
+
+def asked(world: World, path: str, verb: str = "GET") -> HttpAnswer:
+    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), 60)  # type: ignore[arg-type]
+    return edge.answer(HttpRequest(verb, path))
+
+
+def test_an_owner_sees_how_the_webhooks_of_a_task_stand() -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").task_id
+    world.settle()
+    answer = asked(world, f"/echo/tasks/{task_id}/deliveries")
+    (one,) = json.loads(answer.body)["deliveries"]
+    assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
+    assert (one["verification"], one["deliveredUpTo"]) == ("verified", world.events(task_id)[-1].n)
+
+
+@pytest.mark.parametrize("path", ["/echo/tasks/none/deliveries", "/other/tasks/none/deliveries"])
+def test_what_is_not_the_owners_does_not_exist(path: str) -> None:
+    assert asked(World([Writer().agent]), path).status == 404
+
+
+def test_a_delivery_log_is_only_read() -> None:
+    answer = asked(World([Writer().agent]), "/echo/tasks/t/deliveries", "DELETE")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
