@@ -6,6 +6,7 @@ runs are refused unless AWS itself is on this machine, so that a deployment cann
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
@@ -118,12 +119,15 @@ def _opened(settings: Settings) -> list[str]:
 
 
 def _aws_is_here(environment: Mapping[str, str]) -> bool:
-    return urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
+    try:
+        return urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
+    except ValueError:
+        return False
 
 
 def _whole(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = environment.get(name, "").strip() or str(default)
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+    if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
         raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {text!r}")
     return int(text)
 

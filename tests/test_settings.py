@@ -1,0 +1,191 @@
+"""What an environment may say, and what only a local one may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+
+import pytest
+
+from a2a_serverless.settings import Settings, SettingsError, read
+
+HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+LOCAL_SWITCHES = {
+    "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:8010",
+    "ANONYMOUS_ACCESS": "on",
+    "CONFORMANCE_AGENT": "on",
+    "CARD_SHAPE": "v1",
+    "IDEMPOTENCY": "off",
+    "WEBHOOK_OWNERSHIP": "off",
+}
+ELSEWHERE = [
+    "",
+    "https://dynamodb.us-east-1.amazonaws.com",
+    "http://localhost.evil.example",
+    "http://127.0.0.1.evil.example",
+    "http://127.0.0.1@evil.example",
+    "http://evil.example#127.0.0.1",
+    "http://evil.example/127.0.0.1",
+    "http://10.0.0.1:4566",
+    "http://[::2]:4566",
+    "127.0.0.1:4566",
+    "localhost",
+    "http://[::1",
+]
+
+
+def test_an_empty_environment_means_the_defaults() -> None:
+    assert read({}) == Settings(values={})
+
+
+def test_every_default_is_safe() -> None:
+    settings = read({})
+    assert (settings.webhook_ownership, settings.idempotency) == ("enforce", True)
+    assert not settings.anonymous_access
+    assert not settings.conformance_agent
+    assert settings.webhook_local_allow == ()
+
+
+def test_settings_are_read_from_their_variables() -> None:
+    environment = {
+        "BLOCKING_SECONDS": "25",
+        "TASK_MAX_LIFE_DAYS": "2",
+        "TASK_RETENTION_DAYS": " 5 ",
+        "JWKS_MAX_AGE_SECONDS": "600",
+        "KEY_RING_ROTATION_DAYS": "90",
+        "WEBHOOK_OWNERSHIP": "warn",
+        "WEBHOOK_TRUSTED_DOMAINS": "example.com, example.org ,",
+        "WEBHOOK_ALLOWED_DOMAINS": "example.com",
+    }
+    assert read(environment) == Settings(
+        values=environment,
+        blocking_seconds=25,
+        task_max_life_days=2,
+        task_retention_days=5,
+        jwks_max_age_seconds=600,
+        key_ring_rotation_days=90,
+        webhook_ownership="warn",
+        webhook_trusted_domains=("example.com", "example.org"),
+        webhook_allowed_domains=("example.com",),
+    )
+
+
+# ---- Local switches
+
+
+@pytest.mark.parametrize("name", LOCAL_SWITCHES)
+@pytest.mark.parametrize("endpoint", ELSEWHERE)
+def test_a_local_switch_is_refused_unless_aws_is_on_this_machine(name: str, endpoint: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.*: only for local runs"):
+        read({name: LOCAL_SWITCHES[name], "AWS_ENDPOINT_URL": endpoint})
+
+
+@pytest.mark.parametrize("name", LOCAL_SWITCHES)
+def test_a_local_switch_is_refused_without_an_endpoint(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        read({name: LOCAL_SWITCHES[name]})
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566"])
+def test_local_switches_may_be_on_where_aws_is_on_this_machine(endpoint: str) -> None:
+    settings = read(LOCAL_SWITCHES | {"AWS_ENDPOINT_URL": endpoint})
+    assert settings.webhook_local_allow == ("127.0.0.1:8010",)
+    assert (settings.anonymous_access, settings.conformance_agent, settings.idempotency) == (True, True, False)
+    assert (settings.card_shape, settings.webhook_ownership) == ("v1", "off")
+
+
+def test_a_refusal_names_every_switch_that_is_on() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read(LOCAL_SWITCHES)
+    assert all(name in str(refusal.value) for name in LOCAL_SWITCHES)
+
+
+def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmless() -> None:
+    """A new field must be put on one of these two lists by whoever adds it."""
+    harmless = {
+        "values",
+        "blocking_seconds",
+        "task_max_life_days",
+        "task_retention_days",
+        "jwks_max_age_seconds",
+        "key_ring_rotation_days",
+        "webhook_trusted_domains",
+        "webhook_allowed_domains",
+        "oidc_issuer",
+        "oidc_audience",
+        "oidc_jwks_url",
+        "oidc_tenant_claim",
+        "agent_urls",
+    }
+    local = {name.lower() for name in LOCAL_SWITCHES}
+    assert {field.name for field in fields(Settings)} == harmless | local
+
+
+# ---- Values that cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("BLOCKING_SECONDS", 1, 900),
+        ("TASK_MAX_LIFE_DAYS", 1, 3650),
+        ("TASK_RETENTION_DAYS", 1, 3650),
+        ("JWKS_MAX_AGE_SECONDS", 1, 86_400),
+        ("KEY_RING_ROTATION_DAYS", 1, 3650),
+    ],
+)
+def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: int) -> None:
+    assert getattr(read({name: str(least)}), name.lower()) == least
+    assert getattr(read({name: str(most)}), name.lower()) == most
+    for text in (str(least - 1), str(most + 1), "-1", "1.5", "1e2", "ten", "٣", "0x10", "+5", "9" * 5000):
+        with pytest.raises(SettingsError, match=f"{name} must be a whole number from {least} to {most}"):
+            read({name: text})
+
+
+@pytest.mark.parametrize("name", ["ANONYMOUS_ACCESS", "CONFORMANCE_AGENT", "IDEMPOTENCY"])
+def test_a_switch_is_on_or_off(name: str) -> None:
+    for text in ("true", "1", "yes", "enabled", "on off"):
+        with pytest.raises(SettingsError, match=f'{name} must be "on" or "off"'):
+            read(HERE | {name: text})
+    assert getattr(read(HERE | {name: " On "}), name.lower()) is True
+    assert getattr(read(HERE | {name: "OFF"}), name.lower()) is False
+
+
+@pytest.mark.parametrize("name", ["WEBHOOK_OWNERSHIP", "CARD_SHAPE"])
+def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} must be one of .*, not 'maybe'"):
+        read(HERE | {name: "maybe"})
+
+
+def test_an_issuer_needs_to_know_for_whom_and_by_which_keys() -> None:
+    whole = {
+        "OIDC_ISSUER": "https://id.example.com",
+        "OIDC_AUDIENCE": "a2a",
+        "OIDC_JWKS_URL": "https://id.example.com/k",
+    }
+    assert read(whole).oidc_audience == "a2a"
+    for missing in ("OIDC_AUDIENCE", "OIDC_JWKS_URL"):
+        with pytest.raises(SettingsError, match="OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL"):
+            read({name: value for name, value in whole.items() if name != missing})
+
+
+# ---- What a function needs
+
+
+def test_a_variable_that_is_needed_is_named_when_it_is_missing() -> None:
+    settings = read({"TABLE_NAME": "tasks", "BLOBS_BUCKET": "  "})
+    assert settings.need("TABLE_NAME") == "tasks"
+    for name in ("BLOBS_BUCKET", "WORK_QUEUE_URL"):
+        with pytest.raises(SettingsError, match=f"^{name} is not set$"):
+            settings.need(name)
+
+
+def test_a_variable_that_may_be_empty_is_empty_when_it_is_missing() -> None:
+    settings = read({"BLOBS_BUCKET": " blobs "})
+    assert (settings.get("BLOBS_BUCKET"), settings.get("OTHER")) == ("blobs", "")
+
+
+def test_reading_does_not_change_the_environment() -> None:
+    environment: Mapping[str, str] = MappingProxyType({"BLOCKING_SECONDS": "5"})
+    assert read(environment).values == environment
