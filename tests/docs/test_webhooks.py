@@ -1,0 +1,42 @@
+"""docs/webhooks.md names what the code has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_serverless.cli.examples import EXAMPLES
+from a2a_serverless.domain.delivery import DELAYS_S, GIVE_UP_MS, TOKEN_LIFE_S, claims
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.push import CursorState, PushConfig, Verification
+from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from tests.faults.kinds import KINDS
+
+TEXT = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+CONFIG = PushConfig("c", "https://hooks.example.com", "1.0", "i", 1)
+CLAIMS = claims(TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j")
+
+
+@pytest.mark.parametrize("name", [*CLAIMS, *CursorState, *Verification])
+def test_every_claim_and_state_is_explained(name: str) -> None:
+    assert f"`{name}`" in TEXT
+
+
+@pytest.mark.parametrize("name", [JWT_HEADER, TOKEN_HEADER, NOTIFICATION_TYP, CHALLENGE_TYP])
+def test_every_header_and_type_is_named(name: str) -> None:
+    assert name in TEXT
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name.startswith(("push", "keys"))])
+def test_every_command_is_listed(name: str) -> None:
+    assert f"a2a-serverless {name}" in TEXT
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    hours = [delay // 3600 for delay in DELAYS_S if delay >= 3600]
+    assert "5 s, 30 s, 2 min, 10 min, 30 min, " + ", ".join(map(str, hours[:-1])) + f" and {hours[-1]} hours" in TEXT
+    assert DELAYS_S[1:6] == (5, 30, 120, 600, 1800)
+    assert f"after {GIVE_UP_MS // 3_600_000} hours without a success" in TEXT
+    assert TOKEN_LIFE_S == 300
+    assert f"under {len(KINDS)} kinds of fault" in TEXT
