@@ -38,7 +38,7 @@ DELAY_LIMIT_S: Final = 900
 PAGE: Final = 200
 TRIES: Final = 10
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
-ROUND_MS: Final = 2 * DEADLINE_MS + DUE_SLACK_MS  # two POSTs, when the first meets a connection that is gone
+ROUND_MS: Final = DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
 SLOT_WAIT_MS: Final = 2_000
 SLOT_POLL_S: Final = 0.01
@@ -83,6 +83,7 @@ class _Walk:
     head: Head
     config: PushConfig
     host: str
+    remaining_ms: Callable[[], int]
     warned: bool = False
 
 
@@ -123,9 +124,9 @@ def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], i
     look = post.log.look(bell.key)
     if look is None:
         return Ending.NOTHING
-    walk = _Walk(bell.key, look.head, config, host_of(config.url))
+    walk = _Walk(bell.key, look.head, config, host_of(config.url), remaining_ms)
     try:
-        return _walk(post, walk, cursor, remaining_ms)
+        return _walk(post, walk, cursor)
     except _Lost:
         return Ending.NOTHING
 
@@ -166,13 +167,13 @@ def _leave_alone(post: Post, key: TaskKey, cursor: Cursor, until: int) -> Ending
     return Ending.LEFT_ALONE
 
 
-def _walk(post: Post, walk: _Walk, cursor: Cursor, remaining_ms: Callable[[], int]) -> Ending:
+def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
     while True:
         events = post.log.read(walk.key, cursor.position, PAGE)
         upcoming = delivery.next_of(cursor, walk.config.wire, events)
         if upcoming is None:
             return _release(post, walk, cursor)
-        if remaining_ms() < ROUND_MS:
+        if walk.remaining_ms() < ROUND_MS:
             return _hand_on(post, walk, cursor)
         if _unasked(post, walk, cursor):
             walked = _ask(post, walk, cursor)
@@ -230,7 +231,8 @@ def _send(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cur
     """
     cursor, tried = _post(post, walk, cursor, letter)
     outcome = tried.outcome
-    if outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET:
+    gone = outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET
+    if gone and walk.remaining_ms() >= ROUND_MS:
         _record(post, walk, cursor, letter.n, tried, post.clock.now())
         cursor, tried = _post(post, walk, cursor, letter)
     return cursor, tried
