@@ -157,7 +157,7 @@ def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
         ({"url": ""}, ["url"]),
     ],
 )
-def test_a_bad_field_is_refused_by_name(fields: dict[str, str], wrong: list[str]) -> None:
+def test_rule_09_a_bad_field_is_refused_by_name(fields: dict[str, str], wrong: list[str]) -> None:
     world, task_id = world_with_task()
     assert refusal(world, task_id, replace(PushRequest(HOOK), **fields)) == wrong
 
@@ -195,7 +195,7 @@ def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
     assert len(world.table.configs(ME.key(task_id))) == 20
 
 
-def test_only_allowed_domains_may_be_registered() -> None:
+def test_rule_09_only_allowed_domains_may_be_registered() -> None:
     world, task_id = world_with_task(policy=EgressPolicy(allowed_domains=("example.com",)))
     assert refusal(world, task_id, PushRequest("https://hooks.example.org/")) == ["url"]
     assert add(world, task_id, PushRequest(HOOK)).url == HOOK

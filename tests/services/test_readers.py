@@ -1,0 +1,71 @@
+"""Whoever reads a task walks its log: by polling, by pages, by a webhook, all see the same."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from a2a_serverless.domain.events import fold
+from a2a_serverless.domain.model import TaskState
+from tests.echo import Writer
+from tests.world import ME, World
+
+
+class Reader:
+    """A client that reads on from the last number that it saw, a few events at a time, and is often away."""
+
+    def __init__(self, world: World, task_id: str, seed: int) -> None:
+        self.world = world
+        self.key = ME.key(task_id)
+        self.chance = Random(seed)  # noqa: S311 - a seed, not a secret
+        self.seen: list[object] = []
+        self.come_back()
+
+    def come_back(self) -> None:
+        self.world.plan(self.chance.randint(0, 1500), self.read)
+
+    def read(self) -> None:
+        self.seen += self.world.table.read(self.key, len(self.seen), self.chance.randint(1, 3))
+        if not self.world.table.look(self.key).head.ended or len(self.seen) < self.world.table.look(self.key).last:
+            self.come_back()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rule_04_a_reader_that_comes_back_with_its_last_number_misses_nothing_and_sees_nothing_twice(seed: int) -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").task_id
+    readers = [Reader(world, task_id, 10 * seed + number) for number in range(3)]
+    world.settle()
+    assert [reader.seen for reader in readers] == [world.events(task_id)] * 3
+
+
+def test_rule_04_at_every_moment_a_poll_shows_what_the_log_adds_up_to() -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").task_id
+    shown = []
+
+    def poll() -> None:
+        shown.append(world.get(task_id))
+        if shown[-1].status.state is not TaskState.COMPLETED:
+            world.plan(300, poll)
+
+    world.plan(0, poll)
+    world.settle()
+    log = world.events(task_id)
+    assert shown == [fold(task_id, shown[0].context_id, log[: task.n]) for task in shown]
+    assert len({task.n for task in shown}) > 3
+
+
+def test_rule_04_what_a_webhook_hears_adds_up_to_what_a_poll_shows() -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").task_id
+    world.settle()
+    bodies: list[Any] = [got.body for got in world.receiver.effects()]
+    heard = [part["text"] for body in bodies for part in chunk_of(body)]
+    assert heard == [part.value for part in world.get(task_id).artifacts[0].parts]
+
+
+def chunk_of(body: Any) -> list[Any]:
+    return list(body["artifactUpdate"]["artifact"]["parts"]) if "artifactUpdate" in body else []

@@ -1,0 +1,156 @@
+"""The twelve rules that never bend, and the tests that hold the code to them.
+
+A test that holds a rule says so in its name: ``test_rule_06_...``. A rule without a test, and a test of a rule that
+does not exist, fail here. So do the rules that can be seen in the code without running it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parent
+PACKAGE: Final = TESTS.parent / "shared" / "a2a_serverless"
+
+RULES: Final = {
+    1: "One writer shape: a task changes only by appending event n+1 on condition that it does not exist yet.",
+    2: "Terminal is final.",
+    3: "Owner and tenant are part of the key: what is not yours does not exist.",
+    4: "Readers are cursors: every reader gets every event once, in log order, and misses nothing.",
+    5: "Bells, not cargo: queues carry ids, and a bell may be lost, doubled, late or out of order.",
+    6: "One runner per task: a lease, a fence, and a hand-over before time ends.",
+    7: "Steps run once.",
+    8: "Deliveries keep order per task and configuration, one in flight at a time.",
+    9: "No trust in a URL: it is vetted when it is registered and at every attempt.",
+    10: "Secrets do not travel.",
+    11: "The core is pure: it knows no clock, no environment, no network, and no ids that it made itself.",
+    12: "Versions live at the edge.",
+}
+
+
+def named_after_rules() -> dict[int, list[str]]:
+    """The tests that are named after a rule, by its number."""
+    found = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for name, number in re.findall(r"^(?:def |)(test_rule_(\d\d)_\w+)", path.read_text(), re.MULTILINE):
+            found[int(number)].append(f"{path.relative_to(TESTS)}::{name}")
+    return dict(found)
+
+
+@pytest.mark.parametrize("number", RULES)
+def test_every_rule_has_tests_that_are_named_after_it(number: int) -> None:
+    assert named_after_rules().get(number), f"rule {number} ({RULES[number]}) has no test_rule_{number:02}_..."
+
+
+def test_no_test_is_named_after_a_rule_that_does_not_exist() -> None:
+    assert {number: names for number, names in named_after_rules().items() if number not in RULES} == {}
+
+
+# ---- What can be seen in the code
+
+
+@cache
+def modules(folder: str = "") -> list[tuple[str, ast.Module]]:
+    """The modules below a folder of the package, by their paths in it."""
+    paths = sorted((PACKAGE / folder).rglob("*.py"))
+    return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())) for path in paths]
+
+
+def imports(tree: ast.Module) -> set[str]:
+    """The modules that are imported anywhere in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def importers(names: set[str]) -> set[str]:
+    return {path for path, tree in modules() if imports(tree) & names}
+
+
+PURE: Final = {
+    "__future__",
+    "base64",
+    "collections.abc",
+    "dataclasses",
+    "enum",
+    "functools",
+    "hashlib",
+    "http",  # the names of status codes
+    "ipaddress",
+    "itertools",
+    "json",
+    "re",
+    "typing",
+    "unicodedata",
+    "urllib.parse",
+}
+NEEDED: Final = {("domain/agent.py", "asyncio")}  # ``Retry`` waits between tries, in the author's own coroutine
+
+
+def test_rule_11_the_core_imports_nothing_that_knows_time_chance_or_the_world() -> None:
+    foreign = {
+        (path, name)
+        for path, tree in modules("domain")
+        for name in imports(tree)
+        if name not in PURE and not name.startswith("a2a_serverless.domain")
+    }
+    assert foreign <= NEEDED
+
+
+@pytest.mark.parametrize("folder", ["domain", "wire", "services", "engine", "agents"])
+def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_environment(folder: str) -> None:
+    banned = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "ssl"}
+    found = {(path, name) for path, tree in modules(folder) for name in imports(tree) & banned}
+    assert found <= {("wire/timestamps.py", "datetime")}, "which only converts"
+
+
+OUTBOUND: Final = {
+    "adapters/bedrock/runtime.py": "AWS, through botocore",
+    "adapters/connection.py": "webhooks: connects to the vetted address",
+    "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
+    "adapters/oidc.py": "the issuer's keys, at an address of the operator's",
+    "adapters/peers.py": "other agents, at addresses of the operator's",
+    "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
+    "client/http.py": "the client's own requests, on a user's machine",
+    "handlers/runtime.py": "Lambda's own Runtime API",
+    "handlers/schedules.py": "CloudFormation's answer URL",
+    "stack/processes.py": "the local stack, on a user's machine",
+}
+
+
+def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() -> None:
+    network = {"h11", "http.client", "httpx", "requests", "socket", "ssl", "urllib.error", "urllib.request", "urllib3"}
+    assert importers(network | {"urllib3.exceptions"}) == set(OUTBOUND)
+
+
+VERSIONED: Final = {
+    "adapters/peers.py": "speaks to agents of both versions",
+    "client": "a client at its own edge",
+    "domain/delivery.py": "what a 0.3 webhook need not hear (specification 0.3, 7.5)",
+    "domain/push.py": "the version of whoever registered a webhook is stored with it",
+    "handlers": "the edge",
+    "services/deliver.py": "which form of body a webhook gets",
+    "services/publish.py": "the versions that a card offers",
+    "services/serve.py": "which version asks",
+    "testing.py": "a client for rehearsals",
+    "wire": "the codecs",
+}
+
+
+def test_rule_12_only_the_edge_and_a_list_with_reasons_know_a_version() -> None:
+    knowing = {
+        path
+        for path, tree in modules()
+        if any(isinstance(node, ast.Constant) and node.value in {"1.0", "0.3"} for node in ast.walk(tree))
+    }
+    assert {path if path in VERSIONED else path.split("/")[0] for path in knowing} == set(VERSIONED)
