@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import Bells, Clock, Here, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Clock, Here, TaskIndex, TaskLog
     from a2a_serverless.services.deliveries import Operations
 
 KEY_RING_CACHE_MS: Final = 300_000
@@ -234,6 +234,16 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
             put_answer,
         )
     )
+
+
+def make_callers(stack: str) -> ApiKeys:
+    """The API keys of a deployed stack, by the rights of the AWS credentials at hand."""
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys
+    from a2a_serverless.adapters.deployed import Stack
+
+    aws = _aws()
+    table_name = Stack(aws.session, stack).output("TableName")
+    return DynamoApiKeys(_table(Settings({"TABLE_NAME": table_name}), aws))
 
 
 def make_operations(stack: str) -> Operations:

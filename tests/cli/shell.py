@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +16,7 @@ from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from a2a_serverless.client import Transport
+    from a2a_serverless.ports import ApiKeys
     from tests.client.deployment import Deployment
 
 
@@ -37,6 +38,7 @@ class Shell:
         self.transport = transport or deployment.transport
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
+        self.callers: Callable[[str], ApiKeys] | None = None
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()
@@ -48,6 +50,8 @@ class Shell:
             self._sleep,
             "a2a-serverless",
         )
+        if self.callers:
+            world = replace(world, callers=self.callers)
         with pytest.raises(SystemExit) as ended:
             run(arguments, world)
         code = ended.value.code

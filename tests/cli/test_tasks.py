@@ -211,6 +211,23 @@ def test_a_webhook_and_its_token_go_along() -> None:
     assert at.deployment.world.receiver.posts[-1].headers["X-A2A-Notification-Token"] == "t0"
 
 
+def test_the_owner_of_a_task_sees_each_attempt() -> None:
+    at = shell()
+    task_id = at.run("send", "echo", "hi", "--no-wait", "--webhook", "https://hooks.example.com/a2a").out.strip()
+    at.deployment.world.settle()
+    shown = at.run("deliveries", "echo", task_id).out
+    assert "state           active" in shown
+    assert ": 200 in " in shown
+    (one,) = json.loads(at.run("deliveries", "echo", task_id, "--json").out)["deliveries"]
+    assert one["deliveredUpTo"] == 7
+
+
+def test_a_task_without_webhooks_has_nothing_to_tell() -> None:
+    at = shell()
+    assert at.run("deliveries", "echo", handed_in(at)).err == "The task has no webhooks.\n"
+    assert at.run("deliveries", "echo", "no-such-task").code == 1
+
+
 def test_a_receiver_is_told_what_to_expect_before_the_task_is_sent() -> None:
     at = shell()
     told = {"pushNotificationConfig": {"url": "https://hooks.example.com/a2a", "token": "secret"}}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
+from a2a_serverless.adapters.api_keys import DynamoApiKeys, MemoryApiKeys
 from a2a_serverless.adapters.bodies import Bodies
 from a2a_serverless.adapters.dynamo import (
     DynamoHosts,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import HostBoard, Publications, PushStore, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, HostBoard, Publications, PushStore, TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -54,12 +55,13 @@ class Store:
     publications: Publications
     now: Now
     blobs: MemoryBlobs
+    api_keys: ApiKeys
 
 
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, table, table, now, MemoryBlobs())
+    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys())
 
 
 @contextmanager
@@ -129,4 +131,5 @@ def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) 
         publications=DynamoPublications(table),
         now=now,
         blobs=blobs,
+        api_keys=DynamoApiKeys(table),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items
+from a2a_serverless.adapters import items, keys
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.model import Principal
 
@@ -40,10 +40,11 @@ class DynamoApiKeys:
         self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
-        self._table.write(self._table.delete({"pk": {"S": PARTITION}, "sk": {"S": digest}}, {}))
+        place = {"pk": {"S": PARTITION}, "sk": {"S": digest}}
+        self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def all(self) -> list[ApiKey]:
-        return [_key_of(item) for item in self._table.beginning(PARTITION, "")]
+        return [_key_of(item) for item in self._table.between(PARTITION, "0", keys.NEWEST)]
 
 
 class MemoryApiKeys:

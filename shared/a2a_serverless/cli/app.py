@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli import cards, operate, stack, tasks
+from a2a_serverless.cli import callers, cards, operate, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
 from a2a_serverless.cli.options import Json, State, World, world_of
@@ -34,6 +34,7 @@ app = typer.Typer(
     "4 the task waits for you.",
 )
 cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
+callers_app = typer.Typer(no_args_is_help=True, help="API keys: who may call a deployed stack.")
 push_app = typer.Typer(no_args_is_help=True, help="Webhooks of a deployed stack, for its operator.")
 keys_app = typer.Typer(no_args_is_help=True, help="Keys that sign the webhooks of a deployed stack, for its operator.")
 
@@ -45,7 +46,7 @@ def demo(
     out: Out = Path("out"),
     patience: Patience = 120,
     state: State = None,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Send a document task to a fresh stack on this machine, and let signed webhooks tell what happens.
 
@@ -60,6 +61,8 @@ def demo(
     report = play(Stage(world, places, out, patience), Source(path, text, media_type_of(path)))
     if world.terminal.json:
         world.terminal.data(report)
+    else:
+        world.terminal.out.print(f"Done. The document is in {out}/.", style="bold", highlight=False)
 
 
 HERE = "On this machine"
@@ -73,6 +76,7 @@ app.command("send", epilog=EXAMPLES["send"], rich_help_panel=AGENTS)(tasks.send)
 app.command("get", epilog=EXAMPLES["get"], rich_help_panel=AGENTS)(tasks.get)
 app.command("watch", epilog=EXAMPLES["watch"], rich_help_panel=AGENTS)(tasks.watch)
 app.command("cancel", epilog=EXAMPLES["cancel"], rich_help_panel=AGENTS)(tasks.cancel)
+app.command("deliveries", epilog=EXAMPLES["deliveries"], rich_help_panel=AGENTS)(tasks.deliveries)
 cards_app.command("list", epilog=EXAMPLES["cards list"])(cards.list_cards)
 cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)
 app.add_typer(cards_app, name="cards", rich_help_panel=AGENTS)
@@ -87,6 +91,10 @@ keys_app.command("show", epilog=EXAMPLES["keys show"])(operate.show_keys)
 keys_app.command("rotate", epilog=EXAMPLES["keys rotate"])(operate.rotate_keys)
 keys_app.command("revoke", epilog=EXAMPLES["keys revoke"])(operate.revoke_key)
 app.add_typer(keys_app, name="keys", rich_help_panel=ACCOUNT)
+callers_app.command("add", epilog=EXAMPLES["callers add"])(callers.add_caller)
+callers_app.command("list", epilog=EXAMPLES["callers list"])(callers.list_callers)
+callers_app.command("remove", epilog=EXAMPLES["callers remove"])(callers.remove_caller)
+app.add_typer(callers_app, name="callers", rich_help_panel=ACCOUNT)
 
 
 def run(arguments: Sequence[str] | None = None, world: World | None = None) -> None:

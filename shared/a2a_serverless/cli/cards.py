@@ -11,7 +11,7 @@ from a2a_serverless.domain.model import JsonObject
 LONGEST = 80
 
 
-def list_cards(ctx: typer.Context, *, url: Url = LOCAL_URL, as_json: Json = False) -> None:  # noqa: ARG001
+def list_cards(ctx: typer.Context, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
     """List the agents of a deployment."""
     world = world_of(ctx)
     agents = agents_of(url, world.transport, world.headers)
@@ -23,7 +23,7 @@ def list_cards(ctx: typer.Context, *, url: Url = LOCAL_URL, as_json: Json = Fals
         )
 
 
-def show_card(ctx: typer.Context, agent: Agent, *, url: Url = LOCAL_URL, as_json: Json = False) -> None:  # noqa: ARG001
+def show_card(ctx: typer.Context, agent: Agent, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
     """Show an agent's card. With --json as it was served, signatures included."""
     world = world_of(ctx)
     found = find(world, url, agent)

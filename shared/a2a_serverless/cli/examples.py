@@ -35,6 +35,7 @@ _LINES: Final = {
         ("document TASK --json", "One event per line"),
     ),
     "cancel": (("document TASK", "It ends as canceled"),),
+    "deliveries": (("document TASK", "Each webhook of the task, each attempt"),),
     "cards list": (
         ("", "The agents on this machine"),
         ("--url https://agents.example.com", "Those of a deployment"),
@@ -47,6 +48,12 @@ _LINES: Final = {
         ("", "For AWS Lambda's python3.13 on arm64"),
         ("--architecture x86_64", "With Architecture=x86_64 in sam deploy"),
     ),
+    "callers add": (
+        ("alice", "A key for alice"),
+        ("alice --tenant acme --note laptop --stack my-agents", "In a tenant of its own"),
+    ),
+    "callers list": (("", "Whom the keys stand for"),),
+    "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),
     "push list": (
         ("", "Every webhook that was given up"),
         ("tenant/owner/TASK --stack my-agents", "All of one task"),

@@ -31,7 +31,7 @@ def list_pushes(
     *,
     limit: Limit = 100,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Show the webhooks of a task, or all in the deployment that were given up."""
     from a2a_serverless.services.deliveries import exhausted, standings
@@ -54,7 +54,7 @@ def show_push(
     config: Config,
     *,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Show how a webhook stands, and its attempts."""
     from a2a_serverless.domain.errors import TaskNotFound
@@ -71,7 +71,7 @@ def show_push(
     attempts = printed.pop("attempts")
     terminal.rows([(name, str(value)) for name, value in printed.items()])
     for attempt in attempts:
-        terminal.raw(f"  {_attempt(attempt)}\n")
+        terminal.raw(f"  {attempt_words(attempt)}\n")
 
 
 def redrive_push(
@@ -80,7 +80,7 @@ def redrive_push(
     config: Config,
     *,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Try again at once what was given up, with all tries ahead of it."""
     from a2a_serverless.services.deliveries import redrive
@@ -94,7 +94,7 @@ def pause_push(
     config: Config,
     *,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Send a webhook nothing more until it is resumed."""
     from a2a_serverless.services.deliveries import pause
@@ -108,7 +108,7 @@ def resume_push(
     config: Config,
     *,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Go on where a webhook was paused."""
     from a2a_serverless.services.deliveries import resume
@@ -116,12 +116,12 @@ def resume_push(
     _change(ctx, stack, resume, task, config)
 
 
-def show_keys(ctx: typer.Context, *, stack: Stack = NAME, as_json: Json = False) -> None:  # noqa: ARG001
+def show_keys(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
     """Show the key ring, without its secrets."""
     _tell_ring(ctx, _operations(ctx, stack).rotator({"command": "show"}))
 
 
-def rotate_keys(ctx: typer.Context, *, stack: Stack = NAME, as_json: Json = False) -> None:  # noqa: ARG001
+def rotate_keys(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
     """Promote the next key, if it has been public for long enough."""
     operations = _operations(ctx, stack)
     operations.rotator({"command": "rotate"})
@@ -133,7 +133,7 @@ def revoke_key(
     kid: Annotated[str, typer.Argument(help="The key's id.", metavar="KID")],
     *,
     stack: Stack = NAME,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Take a key out of use and off the public list at once (an emergency)."""
     operations = _operations(ctx, stack)
@@ -187,7 +187,8 @@ def _line(one: "Standing") -> str:
     return f"{where}  {how}, {printed['failuresInARow']} failures in a row  {printed['url']}"
 
 
-def _attempt(attempt: "JsonObject") -> str:
+def attempt_words(attempt: "JsonObject") -> str:
+    """An attempt in one line."""
     what = attempt.get("status") or attempt.get("error") or "?"
     again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
     event = f"event {attempt['eventNumber']}" if attempt["eventNumber"] else "challenge"

@@ -13,6 +13,7 @@ from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
 
 if TYPE_CHECKING:
+    from a2a_serverless.ports import ApiKeys
     from a2a_serverless.services.deliveries import Operations
 
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -21,6 +22,12 @@ NOT_FOUND = 404
 
 def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
+
+
+def _callers(stack: str) -> "ApiKeys":
+    from a2a_serverless.wiring import make_callers
+
+    return make_callers(stack)
 
 
 def _operations(stack: str) -> "Operations":
@@ -33,7 +40,8 @@ def _operations(stack: str) -> "Operations":
 class World:
     """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
 
-    ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack.
+    ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack,
+    ``callers`` the API keys of those who may call it.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -43,6 +51,7 @@ class World:
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
     operations: "Callable[[str], Operations]" = _operations
+    callers: "Callable[[str], ApiKeys]" = _callers
 
     @property
     def headers(self) -> dict[str, str]:

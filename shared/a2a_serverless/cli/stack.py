@@ -33,7 +33,7 @@ def up(
     api_port: ApiPort = 8000,
     receiver_port: ReceiverPort = 8010,
     state: State = None,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Start the stack on this machine, or bring a running one up to date with the checkout."""
     from a2a_serverless.stack import session
@@ -47,7 +47,7 @@ def up(
         _tell(world_of(ctx), running)
 
 
-def down(ctx: typer.Context, *, state: State = None, as_json: Json = False) -> None:  # noqa: ARG001
+def down(ctx: typer.Context, *, state: State = None, _json: Json = False) -> None:
     """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
     from a2a_serverless.stack import processes, session
 
@@ -68,7 +68,7 @@ def show_logs(
     *,
     follow: Follow = False,
     state: State = None,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Show what the parts of the stack have said: the end of each, or all of one."""
     from a2a_serverless.stack import logs
@@ -91,7 +91,7 @@ def build(
     *,
     runtime: Annotated[str, typer.Option(help="Lambda runtime to build for.")] = "python3.13",
     architecture: Annotated[str, typer.Option(help="arm64 or x86_64.")] = "arm64",
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
     from a2a_serverless.stack import places, sam

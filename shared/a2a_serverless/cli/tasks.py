@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -11,10 +12,12 @@ from a2a_serverless.cli.files import save
 from a2a_serverless.cli.following import send_and_follow
 from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.inbox import Inbox
+from a2a_serverless.cli.operate import attempt_words
 from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, TaskId, Url, World, find, world_of
 from a2a_serverless.cli.show import item_json, item_line, result_text, sent_json, task_json, task_rows
 from a2a_serverless.cli.source import read_source
 from a2a_serverless.client import Found, Item, text_message
+from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
@@ -47,7 +50,7 @@ def send(  # noqa: PLR0913 - the options of a command
     inbox: InboxUrl = None,
     out: Out = None,
     url: Url = LOCAL_URL,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Send an agent a message, and follow what it does with it.
 
@@ -65,7 +68,7 @@ def send(  # noqa: PLR0913 - the options of a command
         _hand_in(world, agent, found.client.send(request))
 
 
-def get(  # noqa: PLR0913 - as above
+def get(
     ctx: typer.Context,
     agent: Agent,
     task: TaskId,
@@ -73,7 +76,7 @@ def get(  # noqa: PLR0913 - as above
     text: OnlyText = False,
     out: Out = None,
     url: Url = LOCAL_URL,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Show a task as it is now."""
     world = world_of(ctx)
@@ -93,7 +96,7 @@ def watch(
     task: TaskId,
     *,
     url: Url = LOCAL_URL,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
     world = world_of(ctx)
@@ -113,7 +116,7 @@ def cancel(
     task: TaskId,
     *,
     url: Url = LOCAL_URL,
-    as_json: Json = False,  # noqa: ARG001
+    _json: Json = False,
 ) -> None:
     """Cancel a task. Whoever works on it stops."""
     world = world_of(ctx)
@@ -122,6 +125,23 @@ def cancel(
         world.terminal.data(task_json(canceled))
     else:
         world.terminal.rows(task_rows(canceled))
+
+
+def deliveries(ctx: typer.Context, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
+    """Show how the webhooks of a task stand, and each attempt. Only deployments of this project tell."""
+    world = world_of(ctx)
+    client = find(world, url, agent).client
+    address = f"{client.url}/tasks/{quote(task, safe='')}/deliveries"
+    document: Any = fetch(address, world.transport, {"A2A-Version": "1.0", **client.headers})
+    if world.terminal.json:
+        world.terminal.data(document)
+        return
+    for one in document["deliveries"]:
+        world.terminal.rows([(name, str(value)) for name, value in one.items() if name != "attempts"])
+        for attempt in one["attempts"]:
+            world.terminal.raw(f"  {attempt_words(attempt)}\n")
+    if not document["deliveries"]:
+        world.terminal.note("The task has no webhooks.")
 
 
 def _push(world: World, webhook: str | None, inbox: str | None) -> PushRequest | None:

@@ -1,0 +1,80 @@
+"""Who may call a deployed stack: API keys. The tokens of an issuer that the template names are let in besides."""
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from a2a_serverless.cli.operate import NAME, Stack
+from a2a_serverless.cli.options import Json, world_of
+from a2a_serverless.cli.terminal import one_line
+from a2a_serverless.domain.access import ENTROPY_BYTES, ApiKey, digest_of, spelled
+from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
+
+SHOWN = 16
+SHORTEST = 8
+
+Owner = Annotated[str, typer.Argument(help="Whom the key stands for.", metavar="OWNER", show_default=False)]
+Tenant = Annotated[str, typer.Option(help="The tenant that the owner belongs to.")]
+Note = Annotated[str, typer.Option(help="What the key is for.", metavar="TEXT")]
+KeyId = Annotated[
+    str, typer.Argument(help="The key's id, as `callers list` shows it.", metavar="ID", show_default=False)
+]
+
+
+def add_caller(
+    ctx: typer.Context,
+    owner: Owner,
+    *,
+    tenant: Tenant = "default",
+    note: Note = "",
+    stack: Stack = NAME,
+    _json: Json = False,
+) -> None:
+    """Make an API key. It is shown this once, and kept by nobody."""
+    world = world_of(ctx)
+    key = spelled(os.urandom(ENTROPY_BYTES))
+    made = ApiKey(digest_of(key), Principal(tenant, owner), note, time.time_ns() // 1_000_000)
+    world.callers(stack).add(made)
+    if world.terminal.json:
+        world.terminal.data({"key": key, **_printed(made)})
+        return
+    world.terminal.raw(f"{key}\n")
+    world.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
+
+
+def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
+    """List the API keys: whom each stands for, not the keys themselves."""
+    world = world_of(ctx)
+    keys = world.callers(stack).all()
+    if world.terminal.json:
+        world.terminal.data([_printed(key) for key in keys])
+        return
+    for key in keys:
+        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, key.note)
+        world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
+    if not keys:
+        world.terminal.note("There are none. `callers add` makes one.")
+
+
+def remove_caller(ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _json: Json = False) -> None:
+    """Revoke an API key. A minute from now, at the latest, it lets nobody in."""
+    world = world_of(ctx)
+    keys = world.callers(stack)
+    found = [one for one in keys.all() if len(key) >= SHORTEST and one.digest.startswith(key)]
+    if len(found) != 1:
+        raise typer.BadParameter(f"{len(found)} keys have an id that begins with {key!r}: see `callers list`")
+    keys.revoke(found[0].digest)
+    if world.terminal.json:
+        world.terminal.data(_printed(found[0]))
+    else:
+        world.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].who.owner}.")
+
+
+def _printed(key: ApiKey) -> "JsonObject":
+    who = key.who
+    return {"id": key.digest, "tenant": who.tenant, "owner": who.owner, "note": key.note, "madeAt": key.made_at}
