@@ -270,16 +270,19 @@ def make_operations(stack: str) -> Operations:
 
 def _here(
     settings: Settings, log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Mapping[str, Agent]
-) -> Here | None:
-    """What runs inline agents inside the api function, when there are some: it costs the agents' own imports."""
-    if not any(agent.runs == "inline" for agent in agents.values()):
-        return None
-    from a2a_serverless.adapters.system import UuidIds
-    from a2a_serverless.engine.inline import Inline
-    from a2a_serverless.engine.run import Engine
+) -> Here:
+    """What runs inline agents inside the api function; the generators are imported when the first one is asked."""
+    from a2a_serverless.engine.here import LateHere
 
-    directory = _directory(settings, agents)
-    return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory))
+    def make() -> Here:
+        from a2a_serverless.adapters.system import UuidIds
+        from a2a_serverless.engine.inline import Inline
+        from a2a_serverless.engine.run import Engine
+
+        directory = _directory(settings, agents)
+        return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory))
+
+    return LateHere(agents, make)
 
 
 def _models(settings: Settings) -> Models:
