@@ -12,7 +12,7 @@ export UV_DEFAULT_INDEX ?= $(or $(PIP_INDEX),https://pypi.org/simple)
 export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 
-ENVIRONMENTS := $(VENV)/.installed .a2a/venvs/sam/.installed .a2a/venvs/emulator/.installed
+ENVIRONMENTS := $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 RUN := $(VENV)/bin/
 
 .PHONY: help
@@ -77,6 +77,8 @@ lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
+	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
+	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
 
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--custom-compile-command "make lock"

@@ -19,9 +19,15 @@ import uvicorn
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.egress import Lookup
 from a2a_serverless.adapters.jose import Es256Keys, RingSigner
-from a2a_serverless.adapters.memory import MemoryBells, MemoryMetrics, MemorySealer, MemoryTable, MemoryVault
+from a2a_serverless.adapters.memory import (
+    MemoryBells,
+    MemoryMetrics,
+    MemoryNames,
+    MemorySealer,
+    MemoryTable,
+    MemoryVault,
+)
 from a2a_serverless.adapters.peers import A2APeers
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
@@ -55,6 +61,7 @@ if TYPE_CHECKING:
     from a2a_serverless.wire.codecs import Binding
 
 RUN_MS = 900_000
+MODELS = Models(BuiltinText(), BuiltinPicture())
 PAUSE_S = 0.005
 
 
@@ -78,10 +85,9 @@ class Live:
         self.agents = by_id(tuple(agents))
         table: Any = self.table
         policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
-        models = Models(BuiltinText(), BuiltinPicture())
         directory = Directory(A2APeers({name: f"{base_url}/{name}" for name in self.agents}), ids, base_url)
-        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, models, directory)
-        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, Lookup(), ownership=False)
+        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, MODELS, directory)
+        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, MemoryNames(), ownership=False)
         shelf = Shelf(table, table, sealer)
         self.desk = Desk(
             table, self.bells, clock, ids, hooks, shelf, LIFE, blocking_ms, idempotent, here=Inline(self.engine)
@@ -90,16 +96,16 @@ class Live:
         self.smith = Locksmith(vault, Es256Keys(), Press(table, clock, self.agents, base_url, shape), Waits(1, 1), 1)
         signer, sender = RingSigner(vault.load), WebhookSender(policy)
         self.post = Post(
-            table,
-            table,
-            self.bells,
-            sender,
-            signer,
-            sealer,
-            clock,
-            ids,
-            base_url,
-            random.random,
+            log=table,
+            store=table,
+            bells=self.bells,
+            sender=sender,
+            signer=signer,
+            sealer=sealer,
+            clock=clock,
+            ids=ids,
+            issuer=base_url,
+            chance=random.random,
             hosts=Hosts(table),
             metrics=MemoryMetrics(),
             enforce_ownership=False,

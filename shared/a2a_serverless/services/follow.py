@@ -67,8 +67,17 @@ class Stream:
     off_loop: OffLoop = in_thread
 
 
-def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fine: bool) -> tuple[Task, Item | None]:
-    """The task, and the first item: its snapshot, or None for a client that has seen everything up to ``after``.
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a stream begins: the task as it is, whether the client is told of it, and the event to go on behind."""
+
+    task: Task
+    told: bool
+    after: int
+
+
+def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fine: bool = False) -> Beginning:
+    """Where the stream of a client begins that has seen everything up to ``after``; None has seen nothing.
 
     Raises TaskNotFound; UnsupportedOperation when the task has ended and there is nothing more to see (3.1.6), unless
     ``ends_fine``: whoever has just sent the message gets the end as it is.
@@ -79,10 +88,10 @@ def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fin
     head, events = loaded
     task = fold(key.task, head.context_id, events)
     if after is not None and after < task.n:
-        return task, None
+        return Beginning(task, told=False, after=after)
     if head.ended and not ends_fine:
         raise UnsupportedOperation("The task has ended. Read it with GetTask.")
-    return task, None if after == task.n else Item(task.n, task)
+    return Beginning(task, told=after != task.n, after=task.n)
 
 
 async def follow(stream: Stream, key: TaskKey, after: int, ends: frozenset[TaskState]) -> AsyncGenerator[Item | Beat]:

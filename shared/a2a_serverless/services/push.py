@@ -130,7 +130,7 @@ def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
 
 def _vet(hooks: Webhooks, request: PushRequest) -> WebhookTarget:
     """The vetted target. A name that has no address now is no refusal: every attempt asks again."""
-    target = check(hooks.policy, request, request.at)
+    target = check(hooks.policy, request)
     try:
         with suppress(NameUnresolved):
             hooks.names.check(target)
@@ -140,15 +140,15 @@ def _vet(hooks: Webhooks, request: PushRequest) -> WebhookTarget:
     return target
 
 
-def check(policy: EgressPolicy, request: PushRequest, at: str = "") -> WebhookTarget:
-    """The target that the request names; InvalidParams names every field that is wrong, below ``at``. No lookup."""
+def check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
+    """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
     wrong = {
         "id": ("is 1 to 128 printable ASCII characters", _bad_id(request.config_id)),
         "token": (_SECRETS, _bad_secret(request.token)),
         "authentication.credentials": (_SECRETS, _bad_secret(request.credentials)),
         "authentication.scheme": (_SCHEMES, _bad_scheme(request)),
     }
-    below = f"{at}." if at else ""
+    below = f"{request.at}." if request.at else ""
     violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
     try:
         target = check_url(request.url, policy)

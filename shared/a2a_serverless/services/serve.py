@@ -25,12 +25,12 @@ from a2a_serverless.domain.queries import (
 )
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.services import push, tasks
-from a2a_serverless.services.follow import TURN_ENDS, Item, Stream, begin, follow
+from a2a_serverless.services.follow import TURN_ENDS, Beginning, Item, Stream, begin, follow
 from a2a_serverless.services.listing import list_tasks
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal, TaskKey, TaskState
+    from a2a_serverless.domain.model import Principal, TaskState
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Answer, Request
     from a2a_serverless.services.follow import Beat
@@ -68,45 +68,44 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
     if isinstance(request, SubscribeToTask):
-        ends = TERMINAL if wire == "1.0" else TURN_ENDS
-        return _opened(desk, who.key(request.task_id), agent, after, until, ends)
+        beginning = begin(desk.log, who.key(request.task_id), agent.id, after)
+        return _opened(desk, who, beginning, until, TERMINAL if wire == "1.0" else TURN_ENDS)
     if not isinstance(request, SendRequest):
         raise UnsupportedOperation
-    begun = _begin_to_send(desk, who, agent, request, wire, until)
-    if isinstance(begun, Message):
-        return Opened("", begun.context_id or "", _only(Item(None, begun)))
-    return _opened(desk, begun.head.key, agent, None if begun.task else after, until, TURN_ENDS, sent=True)
-
-
-def _opened(  # noqa: PLR0913 - as above
-    desk: Desk,
-    key: TaskKey,
-    agent: Agent,
-    after: int | None,
-    until: int,
-    ends: frozenset[TaskState],
-    *,
-    sent: bool = False,
-) -> Opened:
-    task, first = begin(desk.log, key, agent.id, after, ends_fine=sent)
-    if sent and first and task.status.state in TURN_ENDS:
-        return Opened(key.task, task.context_id, _only(first))
-    stream = Stream(desk.log, desk.clock, until, desk.off_loop)
-    start = task.n if first or after is None else after
-    return Opened(key.task, task.context_id, _items(first, follow(stream, key, start, ends)))
-
-
-def _begin_to_send(
-    desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion, until: int
-) -> Begun | Message:
-    _check_send(desk, agent, request, wire)
+    _check_send(desk, agent, request)
     begun = tasks.take_in(desk, who, agent.id, request, wire)
     if isinstance(begun, Message):
-        return begun
-    time_ms = until - desk.clock.now()
-    if desk.here is None or not desk.here.start(agent.id, begun.head.key, time_ms):
+        return Opened("", begun.context_id or "", _only(Item(None, begun)))
+    return _sent(desk, who, agent, begun, after, until)
+
+
+def _sent(desk: Desk, who: Principal, agent: Agent, begun: Begun, after: int | None, until: int) -> Opened:
+    """The stream of a message that has been taken in. Where it begins is read before anybody works on the task."""
+    if begun.task:
+        beginning = Beginning(begun.task, told=True, after=begun.task.n)
+    else:
+        beginning = begin(desk.log, begun.head.key, agent.id, after, ends_fine=True)
+    if desk.here is None or not desk.here.start(agent.id, begun.head.key, until - desk.clock.now()):
         tasks.ring(desk, begun.head)
-    return begun
+    task = beginning.task
+    if beginning.told and task.status.state in TURN_ENDS:
+        return Opened(task.task_id, task.context_id, _only(Item(task.n, task)))
+    return _opened(desk, who, beginning, until, TURN_ENDS)
+
+
+def _opened(desk: Desk, who: Principal, beginning: Beginning, until: int, ends: frozenset[TaskState]) -> Opened:
+    task = beginning.task
+    stream = Stream(desk.log, desk.clock, until, desk.off_loop)
+    rest = follow(stream, who.key(task.task_id), beginning.after, ends)
+    return Opened(task.task_id, task.context_id, _told(beginning, rest))
+
+
+async def _told(beginning: Beginning, rest: AsyncGenerator[Item | Beat]) -> AsyncGenerator[Item | Beat]:
+    async with aclosing(rest):
+        if beginning.told:
+            yield Item(beginning.task.n, beginning.task)
+        async for item in rest:
+            yield item
 
 
 async def _only(item: Item) -> AsyncGenerator[Item | Beat]:
@@ -114,16 +113,8 @@ async def _only(item: Item) -> AsyncGenerator[Item | Beat]:
     yield item
 
 
-async def _items(first: Item | None, rest: AsyncGenerator[Item | Beat]) -> AsyncGenerator[Item | Beat]:
-    async with aclosing(rest):
-        if first:
-            yield first
-        async for item in rest:
-            yield item
-
-
 def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
-    _check_send(desk, agent, request, wire)
+    _check_send(desk, agent, request)
     sent = tasks.send(desk, who, agent.id, request, wire)
     return sent if isinstance(sent, Message) else shown(sent, request.history_length)
 
@@ -168,17 +159,11 @@ def _check_push(agent: Agent) -> None:
         raise PushNotSupported
 
 
-_PUSH_FIELD: Final[dict[WireVersion, str]] = {
-    "1.0": "configuration.taskPushNotificationConfig",
-    "0.3": "configuration.pushNotificationConfig",
-}
-
-
-def _check_send(desk: Desk, agent: Agent, request: SendRequest, wire: WireVersion) -> None:
+def _check_send(desk: Desk, agent: Agent, request: SendRequest) -> None:
     """What would be refused, before anything is stored."""
     if request.push is not None:
         _check_push(agent)
-        push.check(desk.webhooks.policy, request.push, _PUSH_FIELD[wire])
+        push.check(desk.webhooks.policy, request.push)
     _check_content(agent, request)
 
 
