@@ -1,4 +1,4 @@
-"""The twelve rules that never bend, and the tests that hold the code to them.
+"""The rules of ``ARCHITECTURE.md`` that never bend, and the tests that hold the code to them.
 
 A test that holds a rule says so in its name: ``test_rule_06_...``. A rule without a test, and a test of a rule that
 does not exist, fail here. So do the rules that can be seen in the code without running it.
@@ -18,20 +18,15 @@ import pytest
 TESTS: Final = Path(__file__).parent
 PACKAGE: Final = TESTS.parent / "shared" / "a2a_serverless"
 
-RULES: Final = {
-    1: "One writer shape: a task changes only by appending event n+1 on condition that it does not exist yet.",
-    2: "Terminal is final.",
-    3: "Owner and tenant are part of the key: what is not yours does not exist.",
-    4: "Readers are cursors: every reader gets every event once, in log order, and misses nothing.",
-    5: "Bells, not cargo: queues carry ids, and a bell may be lost, doubled, late or out of order.",
-    6: "One runner per task: a lease, a fence, and a hand-over before time ends.",
-    7: "Steps run once.",
-    8: "Deliveries keep order per task and configuration, one in flight at a time.",
-    9: "No trust in a URL: it is vetted when it is registered and at every attempt.",
-    10: "Secrets do not travel.",
-    11: "The core is pure: it knows no clock, no environment, no network, and no ids that it made itself.",
-    12: "Versions live at the edge.",
-}
+
+def rules_of_the_architecture() -> dict[int, str]:
+    """The rules, by their numbers, as ``ARCHITECTURE.md`` names them."""
+    chapters = (TESTS.parent / "ARCHITECTURE.md").read_text().split("\n## ")
+    (chapter,) = [text for text in chapters if text.startswith("Rules that never bend\n")]
+    return {int(number): name for number, name in re.findall(r"^(\d+)\. \*\*(.+?)\.?\*\*", chapter, re.MULTILINE)}
+
+
+RULES: Final = rules_of_the_architecture()
 
 
 def named_after_rules() -> dict[int, list[str]]:
@@ -41,6 +36,10 @@ def named_after_rules() -> dict[int, list[str]]:
         for name, number in re.findall(r"^(?:def |)(test_rule_(\d\d)_\w+)", path.read_text(), re.MULTILINE):
             found[int(number)].append(f"{path.relative_to(TESTS)}::{name}")
     return dict(found)
+
+
+def test_there_are_twelve_rules_and_the_first_is_about_writing() -> None:
+    assert (sorted(RULES), RULES[1]) == (list(range(1, 13)), "One writer shape")
 
 
 @pytest.mark.parametrize("number", RULES)
