@@ -134,6 +134,7 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 
 VERSIONED: Final = {
     "adapters/peers.py": "speaks to agents of both versions",
+    "cli": "a user at the edge",
     "client": "a client at its own edge",
     "domain/delivery.py": "what a 0.3 webhook need not hear (specification 0.3, 7.5)",
     "domain/push.py": "the version of whoever registered a webhook is stored with it",
