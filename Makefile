@@ -50,8 +50,12 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 	.a2a/venvs/sam/bin/sam validate --lint
 
 .PHONY: test
-test: $(ENVIRONMENTS) ## every test, with branch coverage
-	$(RUN)pytest --numprocesses=auto --dist=loadgroup --cov --cov-report=term $(ARGS)
+test: $(ENVIRONMENTS) ## every test
+	$(RUN)pytest --numprocesses=auto --dist=loadgroup $(ARGS)
+
+.PHONY: coverage
+coverage: $(ENVIRONMENTS) ## every test, with branch coverage: slower, in one process
+	$(RUN)pytest --cov --cov-report=term $(ARGS)
 
 .PHONY: faults
 faults: SEEDS ?= 1
