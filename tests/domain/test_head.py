@@ -15,6 +15,7 @@ from a2a_serverless.domain.head import (
     GRACE_MS,
     LEASE_MS,
     LOST_LIMIT,
+    PARK_MS,
     SOON_MS,
     Change,
     Fenced,
@@ -24,17 +25,22 @@ from a2a_serverless.domain.head import (
     Look,
     LostTooOften,
     NotRunnable,
+    Woken,
     cancel,
+    childless,
     due_again,
     follow_up,
     give_up,
     handed_on,
     held,
+    parked,
     renewed,
     report,
     submit,
     take,
+    with_children,
     with_push,
+    woken,
 )
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, RUNNABLE, TERMINAL
@@ -250,6 +256,69 @@ def test_giving_up_fails_the_task_whoever_holds_it() -> None:
     assert change.event == StatusEvent(3, NOW + 5, "sweeper", TaskState.FAILED, message=QUESTION)
 
 
+# ---- Waiting for other agents
+
+
+def test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looked() -> None:
+    head = replace(taken().head, wake=3, lost=2)
+    with pytest.raises(Woken):
+        parked(head, 1, 2, now=NOW)
+    with pytest.raises(Fenced):
+        parked(head, 2, 3, now=NOW)
+    assert parked(head, 1, 3, now=NOW + 9) == replace(
+        head, lease_until=0, parked=True, lost=0, due_at=NOW + 9 + PARK_MS, rev=head.rev + 1
+    )
+
+
+@pytest.mark.parametrize(("until_ms", "due_ms"), [(1, 1), (PARK_MS, PARK_MS), (PARK_MS + 1, PARK_MS)])
+def test_a_parked_task_is_due_when_its_time_is_over_and_within_minutes(until_ms: int, due_ms: int) -> None:
+    assert parked(taken().head, 1, 0, now=NOW, until=NOW + until_ms).due_at == NOW + due_ms
+
+
+def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
+    waiting = Look(parked(taken().head, 1, 0, now=NOW), 2)
+    with pytest.raises(NotRunnable):
+        take(waiting, now=NOW + 1, by="runner")
+    awake = Look(woken(replace(waiting.head, rings=3), now=NOW + 1), 2)
+    assert awake.head == replace(
+        waiting.head, wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, rings=0, rev=waiting.head.rev + 1
+    )
+    assert take(awake, now=NOW + 2, by="runner").after.fence == 2
+
+
+def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
+    head = replace(taken().head, rings=2)
+    assert woken(head, now=NOW + 5) == replace(head, wake=1, rings=0, rev=head.rev + 1)
+
+
+def test_there_is_no_news_for_a_task_that_has_ended() -> None:
+    with pytest.raises(NotRunnable):
+        woken(reported(TaskState.COMPLETED).head, now=NOW)
+
+
+@pytest.mark.parametrize("ending", ["cancel", "follow-up"])
+def test_a_cancel_and_a_message_unpark_a_task(ending: str) -> None:
+    waiting = Look(parked(taken().head, 1, 0, now=NOW), 2)
+    decided = {
+        "cancel": cancel(waiting, now=NOW, by="client"),
+        "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client"),
+    }
+    assert not decided[ending].after.parked
+
+
+def test_an_ended_task_stays_due_while_agents_that_it_called_have_to_be_told() -> None:
+    head = taken().head
+    parent = with_children(head, 1)
+    assert parent == replace(head, children=True, rev=head.rev + 1)
+    with pytest.raises(Fenced):
+        with_children(head, 2)
+    ended = reported(TaskState.COMPLETED, Look(parent, 2)).head
+    assert ended.due_at == NOW + GRACE_MS
+    assert childless(ended, now=NOW) == replace(ended, children=False, due_at=None, rev=ended.rev + 1)
+    hooked = replace(ended, push=True, due_at=NOW - 1)
+    assert childless(hooked, now=NOW).due_at == NOW + GRACE_MS
+
+
 # ---- Due
 
 
@@ -339,7 +408,8 @@ class Heads(RuleBasedStateMachine):
 
     @rule()
     def take(self) -> None:
-        head, may = self.look.head, self.look.head.state in RUNNABLE and not self.look.head.leased(self.now)
+        head = self.look.head
+        may = head.state in RUNNABLE and not head.parked and not head.leased(self.now)
         try:
             self.changed(take(self.look, now=self.now, by="runner"))
         except (NotRunnable, Leased):
@@ -400,6 +470,24 @@ class Heads(RuleBasedStateMachine):
     def hand_on(self) -> None:
         self.decided(handed_on(self.look.head, self.look.head.fence, now=self.now), self.look.last)
 
+    @precondition(lambda self: self.look.head.fence and not self.look.head.ended)
+    @rule(missed=st.sampled_from([0, 0, 1]), until=st.none() | st.integers(1, 600_000))
+    def park(self, missed: int, until: int | None) -> None:
+        head = self.look.head
+        time = None if until is None else self.now + until
+        try:
+            self.decided(parked(head, head.fence, head.wake - missed, now=self.now, until=time), self.look.last)
+        except Woken:
+            assert missed
+
+    @rule()
+    def wake(self) -> None:
+        ended = self.look.head.ended
+        try:
+            self.decided(woken(self.look.head, now=self.now), self.look.last)
+        except NotRunnable:
+            assert ended
+
     @rule(ms=st.integers(1, 3_600_000))
     def look_again(self, ms: int) -> None:
         self.decided(due_again(self.look.head, at=self.now + ms, rang=True), self.look.last)
@@ -430,7 +518,7 @@ class Heads(RuleBasedStateMachine):
         if self.before.head.ended:
             assert (self.look.head.state, self.look.head.n) == (self.before.head.state, self.before.head.n)
         if self.look.head.ended:
-            assert self.look.head.lease_until == 0
+            assert (self.look.head.lease_until, self.look.head.parked) == (0, False)
 
     @invariant()
     def whoever_can_run_is_due(self) -> None:

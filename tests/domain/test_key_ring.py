@@ -99,6 +99,12 @@ def test_a_key_made_in_an_emergency_waits_like_any_other() -> None:
     assert rotate(revoked, key("d"), now=NOW + DAY + HOUR, waits=WAITS) == revoked
 
 
+def test_a_revocation_begins_the_life_of_the_key_that_takes_over() -> None:
+    at, fresh = NOW + DAY, key("c", NOW + DAY)
+    assert revoke(RING, "a", fresh, now=at) == KeyRing(key("b"), fresh, (), promoted_at=at)
+    assert revoke(RING, "b", fresh, now=at) == KeyRing(key("a"), fresh, (), promoted_at=NOW)
+
+
 # ---- Years
 
 
