@@ -2,14 +2,15 @@
 
 ::
 
-    from a2a_serverless.client import discover, text_message, over_urllib
+    from a2a_serverless.client import discover, over_urllib, text_message
+    from a2a_serverless.domain.model import SendRequest
 
     agent = discover("https://agents.example.com/document", over_urllib).client
     task = agent.send(SendRequest(text_message("Lighthouses"), return_immediately=True))
     print(agent.get(task.task_id).status.state)
 
 It is synchronous and imports nothing but the standard library, the model and the codecs: it also runs inside a
-function, where each import is paid for at every cold start (``docs/adr/0009-client-on-the-standard-library.md``). How
+function, where each import is paid for at every cold start (``docs/adr/0008-client-on-the-standard-library.md``). How
 bytes travel is the ``Transport``'s business: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
 """
 

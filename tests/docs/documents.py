@@ -1,0 +1,49 @@
+"""The project's documents, and the fenced blocks in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "webhook_receiver/README.md"], key=str)
+_BLOCK = re.compile(
+    r"(?:^<!-- needs (?P<needs>[\w ]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. ``needs`` is what no test can have: AWS, Docker."""
+
+    path: Path
+    language: str
+    text: str
+    needs: str | None
+
+    def commands(self) -> Iterator[Command]:
+        """The command lines of a console block, each with what the document shows of its output."""
+        for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            lines = part.splitlines()
+            end = next(end for end in range(1, len(lines) + 1) if "".join(lines[:end]).count("'") % 2 == 0)
+            yield Command("\n".join(lines[:end]), lines[end:])
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, perhaps of several lines in quotes, and the lines that are shown below it; ``...`` stands for any."""
+
+    line: str
+    shown: list[str]
+
+
+def blocks(language: str, path: Path | None = None) -> list[Block]:
+    """The blocks of a language, in all documents or in one."""
+    return [
+        Block(document, language, found["text"], found["needs"])
+        for document in ([path] if path else DOCUMENTS)
+        for found in _BLOCK.finditer(document.read_text())
+        if found["language"] == language
+    ]

@@ -1,0 +1,133 @@
+"""What documents show of the code is drawn from the code: ``python -m tests.docs.drawn`` writes it anew.
+
+In a document it stands between ``<!-- drawn: title -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+
+from a2a_serverless.cli.app import app
+from a2a_serverless.cli.examples import COMMAND_LINES
+from a2a_serverless.domain.states import NEXT, TERMINAL
+from tests.docs.documents import ROOT
+
+
+class _Template(yaml.SafeLoader):
+    """Reads CloudFormation's tags as what they hold."""
+
+
+def _any_tag(loader: yaml.SafeLoader, _: str, node: yaml.Node) -> object:
+    if isinstance(node, yaml.ScalarNode):
+        return loader.construct_scalar(node)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node)
+    assert isinstance(node, yaml.MappingNode)
+    return loader.construct_mapping(node)
+
+
+_Template.add_multi_constructor("!", _any_tag)
+
+
+def template() -> dict[str, Any]:
+    """The template, without its functions resolved."""
+    with (ROOT / "template.yaml").open() as file:
+        return dict(yaml.load(file, _Template))  # noqa: S506 - a safe loader
+
+
+def states() -> str:
+    """The state diagram, from the one table of transitions. That a state follows itself is not drawn."""
+    lines = ["```mermaid", "stateDiagram-v2"]
+    for before, after in NEXT.items():
+        following = [state for state in NEXT if state and state in after and state is not before]
+        lines += [f"  {_state(before)} --> {_state(state)}" for state in following]
+    lines += [f"  {_state(state)} --> [*]" for state in NEXT if state in TERMINAL]
+    return "\n".join([*lines, "```"])
+
+
+def parameters() -> str:
+    """The template's parameters, in the groups in which the console shows them."""
+    found = template()
+    lines = []
+    for group in found["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]:
+        lines += ["", f"## {group['Label']['default']}", "", "| parameter | default | |", "|---|---|---|"]
+        for name in group["Parameters"]:
+            told = found["Parameters"][name]
+            default = f"`{told['Default']}`" if told["Default"] != "" else ""
+            lines.append(f"| `{name}` | {default} | {told['Description']}{_allowed(told)} |")
+    return "\n".join(lines[1:])
+
+
+def commands() -> str:
+    """Every command with what it is for, and an example."""
+    lines = ["| command | |", "|---|---|"]
+    for name, command in _commands(typer.main.get_command(app)):
+        example = next(line for line in COMMAND_LINES if line == name or line.startswith(f"{name} "))
+        summary = " ".join((command.help or "").split("\n\n")[0].split())
+        lines.append(f"| `{name}` | {summary}<br>`a2a-serverless {example}` |")
+    return "\n".join(lines)
+
+
+def layers() -> str:
+    """The layers of the package, from the top: an upper one may import a lower one."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    (found,) = [contract["layers"] for contract in contracts if contract["id"] == "layers"]
+    lines = [line.replace("(", "").replace(")", "") for line in found]
+    said = [line.replace(" : ", ", ") + ("   (they may)" if " : " in line else "") for line in lines]
+    return "\n".join(["```text", *(line.replace(" | ", ", ") for line in said), "```"])
+
+
+DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
+    "states": (ROOT / "ARCHITECTURE.md", states),
+    "layers": (ROOT / "ARCHITECTURE.md", layers),
+    "parameters": (ROOT / "docs" / "parameters.md", parameters),
+    "commands": (ROOT / "docs" / "commands.md", commands),
+}
+
+
+def drawn_in(path: Path, title: str) -> str:
+    """What stands in a document between the marks."""
+    found = re.search(_marked(title), path.read_text(), re.DOTALL)
+    assert found, f"{path.name} has no place for {title}"
+    return found[2]
+
+
+def _marked(title: str) -> str:
+    return rf"(<!-- drawn: {title} -->\n\n)(.*?)(\n\n<!-- end -->)"
+
+
+def _state(state: str | None) -> str:
+    return "[*]" if state is None else state.replace("-", "_")
+
+
+def _allowed(told: dict[str, Any]) -> str:
+    values = told.get("AllowedValues")
+    return f" ({', '.join(f'`{value}`' for value in values)})" if values and len(values) < 10 else ""
+
+
+def _commands(group: Any, before: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, command in group.commands.items():
+        path = f"{before}{name}"
+        found += _commands(command, f"{path} ") if hasattr(command, "commands") else [(path, command)]
+    return found
+
+
+def write(title: str, path: Path, draw: Callable[[], str]) -> None:
+    """Draws anew what stands between the marks."""
+    path.write_text(
+        re.sub(_marked(title), lambda found: found[1] + draw() + found[3], path.read_text(), flags=re.DOTALL)
+    )
+
+
+if __name__ == "__main__":
+    for each, (document, drawing) in DRAWINGS.items():
+        write(each, document, drawing)

@@ -1,0 +1,103 @@
+"""Every command that the documents show is run, in their order, on a stack of its own, and says what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_serverless.stack import places, processes
+from a2a_serverless.stack.errors import StackError
+from tests.docs.documents import DOCUMENTS, ROOT, Block, Command, blocks
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("documents")]
+
+SECONDS = 600
+SHOWN = [block for block in blocks("console") if block.needs is None]
+COMMANDS = [command for block in SHOWN for command in block.commands()]
+
+
+class Shell:
+    """A shell in the checkout. Ports and state are its own, so that it meets no stack that is up already."""
+
+    def __init__(self, state: Path) -> None:
+        ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
+        self._moved = {":8000": f":{ports['A2A_API_PORT']}", ":8010": f":{ports['A2A_RECEIVER_PORT']}"}
+        self._moved[".venv/bin/"] = f"{Path(sys.executable).parent}/"
+        url = f"http://127.0.0.1:{ports['A2A_API_PORT']}"
+        self._environment = {**os.environ, **ports, "A2A_STATE": str(state), "A2A_URL": url, "NO_COLOR": "1"}
+
+    def run(self, line: str) -> list[str]:
+        """What a command line says, on stdout and stderr; it must succeed."""
+        for documented, here in self._moved.items():
+            line = line.replace(documented, here)
+        done = subprocess.run(  # noqa: S603 - the project's own documents
+            ["bash", "-c", line],  # noqa: S607 - as above
+            cwd=ROOT,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A shell. What its commands leave running is stopped."""
+    try:
+        places.find()
+    except StackError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
+    made = Shell(tmp_path_factory.mktemp("docs"))
+    yield made
+    made.run(".venv/bin/a2a-serverless down")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.line[:60])
+def test_a_command_does_what_the_document_shows(shell: Shell, command: Command) -> None:
+    if command.line.startswith("curl") and not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    said = iter([skeleton(line) for line in shell.run(command.line)])
+    for shown in map(skeleton, command.shown):
+        assert shown == ELISION or any(matches(shown, line) for line in said), f"not said: {shown}"
+
+
+def test_what_is_not_run_says_what_it_needs() -> None:
+    unmarked = [
+        block for path in DOCUMENTS for block in blocks("bash", path) + blocks("sh", path) if not _elsewhere(block)
+    ]
+    assert unmarked == []
+
+
+def _elsewhere(block: Block) -> bool:
+    """The receiver is a project of its own, and its commands are for whoever has copied it."""
+    return block.needs is not None or "webhook_receiver" in block.path.parts
+
+
+ELISION = "..."
+
+
+def skeleton(line: str) -> str:
+    """A line without what differs from run to run: times, counts, ids, and remarks behind a step."""
+    line = re.sub(r"\s+\S{8}\s+[0-9a-f]{8}\s+verified$", " verified", line)
+    line = re.sub(r"^(✓ .*?) \(.*$", r"\1", line)
+    line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", line)
+    return " ".join(re.sub(r"\+?\d[\d.,]*", "N", line).split())
+
+
+def matches(shown: str, said: str) -> bool:
+    """Whether a line is the one that is shown, where that may be cut at ``…``."""
+    before, cut, after = shown.partition("…")
+    return said.startswith(before.rstrip()) and said.endswith(after) if cut else shown == said

@@ -1,0 +1,96 @@
+"""What the documents say is so: their links lead somewhere, their lists are those of the code, their snippets run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.cli.app import app
+from tests.docs.documents import DOCUMENTS, ROOT, blocks
+from tests.docs.drawn import DRAWINGS, drawn_in
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+README = ROOT / "README.md"
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for link in LINK.findall(path.read_text()):
+        if link.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_path_that_is_named_exists(path: Path) -> None:
+    for named in re.findall(
+        r"`((?:tests|docs|events|examples|functions|bench|shared|webhook_receiver)/[\w./-]*)`", path.read_text()
+    ):
+        assert (
+            any(place.joinpath(named).exists() for place in (ROOT, path.parent))
+            or "tailor" in named
+            or "hello" in named
+        ), named
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_command_of_ours_is_one_that_there_is(path: Path) -> None:
+    for line in re.findall(r"a2a-serverless ((?:[a-z]+ ?)+)", path.read_text()):
+        command: Any = typer.main.get_command(app)
+        for word in line.split():
+            if not hasattr(command, "commands"):
+                break
+            assert word in command.commands, line
+            command = command.commands[word]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_make_target_that_is_named_exists(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", path.read_text()))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("title", DRAWINGS)
+def test_what_is_drawn_from_the_code_is_as_the_code_is(title: str) -> None:
+    path, draw = DRAWINGS[title]
+    assert drawn_in(path, title) == draw(), "python -m tests.docs.drawn writes it anew"
+
+
+def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable, value in {"ISSUER": "http://127.0.0.1:8000", "AUDIENCE": "http://127.0.0.1:8010/webhook"}.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("readme")
+    found = blocks("python", README)
+    assert len(found) == 3
+    for block in found:
+        exec(compile(block.text, str(README), "exec"), module.__dict__)  # noqa: S102 - our own README
+    assert [route.path for route in module.app.routes if route.path == "/webhook"]
+
+
+def test_every_kind_of_item_is_in_the_table_of_storage() -> None:
+    kinds = {value.strip("#") for key, value in vars(keys).items() if key.isupper() and isinstance(value, str)}
+    kinds -= {keys.NEWEST, keys.EXHAUSTED, "sha256="}
+    table = ARCHITECTURE.partition("## Storage")[2].partition("\n## ")[0]
+    assert [kind for kind in sorted(kinds) if kind not in table] == []
