@@ -8,7 +8,6 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.cells import set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -118,7 +117,7 @@ def _fetch(stage: Stage, client: Client, sent: Task, source: Source) -> list[Pat
         task = client.get(sent.task_id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
-        remarks += [str(task.status.state), *(f"{one.name}: {size_words(one)}" for one in task.artifacts)]
+        remarks += [str(task.status.state), *map(size_words, task.artifacts)]
     with stage.part("out", "Saving the document") as remarks:
         files = save(task, stage.out, f"{source.path.stem}.")
         remarks.extend(map(str, files))
@@ -148,8 +147,9 @@ def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text
     """One line of the table of webhooks. What it says gets what room there is."""
     after, event, says, kid, jti = cells
     room = min(max(console.width - FIXED, 20), WIDEST)
-    what = set_cell_size(one_line(says, room), room)
-    return Text.assemble(f"{after:>8}  {event:>5}  {what}  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
+    what = Text(one_line(says, room))
+    what.truncate(room, overflow="ellipsis", pad=True)  # by cells: a Chinese character has two
+    return Text.assemble(f"{after:>8}  {event:>5}  ", what, f"  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
 
 
 def _report(stage: Stage, task: Task, files: list[Path]) -> JsonObject:

@@ -80,7 +80,7 @@ def show_logs(
         terminal.data({name: [*lines] for name, lines in said.items()})
         return
     for name, lines in said.items():
-        _print_log(terminal, name, lines if part else lines[-TAIL:])
+        _print_log(terminal, name, lines if part else [line for line in lines if not _is_noise(line)][-TAIL:])
     if follow:
         for name, line in _news(places, said, world_of(ctx).sleep):
             terminal.raw(f"{name:10}{line}\n")
@@ -143,6 +143,11 @@ def _tell(world: World, running: "Running") -> None:
             ("Stop", "make down"),
         ]
     )
+
+
+def _is_noise(line: str) -> bool:
+    """What Lambda itself logs around each invocation; its REPORT says all of it."""
+    return line.startswith(("START RequestId", "END RequestId"))
 
 
 def _print_log(terminal: Terminal, name: str, lines: list[str]) -> None:
