@@ -37,7 +37,10 @@ def make_gateway_handler(edge: Edge) -> Handler:
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
-        return web()(event, context)
+        # Mangum takes the thread's loop for given, and whoever ran one here before has taken it away with him.
+        with asyncio.Runner() as runner:
+            runner.get_loop()
+            return web()(event, context)
 
     return handler
 
