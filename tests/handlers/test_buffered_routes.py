@@ -1,4 +1,4 @@
-"""Routes that FastAPI and Mangum serve inside the buffered api function, beside the JSON-RPC calls that need neither."""
+"""Routes that FastAPI and Mangum serve inside the buffered api function, beside JSON-RPC, which needs neither."""
 
 from __future__ import annotations
 
