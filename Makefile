@@ -13,6 +13,7 @@ export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
+PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a,.a2a/venvs/bench-$(name)/.installed)
 RUN := $(VENV)/bin/
 
 .PHONY: help
@@ -74,6 +75,10 @@ logs: $(ENVIRONMENTS) ## what it said: make logs ARGS=worker
 demo up down logs:
 	@$(RUN)a2a-serverless $@ $(ARGS)
 
+.PHONY: bench
+bench: $(ENVIRONMENTS) $(PEERS) ## every number, beside its peers: make bench ARGS="cold_start"
+	@$(RUN)python bench/run.py $(ARGS)
+
 .PHONY: lock
 lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
@@ -83,6 +88,10 @@ lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
+	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
+	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
+	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
+	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
 
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--custom-compile-command "make lock"

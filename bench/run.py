@@ -1,0 +1,75 @@
+"""Runs the benchmarks one after the other and writes what they say: `make bench`, or `make bench ARGS="cold_start"`.
+
+Each script's JSON is kept under `bench/results/`, beside its plot; `bench/results.md` and `bench/results.json` are made
+anew from all that are there. A script that fails is named, and does not keep the others from running.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from measuring import ROOT
+from rendering import as_markdown, as_svg, goals_table
+
+# In the order of the numbers that they measure.
+SCRIPTS = ("cold_start",)
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+HEAD = """# Measured
+
+Written by `make bench`. What the goals are and what the numbers mean: [docs/performance.md](../docs/performance.md).
+A value is the median of the rounds, with its quartiles; ratios are taken within a round."""
+
+
+def main(wanted: list[str]) -> int:
+    """Runs the named scripts, or all; returns how many failed."""
+    unknown = set(wanted) - set(SCRIPTS)
+    if unknown:
+        raise SystemExit(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}")
+    RESULTS.mkdir(exist_ok=True)
+    failed = [name for name in wanted or SCRIPTS if not _run(name)]
+    write()
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return len(failed)
+
+
+def write() -> None:
+    """Makes the page, the plots and the one JSON from what the scripts have left."""
+    reports = {name: _read(name) for name in SCRIPTS if (RESULTS / f"{name}.json").exists()}
+    (HERE / "results.json").write_text(json.dumps(reports, indent=1) + "\n")
+    for name, report in reports.items():
+        (RESULTS / f"{name}.svg").write_text(as_svg(report))
+    blocks = [HEAD, goals_table(list(reports.values()))]
+    blocks += [_section(name, report) for name, report in reports.items()]
+    (HERE / "results.md").write_text("\n\n".join(blocks).rstrip() + "\n")
+    print(goals_table(list(reports.values())))
+
+
+def _run(name: str) -> bool:
+    started = time.monotonic()
+    command = [sys.executable, str(HERE / f"{name}.py"), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    if done.returncode == 0:
+        (RESULTS / f"{name}.json").write_text(done.stdout)
+    print(f"{name}: {'done' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+def _read(name: str) -> dict[str, Any]:
+    return dict(json.loads((RESULTS / f"{name}.json").read_text()))
+
+
+def _section(name: str, report: dict[str, Any]) -> str:
+    command = f'`make bench ARGS="{name}"` ({report["machine"]})'
+    plot = f"![{report['title']}](results/{name}.svg)"
+    return f"{as_markdown(report)}\n{command}\n\n{plot}"
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))

@@ -1,0 +1,54 @@
+"""A stand-in for AWS on loopback: takes every call at once and says nothing, so that what is measured is the caller.
+
+It keeps nothing. What the calls cost in DynamoDB is measured elsewhere (`capacity.py`), on AWS's DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+
+class _Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """An empty object, but for the message id that SQS gives."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent = self.headers.get("X-Amz-Target", "").startswith("AmazonSQS.")
+        body = json.dumps({"MessageId": "00000000-0000-4000-8000-000000000000"} if sent else {}).encode()
+        self.send_response_only(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Its address, while it runs in a process of its own."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{here.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+        here.close()
+
+
+def _serve(parent: Connection) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answer)
+    server.daemon_threads = True
+    parent.send(server.server_address[1])
+    server.serve_forever()
