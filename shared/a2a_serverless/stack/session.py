@@ -1,6 +1,6 @@
 """The whole stack, from nothing to servers that answer, and back."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -70,7 +70,7 @@ def up(places: Places, options: Options, console: Console) -> Running:
 
     An emulator that runs keeps its data and its port. When a step fails, what this call has started is stopped again.
     """
-    with _undone_on_failure(places):
+    with _undone_on_failure(places, console):
         stop_servers(places)
         emulator = _emulator(places, options, console)
         with step(console, "Building the functions") as say:
@@ -87,10 +87,8 @@ def up(places: Places, options: Options, console: Console) -> Running:
 
 
 def down(places: Places, console: Console) -> None:
-    """Stop all that runs, servers before the emulator that they talk to."""
-    for process in sorted(processes.started(places), key=lambda process: process.name == "emulator"):
-        with step(console, f"Stopping the {process.name}"):
-            processes.stop(places, process)
+    """Stop all that runs."""
+    _stop(places, processes.started(places), console)
 
 
 def stop_servers(places: Places) -> None:
@@ -108,13 +106,18 @@ def _emulator(places: Places, options: Options, console: Console) -> Process:
         return start_emulator(places, port=options.emulator_port)
 
 
+def _stop(places: Places, running: Iterable[Process], console: Console) -> None:
+    """Servers first, then the emulator that they talk to."""
+    for process in sorted(running, key=lambda process: process.name == "emulator"):
+        with step(console, f"Stopping the {process.name}"):
+            processes.stop(places, process)
+
+
 @contextmanager
-def _undone_on_failure(places: Places) -> Iterator[None]:
+def _undone_on_failure(places: Places, console: Console) -> Iterator[None]:
     before = processes.started(places)
     try:
         yield
     except BaseException:
-        for process in processes.started(places):
-            if process not in before:
-                processes.stop(places, process)
+        _stop(places, [process for process in processes.started(places) if process not in before], console)
         raise
