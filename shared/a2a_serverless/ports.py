@@ -198,8 +198,8 @@ class PushStore(Protocol):
         """All attempts of a task, oldest first within each config."""
         ...
 
-    def exhausted(self, limit: int = 100) -> Sequence[tuple[TaskKey, str]]:
-        """The configurations that were given up (task, config), longest ago first. May be a moment late."""
+    def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
+        """What was given up at ``since`` (ms) or later (task, config), longest ago first. May be a moment late."""
         ...
 
 

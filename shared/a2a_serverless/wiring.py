@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
@@ -236,17 +237,17 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     )
 
 
-def make_callers(stack: str) -> ApiKeys:
+def make_callers(stack: StackName) -> ApiKeys:
     """The API keys of a deployed stack, by the rights of the AWS credentials at hand."""
     from a2a_serverless.adapters.api_keys import DynamoApiKeys
     from a2a_serverless.adapters.deployed import Stack
 
-    aws = _aws()
-    table_name = Stack(aws.session, stack).output("TableName")
+    aws = _aws_of(stack)
+    table_name = Stack(aws, stack.name).output("TableName")
     return DynamoApiKeys(_table(Settings({"TABLE_NAME": table_name}), aws))
 
 
-def make_operations(stack: str) -> Operations:
+def make_operations(stack: StackName) -> Operations:
     """What an operator can do with a deployed stack, by the rights of the AWS credentials at hand."""
     from a2a_serverless.adapters.deployed import Stack
     from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
@@ -254,8 +255,8 @@ def make_operations(stack: str) -> Operations:
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.services.deliveries import Operations, Switchboard
 
-    aws = _aws()
-    deployed = Stack(aws.session, stack)
+    aws = _aws_of(stack)
+    deployed = Stack(aws, stack.name)
     settings = Settings({"TABLE_NAME": deployed.output("TableName"), "BLOBS_BUCKET": deployed.output("BlobsBucket")})
     table = _table(settings, aws)
     board = Switchboard(
@@ -327,6 +328,12 @@ def _aws() -> Aws:
     from a2a_serverless.adapters.aws import Aws
 
     return Aws()
+
+
+def _aws_of(stack: StackName) -> Aws:
+    from a2a_serverless.adapters.aws import emulated
+
+    return emulated(stack.emulator) if stack.emulator else _aws()
 
 
 def _table(settings: Settings, aws: Aws) -> Table:

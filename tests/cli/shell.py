@@ -16,6 +16,7 @@ from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from a2a_serverless.client import Transport
+    from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports import ApiKeys
     from tests.client.deployment import Deployment
 
@@ -38,7 +39,7 @@ class Shell:
         self.transport = transport or deployment.transport
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
-        self.callers: Callable[[str], ApiKeys] | None = None
+        self.callers: Callable[[StackName], ApiKeys] | None = None
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()

@@ -4,7 +4,7 @@ import pytest
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeys
 from a2a_serverless.domain.access import digest_of
-from a2a_serverless.domain.deployed import NotDeployed
+from a2a_serverless.domain.deployed import NotDeployed, StackName
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
@@ -33,6 +33,14 @@ def test_a_key_as_json_has_its_id() -> None:
     assert [one["id"] for one in json.loads(at.run("callers", "list", "--json").out)] == [made["id"]]
 
 
+def test_a_key_for_an_operator_is_one_and_others_are_not() -> None:
+    at, keys = shell()
+    at.run("callers", "add", "duty", "--operator")
+    at.run("callers", "add", "alice")
+    assert {key.who.owner: key.operator for key in keys.all()} == {"duty": True, "alice": False}
+    assert [line for line in at.run("callers", "list").out.splitlines() if line.endswith("duty  operator")]
+
+
 def test_without_keys_the_list_says_how_to_make_one() -> None:
     assert "`callers add` makes one" in shell()[0].run("callers", "list").err
 
@@ -58,8 +66,8 @@ def test_what_names_no_single_key_revokes_none(key: str) -> None:
 def test_a_stack_that_is_not_there_says_where_to_look() -> None:
     at, _ = shell()
 
-    def missing(name: str) -> MemoryApiKeys:
-        raise NotDeployed(f"the stack {name} cannot be read")
+    def missing(stack: StackName) -> MemoryApiKeys:
+        raise NotDeployed(f"the stack {stack.name} cannot be read")
 
     at.callers = missing
     done = at.run("callers", "list", "--stack", "elsewhere")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +14,10 @@ from rich.console import Console
 
 from a2a_serverless.adapters.keys import path
 from a2a_serverless.cli.app import run
+from a2a_serverless.cli.operate import moment_of
 from a2a_serverless.cli.options import World as Outside
 from a2a_serverless.cli.terminal import Terminal
-from a2a_serverless.domain.deployed import NotDeployed
+from a2a_serverless.domain.deployed import NotDeployed, StackName
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.services.deliveries import Operations, Switchboard
 from tests.echo import Writer
@@ -39,9 +42,9 @@ class Deployed:
     world: World
     commands: list[Mapping[str, str]] = field(default_factory=list)
 
-    def operations(self, stack: str) -> Operations:
-        if stack != "a2a-serverless":
-            raise NotDeployed(f"the stack {stack} cannot be read")
+    def operations(self, stack: StackName) -> Operations:
+        if stack != StackName("a2a-serverless"):
+            raise NotDeployed(f"the stack {stack.name} cannot be read")
         table, clock = self.world.table, self.world.clock
         return Operations(Switchboard(table, table, self.world.queue, clock), self.rotator)
 
@@ -49,10 +52,11 @@ class Deployed:
         self.commands.append(command)
         return RING
 
-    def type(self, *arguments: str) -> tuple[int, str, str]:
+    def type(self, *arguments: str, state: Path | None = None) -> tuple[int, str, str]:
         out, err = (Console(file=io.StringIO(), width=200, highlight=False) for _ in range(2))
+        environment = {"A2A_STATE": str(state)} if state else {}
         with pytest.raises(SystemExit) as ended:
-            run(arguments, Outside(Terminal(out, err), operations=self.operations))
+            run(arguments, Outside(Terminal(out, err), environment=environment, operations=self.operations))
         assert isinstance(ended.value.code, int)
         return ended.value.code, _written(out), _written(err)
 
@@ -95,6 +99,49 @@ def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Dep
     assert [attempt.get("status") for attempt in shown["attempts"]].count(404) == 5
     code, out, err = deployed.type("push", "list")
     assert (code, out, err) == (0, "", "There are none.\n")
+
+
+@pytest.mark.parametrize(
+    ("meant", "hits"),
+    [
+        (["--all"], 1),
+        (["--host", "hooks.example.com"], 1),
+        (["--host", "hooks.example.com:443"], 0),
+        (["--since", "2020-01-01T00:00:00Z"], 1),
+        (["--since", "2999-01-01T00:00:00Z", "--host", "hooks.example.com"], 0),
+    ],
+)
+def test_many_are_redriven_at_once_by_host_and_time(deployed: Deployed, meant: list[str], hits: int) -> None:
+    before = deployed.json("push", "list")["deliveries"]
+    redriven = deployed.json("push", "redrive", *meant)["redriven"]
+    assert redriven == [{"task": one["task"], "id": one["id"]} for one in before] * hits
+    assert len(deployed.json("push", "list")["deliveries"]) == 1 - hits
+    code, out, err = deployed.type("push", "redrive", "--all")
+    assert (code, out.count("tenant/me/"), err) == (0, 1 - hits, f"Redriven: {1 - hits}.\n")
+
+
+def test_what_was_given_up_is_listed_by_host_and_time(deployed: Deployed) -> None:
+    assert len(deployed.json("push", "list", "--host", "HOOKS.example.com")["deliveries"]) == 1
+    assert deployed.json("push", "list", "--host", "example.com")["deliveries"] == []
+    assert deployed.json("push", "list", "--since", "2999-01-01T00:00:00Z")["deliveries"] == []
+
+
+@pytest.mark.parametrize("wrong", [[], ["t/o/k"], ["t/o/k", "c", "--all"], ["--since", "5x"], ["--since", "0h"]])
+def test_a_redrive_names_one_webhook_or_says_which_are_meant(deployed: Deployed, wrong: list[str]) -> None:
+    assert deployed.type("push", "redrive", *wrong)[0] == 2
+
+
+def test_a_time_ago_is_taken_from_now() -> None:
+    now = time.time_ns() // 1_000_000
+    assert abs(moment_of("2h") - (now - 2 * HOUR_MS)) < HOUR_MS
+    assert moment_of("3d") < moment_of("90m")
+
+
+def test_the_stack_of_this_machine_is_found_by_its_state(deployed: Deployed, tmp_path: Path) -> None:
+    code, _, err = deployed.type("push", "list", "--local", state=tmp_path)
+    assert code == 1
+    assert "emulator: does not run" in err
+    assert "a2a-serverless up" in err
 
 
 def test_a_webhook_is_paused_and_resumed(deployed: Deployed) -> None:

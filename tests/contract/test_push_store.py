@@ -275,6 +275,7 @@ def test_what_was_given_up_comes_longest_ago_first_and_no_more_than_was_asked_fo
     rows = [_given_up(store, f"task-{number}", NOW - number) for number in range(5)]
     assert list(store.push.exhausted()) == rows[::-1]
     assert list(store.push.exhausted(2)) == rows[:-3:-1]
+    assert list(store.push.exhausted(since=NOW - 1)) == rows[1::-1]
 
 
 def test_what_was_given_up_is_not_due_and_what_is_due_was_not_given_up(store: Store) -> None:

@@ -36,6 +36,7 @@ class DynamoApiKeys:
             "owner": {"S": key.who.owner},
             "note": {"S": key.note},
             "made_at": {"N": str(key.made_at)},
+            **({"operator": {"BOOL": True}} if key.operator else {}),
         }
         self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
 
@@ -92,4 +93,4 @@ class RememberedApiKeys:
 def _key_of(item: Item) -> ApiKey:
     known = items.readable(item)
     who = Principal(known["tenant"]["S"], known["owner"]["S"])
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], int(known["made_at"]["N"]))
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], int(known["made_at"]["N"]), "operator" in known)

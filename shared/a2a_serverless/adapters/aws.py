@@ -6,7 +6,7 @@ No boto3: its resources are not used and cost a cold start. ``AWS_ENDPOINT_URL``
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.config import Config
 from botocore.session import Session
@@ -22,13 +22,16 @@ CONNECT_S: Final = 2
 READ_S: Final = 10
 TRIES: Final = 4
 CONNECTIONS: Final = 50
+EMULATED: Final = "test"  # the access key that is account 000000000000
+EMULATED_REGION: Final = "us-east-1"
 
 
 class Aws:
     """The clients of one process. Threads may share a client but not the making of one: ask for them early."""
 
-    def __init__(self, session: Session | None = None) -> None:
+    def __init__(self, session: Session | None = None, endpoint: str | None = None) -> None:
         self._given = session
+        self._endpoint = endpoint
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
@@ -54,8 +57,21 @@ class Aws:
     def session(self) -> Session:
         return self._given or Session()
 
+    def client(self, service: str) -> Any:  # noqa: ANN401 - botocore makes the type
+        """A client of any service, with our timeouts."""
+        return self.session.create_client(service, endpoint_url=self._endpoint, config=_CONFIG)
+
     def _client(self, service: str) -> object:
-        return self.session.create_client(service, config=_CONFIG)
+        return self.client(service)
+
+
+def emulated(endpoint: str) -> Aws:
+    """Clients of the emulator at ``endpoint``, whatever the machine's own AWS settings are."""
+    session = Session()
+    session.set_config_variable("profile", None)
+    session.set_config_variable("region", EMULATED_REGION)
+    session.set_credentials(EMULATED, EMULATED)
+    return Aws(session, endpoint)
 
 
 _CONFIG: Final = Config(

@@ -13,16 +13,15 @@ from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from botocore.session import Session
-
+    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.model import JsonObject
 
 
 class Stack:
     """A CloudFormation stack by name."""
 
-    def __init__(self, session: Session, name: str) -> None:
-        self._session = session
+    def __init__(self, aws: Aws, name: str) -> None:
+        self._aws = aws
         self._name = name
 
     def output(self, name: str) -> str:
@@ -34,7 +33,7 @@ class Stack:
 
     def invoke(self, function: str, event: Mapping[str, str]) -> JsonObject:
         """The answer of a function; raises CommandFailed."""
-        client: Any = self._session.create_client("lambda")
+        client: Any = self._aws.client("lambda")
         answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
         body = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
@@ -45,7 +44,7 @@ class Stack:
     @cached_property
     def _outputs(self) -> dict[str, str]:
         try:
-            client: Any = self._session.create_client("cloudformation")
+            client: Any = self._aws.client("cloudformation")
             answer = client.describe_stacks(StackName=self._name)
         except (BotoCoreError, ClientError) as error:
             raise NotDeployed(f"the stack {self._name} cannot be read: {error}") from error

@@ -234,8 +234,8 @@ class DynamoPushStore:
         found = map(items.attempt_of, self._table.beginning(keys.task(key), keys.ATTEMPTS))
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
-    def exhausted(self, limit: int = 100) -> list[tuple[TaskKey, str]]:
-        found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit)
+    def exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
+        found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
         rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
         return [(key, config_id) for key, config_id in rows if config_id is not None]
 

@@ -254,12 +254,12 @@ class MemoryTable:
             kept = self._attempts.all(key).values()
         return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
-    def exhausted(self, limit: int = 100) -> Sequence[tuple[TaskKey, str]]:
+    def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         with self._lock:
             ended = [
                 (cursor.due_at or 0, (key, name))
                 for key, name, cursor in self._cursors.everything()
-                if cursor.state is CursorState.EXHAUSTED and cursor.due_at is not None
+                if cursor.state is CursorState.EXHAUSTED and cursor.due_at is not None and cursor.due_at >= since
             ]
         return [row for _, row in sorted(ended, key=lambda pair: pair[0])[:limit]]
 

@@ -121,12 +121,12 @@ class Table:
             }
         )
 
-    def due(self, shard: str, until: str, limit: int) -> Iterator[Item]:
-        """The first entries of the due index up to a moment, oldest first. The index lags a little behind the table."""
+    def due(self, shard: str, until: str, limit: int, since: str = "0") -> Iterator[Item]:
+        """The first entries of the due index between two moments, oldest first. The index lags a little behind."""
         query = {
             "IndexName": "due",
-            "KeyConditionExpression": "due_shard = :shard AND due_at <= :until",
-            "ExpressionAttributeValues": {":shard": {"S": shard}, ":until": {"S": until}},
+            "KeyConditionExpression": "due_shard = :shard AND due_at BETWEEN :since AND :until",
+            "ExpressionAttributeValues": {":shard": {"S": shard}, ":since": {"S": since}, ":until": {"S": until}},
             "Limit": limit,
         }
         return islice(self._pages(query), limit)

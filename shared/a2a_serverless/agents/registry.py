@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AGENTS: Final = (orchestrator, outline, document, summary, image, travel)
 
 # Paths at the root that are not an agent's.
-RESERVED: Final = frozenset({"agents", "legacy", "callbacks", ".well-known"})
+RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known"})
 
 
 def by_id(agents: tuple[Agent, ...] = AGENTS) -> MappingProxyType[str, Agent]:

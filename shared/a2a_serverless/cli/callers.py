@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.operate import NAME, Stack
+from a2a_serverless.cli.operate import NAME, Local, Stack, stack_meant
 from a2a_serverless.cli.options import Json, world_of
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.domain.access import ENTROPY_BYTES, ApiKey, digest_of, spelled
@@ -20,6 +20,7 @@ SHORTEST = 8
 
 Owner = Annotated[str, typer.Argument(help="Whom the key stands for.", metavar="OWNER", show_default=False)]
 Tenant = Annotated[str, typer.Option(help="The tenant that the owner belongs to.")]
+Operator = Annotated[bool, typer.Option("--operator", help="The key also opens the operator's API.")]
 Note = Annotated[str, typer.Option(help="What the key is for.", metavar="TEXT")]
 KeyId = Annotated[
     str, typer.Argument(help="The key's id, as `callers list` shows it.", metavar="ID", show_default=False)
@@ -31,15 +32,17 @@ def add_caller(
     owner: Owner,
     *,
     tenant: Tenant = "default",
+    operator: Operator = False,
     note: Note = "",
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Make an API key. It is shown this once, and kept by nobody."""
     world = world_of(ctx)
     key = spelled(os.urandom(ENTROPY_BYTES))
-    made = ApiKey(digest_of(key), Principal(tenant, owner), note, time.time_ns() // 1_000_000)
-    world.callers(stack).add(made)
+    made = ApiKey(digest_of(key), Principal(tenant, owner), note, time.time_ns() // 1_000_000, operator)
+    world.callers(stack_meant(ctx, stack)).add(made)
     if world.terminal.json:
         world.terminal.data({"key": key, **_printed(made)})
         return
@@ -47,24 +50,26 @@ def add_caller(
     world.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
 
 
-def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
+def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
     """List the API keys: whom each stands for, not the keys themselves."""
     world = world_of(ctx)
-    keys = world.callers(stack).all()
+    keys = world.callers(stack_meant(ctx, stack)).all()
     if world.terminal.json:
         world.terminal.data([_printed(key) for key in keys])
         return
     for key in keys:
-        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, key.note)
+        words = [key.digest[:SHOWN], key.who.tenant, key.who.owner, *["operator"] * key.operator, key.note]
         world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
     if not keys:
         world.terminal.note("There are none. `callers add` makes one.")
 
 
-def remove_caller(ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _json: Json = False) -> None:
+def remove_caller(
+    ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _local: Local = False, _json: Json = False
+) -> None:
     """Revoke an API key. A minute from now, at the latest, it lets nobody in."""
     world = world_of(ctx)
-    keys = world.callers(stack)
+    keys = world.callers(stack_meant(ctx, stack))
     found = [one for one in keys.all() if len(key) >= SHORTEST and one.digest.startswith(key)]
     if len(found) != 1:
         raise typer.BadParameter(f"{len(found)} keys have an id that begins with {key!r}: see `callers list`")
@@ -77,4 +82,11 @@ def remove_caller(ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _json:
 
 def _printed(key: ApiKey) -> "JsonObject":
     who = key.who
-    return {"id": key.digest, "tenant": who.tenant, "owner": who.owner, "note": key.note, "madeAt": key.made_at}
+    return {
+        "id": key.digest,
+        "tenant": who.tenant,
+        "owner": who.owner,
+        "operator": key.operator,
+        "note": key.note,
+        "madeAt": key.made_at,
+    }

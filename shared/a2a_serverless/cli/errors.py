@@ -44,7 +44,11 @@ def _of_stack(error: Exception) -> Explained | None:
     import sys
 
     if isinstance(error, NotDeployed | CommandFailed):
-        return Explained(type(error).__name__, f"{error}.", "--stack, AWS_PROFILE and AWS_REGION say where it is")
+        return Explained(
+            type(error).__name__,
+            f"{error}.",
+            "--stack, AWS_PROFILE and AWS_REGION say where it is; --local is this machine's",
+        )
     known = sys.modules.get("a2a_serverless.stack.errors")
     if known is None or not isinstance(error, known.StackError):
         return None

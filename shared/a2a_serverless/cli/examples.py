@@ -51,15 +51,22 @@ _LINES: Final = {
     "callers add": (
         ("alice", "A key for alice"),
         ("alice --tenant acme --note laptop --stack my-agents", "In a tenant of its own"),
+        ("duty --operator", "Also for the operator's API"),
     ),
     "callers list": (("", "Whom the keys stand for"),),
     "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),
     "push list": (
         ("", "Every webhook that was given up"),
+        ("--host hooks.example.com --since 2h", "Those of a host that went down two hours ago"),
         ("tenant/owner/TASK --stack my-agents", "All of one task"),
+        ("--local", "On the stack that `up` has started"),
     ),
     "push show": (("tenant/owner/TASK CONFIG", "How it stands, and its attempts"),),
-    "push redrive": (("tenant/owner/TASK CONFIG", "When the receiver is well again"),),
+    "push redrive": (
+        ("tenant/owner/TASK CONFIG", "When the receiver is well again"),
+        ("--host hooks.example.com --since 2h", "All of a host that was down"),
+        ("--all", "All that were given up"),
+    ),
     "push pause": (("tenant/owner/TASK CONFIG", "While the receiver is mended"),),
     "push resume": (("tenant/owner/TASK CONFIG", "Goes on where it stood"),),
     "keys show": (("", "Which key signs, and since when"),),

@@ -1,9 +1,11 @@
 """The operator's commands: webhooks of a deployed stack, and the keys that sign them.
 
-They work on the stack's table, queue and rotator with the AWS credentials and region at hand (``AWS_ENDPOINT_URL``
-for an emulator); whoever has the rights to those is an operator.
+They work on the stack's table, queue and rotator with the AWS credentials and region at hand; whoever has the rights
+to those is an operator. ``--local`` is the stack that ``up`` has started, whatever the AWS settings are.
 """
 
+import re
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,32 +14,68 @@ import typer
 from a2a_serverless.cli.options import Json, world_of
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.deployed import StackName
+    from a2a_serverless.domain.model import Json as JsonValue
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.push import Standing
-    from a2a_serverless.services.deliveries import Operations, Switchboard
+    from a2a_serverless.services.deliveries import Operations, Selection, Switchboard
+
+LOCAL = "a2a_serverless.local"
+
+
+def _set_local(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer calls it
+    ctx.meta[LOCAL] = value
+    return value
+
 
 Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
+Local = Annotated[
+    bool, typer.Option("--local", help="The stack that `up` has started on this machine.", callback=_set_local)
+]
 Task = Annotated[
     str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded, as `push list` prints it.", metavar="TASK")
 ]
 Config = Annotated[str, typer.Argument(help="The configuration's id.", metavar="CONFIG")]
 Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1000)]
 NAME = "a2a-serverless"
+_AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
+_UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def moment_of(text: str) -> int:
+    """``30m``, ``12h`` or ``2d`` ago, or a timestamp, in ms."""
+    from a2a_serverless.wire.timestamps import from_text
+
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return time.time_ns() // 1_000_000 - int(ago[1]) * _UNIT_MS[ago[2]]
+    try:
+        return from_text(text)
+    except ValueError:
+        raise typer.BadParameter("30m, 12h or 2d (ago), or a timestamp such as 2026-05-28T09:30:00Z") from None
+
+
+Host = Annotated[str, typer.Option(help="Only webhooks of this host (or host:port).", metavar="HOST")]
+Since = Annotated[str, typer.Option(help="Only what was given up since then: 2h, or a timestamp.", metavar="WHEN")]
 
 
 def list_pushes(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(help="Only this task; else all that were given up.", metavar="[TASK]")] = "",
     *,
+    host: Host = "",
+    since: Since = "",
     limit: Limit = 100,
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Show the webhooks of a task, or all in the deployment that were given up."""
     from a2a_serverless.services.deliveries import exhausted, standings
 
     board = _operations(ctx, stack).board
-    found = standings(board.log, board.store, _key(task)) if task else exhausted(board, limit)
+    given_up = _selection(host, since)
+    found = standings(board.log, board.store, _key(task)) if task else exhausted(board, limit, given_up)
     terminal = world_of(ctx).terminal
     if terminal.json:
         terminal.data({"deliveries": [_printed(one) for one in found]})
@@ -54,6 +92,7 @@ def show_push(
     config: Config,
     *,
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Show how a webhook stands, and its attempts."""
@@ -74,18 +113,28 @@ def show_push(
         terminal.raw(f"  {attempt_words(attempt)}\n")
 
 
-def redrive_push(
+def redrive_push(  # noqa: PLR0913 - the options of a command
     ctx: typer.Context,
-    task: Task,
-    config: Config,
+    task: Annotated[str, typer.Argument(help="TENANT/OWNER/TASK.", metavar="[TASK]")] = "",
+    config: Annotated[str, typer.Argument(help="The configuration's id.", metavar="[CONFIG]")] = "",
     *,
+    every: Annotated[bool, typer.Option("--all", help="All that were given up.")] = False,
+    host: Host = "",
+    since: Since = "",
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Try again at once what was given up, with all tries ahead of it."""
+    """Try again at once what was given up: one webhook, or all that --host and --since mean."""
     from a2a_serverless.services.deliveries import redrive
 
-    _change(ctx, stack, redrive, task, config)
+    many = every or bool(host or since)
+    if many == bool(task) or bool(task) != bool(config):
+        raise typer.BadParameter("name one webhook (TASK and CONFIG), or several by --host, --since or --all")
+    if many:
+        _redrive_all(ctx, stack, _selection(host, since))
+    else:
+        _change(ctx, stack, redrive, task, config)
 
 
 def pause_push(
@@ -94,6 +143,7 @@ def pause_push(
     config: Config,
     *,
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Send a webhook nothing more until it is resumed."""
@@ -108,6 +158,7 @@ def resume_push(
     config: Config,
     *,
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Go on where a webhook was paused."""
@@ -116,12 +167,12 @@ def resume_push(
     _change(ctx, stack, resume, task, config)
 
 
-def show_keys(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
+def show_keys(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
     """Show the key ring, without its secrets."""
     _tell_ring(ctx, _operations(ctx, stack).rotator({"command": "show"}))
 
 
-def rotate_keys(ctx: typer.Context, *, stack: Stack = NAME, _json: Json = False) -> None:
+def rotate_keys(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
     """Promote the next key, if it has been public for long enough."""
     operations = _operations(ctx, stack)
     operations.rotator({"command": "rotate"})
@@ -133,6 +184,7 @@ def revoke_key(
     kid: Annotated[str, typer.Argument(help="The key's id.", metavar="KID")],
     *,
     stack: Stack = NAME,
+    _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Take a key out of use and off the public list at once (an emergency)."""
@@ -142,7 +194,19 @@ def revoke_key(
 
 
 def _operations(ctx: typer.Context, stack: str) -> "Operations":
-    return world_of(ctx).operations(stack)
+    return world_of(ctx).operations(stack_meant(ctx, stack))
+
+
+def stack_meant(ctx: typer.Context, name: str) -> "StackName":
+    """The stack of that name where the command line says: in the account at hand, or on this machine."""
+    from a2a_serverless.domain.deployed import StackName
+
+    if not ctx.meta.get(LOCAL):
+        return StackName(name)
+    from a2a_serverless.cli.stack import places_of
+    from a2a_serverless.stack.emulator import running_emulator
+
+    return StackName(NAME, running_emulator(places_of(world_of(ctx).environment.get("A2A_STATE"))).url)
 
 
 def _key(task: str) -> "TaskKey":
@@ -171,6 +235,31 @@ def _change(
         terminal.data(_printed(one))
     else:
         terminal.raw(f"{_line(one)}\n")
+
+
+def _selection(host: str, since: str) -> "Selection":
+    from a2a_serverless.services.deliveries import Selection
+
+    return Selection(host, moment_of(since) if since else 0)
+
+
+def _redrive_all(ctx: typer.Context, stack: str, selection: "Selection") -> None:
+    from a2a_serverless.adapters.keys import path
+    from a2a_serverless.services.deliveries import redrive_all
+
+    terminal, done = world_of(ctx).terminal, 0
+    board = _operations(ctx, stack).board
+    redriven: list[JsonValue] = []
+    for key, config_id in redrive_all(board, selection):
+        done += 1
+        name = path(key.tenant, key.owner, key.task)
+        redriven.append({"task": name, "id": config_id})
+        if not terminal.json:
+            terminal.raw(f"{name}  {config_id}\n")
+    if terminal.json:
+        terminal.data({"redriven": redriven})
+    else:
+        terminal.note(f"Redriven: {done}.")
 
 
 def _printed(one: "Standing") -> "JsonObject":

@@ -13,6 +13,7 @@ from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports import ApiKeys
     from a2a_serverless.services.deliveries import Operations
 
@@ -24,13 +25,13 @@ def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
-def _callers(stack: str) -> "ApiKeys":
+def _callers(stack: "StackName") -> "ApiKeys":
     from a2a_serverless.wiring import make_callers
 
     return make_callers(stack)
 
 
-def _operations(stack: str) -> "Operations":
+def _operations(stack: "StackName") -> "Operations":
     from a2a_serverless.wiring import make_operations
 
     return make_operations(stack)
@@ -50,8 +51,8 @@ class World:
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
-    operations: "Callable[[str], Operations]" = _operations
-    callers: "Callable[[str], ApiKeys]" = _callers
+    operations: "Callable[[StackName], Operations]" = _operations
+    callers: "Callable[[StackName], ApiKeys]" = _callers
 
     @property
     def headers(self) -> dict[str, str]:

@@ -20,12 +20,16 @@ class BadToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key that admits ``who``. ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits."""
+    """A key that admits ``who``, and to the operator's API when it is an ``operator``'s.
+
+    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits.
+    """
 
     digest: str
     who: Principal
     note: str
     made_at: int
+    operator: bool = False
 
 
 def spelled(entropy: bytes) -> str:

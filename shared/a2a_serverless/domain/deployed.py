@@ -1,4 +1,16 @@
-"""What can be wrong with a deployment, for its operator. Known without the AWS SDK."""
+"""Which deployed stack is meant, and what can be wrong with it, for its operator. Known without the AWS SDK."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StackName:
+    """A CloudFormation stack by name, in the account at hand; or in the emulator at ``emulator`` (its URL)."""
+
+    name: str
+    emulator: str | None = None
 
 
 class NotDeployed(Exception):

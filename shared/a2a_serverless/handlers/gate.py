@@ -26,6 +26,10 @@ class Gate(Protocol):
         """The caller acting in the tenant that the request names."""
         ...
 
+    def operates(self, headers: Mapping[str, str]) -> bool:
+        """Whether the caller is an operator, who may see and steer the webhooks of all owners."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OpenGate:
@@ -38,6 +42,10 @@ class OpenGate:
     def enter(self, who: Principal, tenant: str) -> Principal:
         return replace(who, tenant=tenant)
 
+    def operates(self, headers: Mapping[str, str]) -> bool:
+        del headers
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
@@ -48,10 +56,9 @@ class SignIn:
 
     def admit(self, headers: Mapping[str, str]) -> Principal:
         """The caller; every reason to refuse looks the same from outside."""
-        scheme, _, credentials = headers.get("authorization", "").partition(" ")
-        bearer = credentials.strip() if scheme.lower() == "bearer" else ""
-        key = headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else "")
-        who = self._key(key) if key else self._token(bearer)
+        key, bearer = _given(headers)
+        found = self._key(key)
+        who = found.who if found else None if key else self._token(bearer)
         if who is None:
             raise Unauthenticated
         return who
@@ -62,9 +69,13 @@ class SignIn:
             raise TaskNotFound
         return who
 
-    def _key(self, key: str) -> Principal | None:
-        found = self.keys(digest_of(key)) if len(key) <= KEY_LIMIT else None
-        return found.who if found else None
+    def operates(self, headers: Mapping[str, str]) -> bool:
+        """Only API keys that were made for an operator; no token of the issuer says so much."""
+        found = self._key(_given(headers)[0])
+        return found is not None and found.operator
+
+    def _key(self, key: str) -> ApiKey | None:
+        return self.keys(digest_of(key)) if 0 < len(key) <= KEY_LIMIT else None
 
     def _token(self, token: str) -> Principal | None:
         if not token or self.tokens is None:
@@ -73,6 +84,13 @@ class SignIn:
             return self.tokens(token)
         except BadToken:
             return None
+
+
+def _given(headers: Mapping[str, str]) -> tuple[str, str]:
+    """The API key and the bearer token that a request carries, "" for none."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    bearer = credentials.strip() if scheme.lower() == "bearer" else ""
+    return headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else ""), bearer
 
 
 API_KEY_HEADER: Final = "x-api-key"

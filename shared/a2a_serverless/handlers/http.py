@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 STREAM_MS: Final = 840_000
 MARGIN_MS: Final = 3_000
 LEGACY: Final = "legacy"
+OPERATOR: Final = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class Edge:
         first, _, below = path.partition("/")
         if first == CALLBACKS:
             return take_callback(self.desk, request, below, self.limits)
+        if first == OPERATOR:
+            from a2a_serverless.handlers.operator_api import serve_operator
+
+            return serve_operator(self.desk, self.gate, request, below, self.limits)
         binding = self.rest_binding
         if first == LEGACY:
             first, _, below = below.partition("/")

@@ -5,14 +5,16 @@ An operator's rights are those to the table and the queue; an owner's, as everyw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.push import Attempt, Cursor, CursorState, Standing, Verification
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Standing, Verification
 from a2a_serverless.services.changes import found
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 20
 ATTEMPTS_SHOWN: Final = 100
+EVERYTHING: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,21 @@ class Operations:
 
     board: Switchboard
     rotator: Callable[[Mapping[str, str]], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the given up are meant: those of one ``host`` (``name`` or ``name:port``), those since ``since`` (ms).
+
+    Without either it is all of them.
+    """
+
+    host: str = ""
+    since: int = 0
+
+    def takes(self, config: PushConfig) -> bool:
+        host = host_of(config.url)
+        return self.host.lower() in {"", host, host.partition(":")[0]}
 
 
 def deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[Standing]:
@@ -61,12 +79,25 @@ def standings(log: TaskLog, store: PushStore, key: TaskKey) -> list[Standing]:
     ]
 
 
-def exhausted(board: Switchboard, limit: int) -> list[Standing]:
-    """Whatever was given up in the whole deployment, longest ago first, at most ``limit``."""
-    rows = board.store.exhausted(limit)
+def exhausted(board: Switchboard, limit: int, selection: Selection = Selection()) -> list[Standing]:
+    """What was given up in the whole deployment, longest ago first, at most ``limit``."""
+    rows = list(islice(_given_up(board, selection), limit))
     tasks = {key: standings(board.log, board.store, key) for key in dict(rows) if board.log.look(key)}
     wanted = set(rows)
     return [one for found in tasks.values() for one in found if (one.key, one.config.config_id) in wanted]
+
+
+def redrive_all(board: Switchboard, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
+    """Redrives everything that was given up and is meant, longest ago first; what was changed meanwhile is passed over.
+
+    No storm comes of it: the limits of each host and its breaker hold for redriven deliveries too.
+    """
+    for key, config_id in _given_up(board, selection):
+        try:
+            redrive(board, key, config_id)
+        except (TaskNotFound, UnsupportedOperation):
+            continue
+        yield key, config_id
 
 
 def redrive(board: Switchboard, key: TaskKey, config_id: str) -> Cursor:
@@ -85,6 +116,13 @@ def pause(board: Switchboard, key: TaskKey, config_id: str) -> Cursor:
 def resume(board: Switchboard, key: TaskKey, config_id: str) -> Cursor:
     """Goes on where it was paused."""
     return _ring(board, key, _change(board, key, config_id, lambda cursor: _resumed(board, cursor)))
+
+
+def _given_up(board: Switchboard, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
+    for key, config_id in board.store.exhausted(EVERYTHING, selection.since):
+        config = board.store.config(key, config_id)
+        if config is not None and selection.takes(config):
+            yield key, config_id
 
 
 def _redriven(board: Switchboard, cursor: Cursor) -> Cursor:

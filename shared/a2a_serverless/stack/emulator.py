@@ -9,8 +9,9 @@ Python of the emulator's environment and see its packages behind their own: that
 import os
 from collections.abc import Mapping
 
+from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
-from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, wait_until_ready
+from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, started, wait_until_ready
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -33,6 +34,14 @@ def start_emulator(places: Places, *, port: int = 4566) -> Process:
     process = start(places, "emulator", [places.emulator], env, port=port)
     wait_until_ready(process, "/_ministack/health", seconds=30)
     return process
+
+
+def running_emulator(places: Places) -> Process:
+    """The emulator of the stack that is up. Raises `StackError` when none is."""
+    for process in started(places):
+        if process.name == "emulator":
+            return process
+    raise StackError("emulator", "does not run", remedy="a2a-serverless up")
 
 
 def aws_environment(endpoint: str, *, account: str = "test") -> dict[str, str]:

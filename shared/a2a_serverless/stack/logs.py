@@ -1,6 +1,7 @@
 """What the parts of a running stack have said: servers and SAM in files, functions in the emulator's CloudWatch."""
 
-from a2a_serverless.stack import processes, sam
+from a2a_serverless.stack import sam
+from a2a_serverless.stack.emulator import running_emulator
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
 
@@ -15,11 +16,4 @@ def read(places: Places, part: str) -> list[str]:
         return path.read_text(errors="replace").splitlines() if path.exists() else []
     if part not in sam.FUNCTIONS:
         raise StackError("logs", f"there is no {part!r}", remedy=f"one of {', '.join(PARTS)}")
-    return sam.function_log(_endpoint(places), part)
-
-
-def _endpoint(places: Places) -> str:
-    for process in processes.started(places):
-        if process.name == "emulator":
-            return process.url
-    raise StackError("emulator", "does not run", remedy="a2a-serverless up")
+    return sam.function_log(running_emulator(places).url, part)
