@@ -13,16 +13,18 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.adapters.keys import key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.services.deliveries import Operations
 from a2a_serverless.wiring import make_operations
 from tests.stack.local import LocalStack, eventually
+
+if TYPE_CHECKING:
+    from a2a_serverless.services.deliveries import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
