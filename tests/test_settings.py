@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
+from a2a_serverless.domain.access import Trust
 from a2a_serverless.settings import Settings, SettingsError, read
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
@@ -112,10 +113,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "key_ring_rotation_days",
         "webhook_trusted_domains",
         "webhook_allowed_domains",
-        "oidc_issuer",
-        "oidc_audience",
-        "oidc_jwks_url",
-        "oidc_tenant_claim",
+        "trust",
         "agent_urls",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
@@ -164,10 +162,35 @@ def test_an_issuer_needs_to_know_for_whom_and_by_which_keys() -> None:
         "OIDC_AUDIENCE": "a2a",
         "OIDC_JWKS_URL": "https://id.example.com/k",
     }
-    assert read(whole).oidc_audience == "a2a"
+    assert read(whole).trust == Trust("https://id.example.com", "a2a", "https://id.example.com/k")
     for missing in ("OIDC_AUDIENCE", "OIDC_JWKS_URL"):
         with pytest.raises(SettingsError, match="OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL"):
             read({name: value for name, value in whole.items() if name != missing})
+
+
+def test_an_issuers_claims_are_read_from_their_variables() -> None:
+    environment = {
+        "OIDC_ISSUER": "https://id.example.com",
+        "OIDC_AUDIENCE": "a2a",
+        "OIDC_JWKS_URL": "https://id.example.com/k",
+        "OIDC_AUDIENCE_CLAIM": "client_id",
+        "OIDC_OWNER_CLAIM": "oid",
+        "OIDC_TENANT_CLAIM": "tid",
+        "OIDC_SCOPE_CLAIMS": "scp, roles",
+        "OIDC_SCOPE_PREFIX": "api://a2a/",
+    }
+    trust = read(environment).trust
+    assert trust == Trust(
+        "https://id.example.com",
+        "a2a",
+        "https://id.example.com/k",
+        "client_id",
+        "oid",
+        "tid",
+        ("scp", "roles"),
+        "api://a2a/",
+    )
+    assert trust.scopes_for("document") == ("api://a2a/a2a:document",)
 
 
 # ---- What a function needs

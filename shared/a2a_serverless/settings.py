@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Trust
     from a2a_serverless.domain.card import SecurityScheme
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
@@ -40,10 +41,7 @@ class Settings:
     webhook_trusted_domains: tuple[str, ...] = ()
     webhook_allowed_domains: tuple[str, ...] = ()
     webhook_local_allow: tuple[str, ...] = ()
-    oidc_issuer: str = ""
-    oidc_audience: str = ""
-    oidc_jwks_url: str = ""
-    oidc_tenant_claim: str = ""
+    trust: Trust | None = None
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
@@ -58,8 +56,8 @@ class Settings:
         if self.anonymous_access:
             return {}
         found: dict[str, SecurityScheme] = {"apiKey": ApiKey("X-API-Key")}
-        if self.oidc_issuer:
-            found["oidc"] = OpenIdConnect(f"{self.oidc_issuer.rstrip('/')}/.well-known/openid-configuration")
+        if self.trust:
+            found["oidc"] = OpenIdConnect(f"{self.trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         return found
 
     def need(self, name: str) -> str:
@@ -87,22 +85,38 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
         webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
-        oidc_issuer=environment.get("OIDC_ISSUER", "").strip(),
-        oidc_audience=environment.get("OIDC_AUDIENCE", "").strip(),
-        oidc_jwks_url=environment.get("OIDC_JWKS_URL", "").strip(),
-        oidc_tenant_claim=environment.get("OIDC_TENANT_CLAIM", "").strip(),
+        trust=_trust(environment),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
         card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
         idempotency=_switch(environment, "IDEMPOTENCY", default=True),
     )
-    if settings.oidc_issuer and not (settings.oidc_audience and settings.oidc_jwks_url):
-        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL")
     opened = _opened(settings)
     if opened and not _aws_is_here(environment):
         raise SettingsError(f"{', '.join(opened)}: only for local runs, where AWS_ENDPOINT_URL is on this machine")
     return settings
+
+
+def _trust(environment: Mapping[str, str]) -> Trust | None:
+    """The issuer whose tokens are taken; None without one."""
+    from a2a_serverless.domain.access import Trust
+
+    if not (issuer := _text(environment, "OIDC_ISSUER")):
+        return None
+    trust = Trust(
+        issuer,
+        _text(environment, "OIDC_AUDIENCE"),
+        _text(environment, "OIDC_JWKS_URL"),
+        _text(environment, "OIDC_AUDIENCE_CLAIM") or "aud",
+        _text(environment, "OIDC_OWNER_CLAIM") or "sub",
+        _text(environment, "OIDC_TENANT_CLAIM"),
+        _list(environment, "OIDC_SCOPE_CLAIMS"),
+        _text(environment, "OIDC_SCOPE_PREFIX"),
+    )
+    if not (trust.audience and trust.jwks_url):
+        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL")
+    return trust
 
 
 def _opened(settings: Settings) -> list[str]:
@@ -123,6 +137,10 @@ def _aws_is_here(environment: Mapping[str, str]) -> bool:
         return urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
     except ValueError:
         return False
+
+
+def _text(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name, "").strip()
 
 
 def _whole(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

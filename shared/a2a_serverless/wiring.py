@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.table import Table
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.work import Models
@@ -207,12 +207,13 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.domain.key_ring import KeyRing, Waits
     from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
     from a2a_serverless.services.keys import Locksmith, describe, ensure_ring, revoke_key, rotate_ring, rotate_when_old
-    from a2a_serverless.services.publish import Press
+    from a2a_serverless.services.publish import Press, no_scopes
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
     public = DynamoPublications(_table(settings, aws))
     base_url = settings.need("PUBLIC_BASE_URL")
-    press = Press(public, clock, _agents(settings), base_url, settings.card_shape, settings.schemes)
+    scopes = settings.trust.scopes_for if settings.trust else no_scopes
+    press = Press(public, clock, _agents(settings), base_url, settings.card_shape, settings.schemes, scopes)
     waits = Waits(
         publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
         retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
@@ -385,16 +386,9 @@ def _gate(settings: Settings, table: Table, now: Callable[[], int]) -> Gate:
     return SignIn(keys.find, _tokens(settings, now))
 
 
-def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Principal] | None:
-    if not settings.oidc_issuer:
+def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Caller] | None:
+    if settings.trust is None:
         return None
     from a2a_serverless.adapters.oidc import OidcTokens, fetch_document
 
-    return OidcTokens(
-        settings.oidc_issuer,
-        settings.oidc_audience,
-        settings.oidc_jwks_url,
-        settings.oidc_tenant_claim,
-        fetch_document,
-        now,
-    ).principal
+    return OidcTokens(settings.trust, fetch_document, now).caller

@@ -22,7 +22,7 @@ def test_a_key_is_shown_once_and_kept_as_its_digest() -> None:
     assert (kept.digest, kept.who.tenant, kept.who.owner) == (digest_of(done.out.strip()), "acme", "alice")
     assert "not shown again" in done.err
     listed = at.run("callers", "list").out
-    assert listed == f"{kept.digest[:16]}  acme  alice  laptop\n"
+    assert listed == f"{kept.digest[:16]}  acme  alice  a2a  laptop\n"
     assert done.out.strip() not in listed + repr(kept)
 
 

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
+from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import Gate, OpenGate, Unauthenticated
+from a2a_serverless.handlers.gate import Gate, OpenGate
 from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, publish_cards
 from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.client.http import Body
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, TextModel
-    from a2a_serverless.domain.model import Json, Principal
+    from a2a_serverless.domain.model import Json
 
 BASE = "http://127.0.0.1:8000"
 STEP_MS = 1_000
@@ -28,7 +30,7 @@ STEP_MS = 1_000
 class Locked(OpenGate):
     """Nobody is let in."""
 
-    def admit(self, headers: Mapping[str, str]) -> Principal:
+    def admit(self, headers: Mapping[str, str]) -> Caller:
         del headers
         raise Unauthenticated
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.http import Edge
@@ -14,13 +15,13 @@ from tests.world import ME, World
 
 
 class MyGate(OpenGate):
-    def admit(self, headers: object) -> object:  # type: ignore[override]
+    def admit(self, headers: object) -> Caller:
         del headers
-        return ME
+        return Caller(ME)
 
 
 def asked(world: World, path: str, verb: str = "GET") -> HttpAnswer:
-    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), 60)  # type: ignore[arg-type]
+    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), 60)
     return edge.answer(HttpRequest(verb, path))
 
 

@@ -191,7 +191,8 @@ def test_nobody_comes_in_where_nobody_is_known() -> None:
     api = Api(SignIn(lambda _: None))
     answer = api.call(body=json.dumps(SEND))
     assert answer["statusCode"] == 401
-    assert answer["headers"]["www-authenticate"] == "Bearer"
+    assert answer["headers"]["www-authenticate"] == 'Bearer realm="a2a"'
+    assert json.loads(answer["body"])["error"]["data"][0]["reason"] == "UNAUTHENTICATED"
     assert api.world.table.feed == []
 
 

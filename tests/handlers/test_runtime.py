@@ -8,20 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.gateway import make_gateway_handler
 from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
 from tests.echo import Writer
 from tests.world import ME, World
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Principal
 
 pytestmark = pytest.mark.enable_socket
 
@@ -92,9 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
 class Mine(OpenGate):
     """Everybody is the world's own client."""
 
-    def admit(self, headers: Mapping[str, str]) -> Principal:
+    def admit(self, headers: Mapping[str, str]) -> Caller:
         del headers
-        return ME
+        return Caller(ME)
 
 
 def edge(world: World, writer: Writer) -> Edge:

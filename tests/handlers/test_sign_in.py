@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+from threading import Event, Thread
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from jwt.utils import base64url_encode
 
 from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
-from a2a_serverless.adapters.oidc import COOL_DOWN_MS, OidcTokens
-from a2a_serverless.domain.access import ApiKey, BadToken, digest_of, spelled
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.adapters.oidc import COOL_DOWN_MS, FIRST_COOL_DOWN_MS, OidcTokens
+from a2a_serverless.domain.access import ApiKey, BadToken, Caller, Trust, digest_of, spelled
+from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.gate import SignIn, Unauthenticated
+from a2a_serverless.handlers.gate import SignIn
 
 NOW_S = 1_790_000_000
 ISSUER, AUDIENCE, URL = "https://issuer.example.com", "a2a", "https://issuer.example.com/keys"
@@ -49,8 +53,9 @@ class Issuer:
         self.asked += 1
         return self.text
 
-    def tokens(self, tenant_claim: str = "tenant") -> OidcTokens:
-        return OidcTokens(ISSUER, AUDIENCE, URL, tenant_claim, self.fetch, lambda: self.now)
+    def tokens(self, tenant_claim: str = "tenant", **other: Any) -> OidcTokens:
+        trust = Trust(ISSUER, AUDIENCE, URL, tenant_claim=tenant_claim, **other)
+        return OidcTokens(trust, self.fetch, lambda: self.now)
 
 
 def claims(**other: object) -> dict[str, object]:
@@ -61,14 +66,22 @@ def token(said: dict[str, object], key: Any = RSA_KEY, algorithm: str = "RS256",
     return jwt.encode(said, key, algorithm, headers={"kid": kid})
 
 
+def confused(kid: str, key: Any) -> str:
+    """A token whose "shared secret" is the issuer's public key, as it can be read by everybody."""
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    head, body = (base64url_encode(json.dumps(part).encode()) for part in ({"alg": "HS256", "kid": kid}, claims()))
+    signed = b".".join((head, body))
+    return b".".join((signed, base64url_encode(hmac.digest(public, signed, "sha256")))).decode()
+
+
 def test_a_token_of_the_issuer_speaks_for_its_subject_in_its_tenant() -> None:
     tokens = Issuer(key_set(rsa_jwk(), ec_jwk())).tokens()
-    assert tokens.principal(token(claims())) == ALICE
-    assert tokens.principal(token(claims(), EC_KEY, "ES256", "e1")) == ALICE
+    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.caller(token(claims(), EC_KEY, "ES256", "e1")).who == ALICE
 
 
 def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
-    assert Issuer(key_set(rsa_jwk())).tokens("").principal(token(claims())) == Principal("default", "alice")
+    assert Issuer(key_set(rsa_jwk())).tokens("").caller(token(claims())).who == Principal("default", "alice")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +100,18 @@ def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
         token(claims())[:-4] + "AAAA",
         jwt.encode(claims(), "", algorithm="none", headers={"kid": "r1"}),
         jwt.encode(claims(), "a-shared-secret-of-thirty-two-bytes", "HS256", headers={"kid": "r1"}),
+        confused("r1", RSA_KEY),
+        confused("e1", EC_KEY),
+        token(claims(nbf=3_900_000_000)),
+        token(claims(iat=3_900_000_000)),
+        token(claims(aud=["other", 7, None])),
+        token(claims(aud={AUDIENCE: True})),
+        token({name: value for name, value in claims().items() if name != "aud"}),
+        token(claims(), RSA_KEY, "RS512", "e1"),
+        jwt.encode(claims(), RSA_KEY, "RS256"),
+        jwt.encode(claims(), RSA_KEY, "RS256", headers={"kid": "r1", "crit": ["b64"], "b64": False}),
+        f"{token(claims())}.{token(claims())}",
+        ".".join([token(claims()).split(".")[0], "e30", ""]),
         "not.a.token",
         "",
         "x" * 10_000,
@@ -94,32 +119,120 @@ def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
 )
 def test_any_other_token_speaks_for_nobody(bad: str) -> None:
     with pytest.raises(BadToken):
-        Issuer(key_set(rsa_jwk(), ec_jwk())).tokens().principal(bad)
+        Issuer(key_set(rsa_jwk(), ec_jwk())).tokens().caller(bad)
 
 
 def test_unknown_kids_ask_the_issuer_once_in_a_while_and_known_ones_never_again() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.principal(token(claims()))
+    tokens.caller(token(claims()))
     for number in range(50):
         with pytest.raises(BadToken):
-            tokens.principal(token(claims(), kid=f"made-up-{number}"))
+            tokens.caller(token(claims(), kid=f"made-up-{number}"))
     assert issuer.asked == 1
     issuer.now += COOL_DOWN_MS
     issuer.text = key_set(rsa_jwk(), ec_jwk("fresh"))
-    assert tokens.principal(token(claims(), EC_KEY, "ES256", "fresh")) == ALICE
+    assert tokens.caller(token(claims(), EC_KEY, "ES256", "fresh")).who == ALICE
     assert issuer.asked == 2
 
 
 def test_an_issuer_that_does_not_answer_leaves_known_keys_working() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.principal(token(claims()))
+    tokens.caller(token(claims()))
     issuer.text = ""
     issuer.now += COOL_DOWN_MS
     with pytest.raises(BadToken):
-        tokens.principal(token(claims(), kid="r2"))
-    assert tokens.principal(token(claims())) == ALICE
+        tokens.caller(token(claims(), kid="r2"))
+    assert tokens.caller(token(claims())).who == ALICE
+
+
+def test_until_an_issuer_has_answered_once_nobody_is_refused_for_good() -> None:
+    issuer = Issuer("")
+    tokens = issuer.tokens()
+    for _ in range(50):
+        with pytest.raises(Overloaded, match="cannot be read now"):
+            tokens.caller(token(claims()))
+    assert issuer.asked == 1
+    issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
+    assert tokens.caller(token(claims())).who == ALICE
+
+
+def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> None:
+    issuer, asked, answers = Issuer(key_set(rsa_jwk())), Event(), Event()
+
+    def slow(url: str) -> str:
+        if issuer.asked:
+            asked.set()
+            answers.wait(30)
+        return issuer.fetch(url)
+
+    tokens = OidcTokens(Trust(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), slow, lambda: issuer.now)
+    tokens.caller(token(claims()))
+    issuer.now += COOL_DOWN_MS
+
+    def stranger() -> None:
+        with pytest.raises(BadToken):
+            tokens.caller(token(claims(), kid="made-up"))
+
+    waiting = Thread(target=stranger)
+    waiting.start()
+    assert asked.wait(30)
+    assert tokens.caller(token(claims())).who == ALICE
+    answers.set()
+    waiting.join()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no json",
+        "[]",
+        '{"keys": 7}',
+        '{"keys": [7, null, {}]}',
+        "[" * 100_000,
+        key_set({**rsa_jwk(), "use": "enc"}),
+        key_set({"kty": "oct", "k": "c2VjcmV0", "kid": "r1", "alg": "HS256"}),
+        key_set({**rsa_jwk(), "n": 7}),
+    ],
+)
+def test_a_key_set_that_cannot_be_read_admits_nobody(text: str) -> None:
+    with pytest.raises((BadToken, Overloaded)):
+        Issuer(text).tokens().caller(token(claims()))
+
+
+# ---- What an issuer calls things
+
+
+def test_the_claims_that_name_audience_and_owner_can_be_others() -> None:
+    tokens = Issuer(key_set(rsa_jwk())).tokens(audience_claim="client_id", owner_claim="oid")
+    said = {**claims(client_id=AUDIENCE, oid="o-1"), "aud": "elsewhere"}
+    assert tokens.caller(token(said)).who == Principal("acme", "o-1")
+    for bad in (claims(oid="o-1"), claims(client_id="other", oid="o-1"), claims(client_id=AUDIENCE)):
+        with pytest.raises(BadToken):
+            tokens.caller(token(bad))
+
+
+@pytest.mark.parametrize(
+    ("said", "scopes"),
+    [
+        ({"scope": "openid agents/a2a:document agents/a2a:read"}, {"a2a:document", "a2a:read"}),
+        ({"roles": ["agents/a2a", "admin"]}, {"a2a"}),
+        ({"scope": "agents/a2a:image", "roles": ["agents/a2a:read"]}, {"a2a:image", "a2a:read"}),
+        ({"scope": "a2a a2a:read"}, set()),
+        ({"scope": {"agents/a2a": 1}, "roles": [7, None]}, set()),
+        ({}, set()),
+    ],
+)
+def test_scopes_are_read_from_texts_and_lists_behind_their_prefix(said: dict[str, Any], scopes: set[str]) -> None:
+    tokens = Issuer(key_set(rsa_jwk())).tokens(scope_claims=("scope", "roles"), scope_prefix="agents/")
+    assert tokens.caller(token(claims(**said))).scopes == scopes
+
+
+def test_without_a_scope_claim_a_token_may_do_everything() -> None:
+    caller = Issuer(key_set(rsa_jwk())).tokens().caller(token(claims(scope="a2a:read")))
+    assert caller.scopes == {"a2a"}
 
 
 KEY = spelled(b"k" * 32)
@@ -128,7 +241,7 @@ KEY = spelled(b"k" * 32)
 def gate() -> SignIn:
     keys = MemoryApiKeys()
     keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
-    return SignIn(keys.find, Issuer(key_set(rsa_jwk())).tokens().principal)
+    return SignIn(keys.find, Issuer(key_set(rsa_jwk())).tokens().caller)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +253,7 @@ def gate() -> SignIn:
     ],
 )
 def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str]) -> None:
-    assert gate().admit(headers) == ALICE
+    assert gate().admit(headers) == Caller(ALICE)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
+from __future__ import annotations
+
 import json
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
@@ -8,6 +10,9 @@ from a2a_serverless.domain.errors import A2AError, FieldViolation
 from a2a_serverless.wire import errors as table
 from a2a_serverless.wire import jsonrpc, rest
 from tests.wire.schema import assert_v0_3
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
 
 Row: TypeAlias = tuple[Exception, int, int, int, int, str, str]
 
@@ -42,6 +47,68 @@ ROWS: list[Row] = [
 ]
 
 
+# The same, and what else the details say, and the header.
+BY_HTTP: list[tuple[A2AError, int, int, str, JsonObject, JsonObject | None, dict[str, str]]] = [
+    (
+        errors.Unauthenticated(),
+        -31401,
+        401,
+        "UNAUTHENTICATED",
+        {"reason": "UNAUTHENTICATED"},
+        None,
+        {"www-authenticate": 'Bearer realm="a2a"'},
+    ),
+    (
+        errors.Unauthenticated(given=True),
+        -31401,
+        401,
+        "UNAUTHENTICATED",
+        {"reason": "UNAUTHENTICATED"},
+        None,
+        {"www-authenticate": 'Bearer realm="a2a", error="invalid_token"'},
+    ),
+    (
+        errors.InsufficientScope("a2a:echo"),
+        -31403,
+        403,
+        "PERMISSION_DENIED",
+        {"reason": "INSUFFICIENT_SCOPE", "metadata": {"scope": "a2a:echo"}},
+        None,
+        {"www-authenticate": 'Bearer realm="a2a", error="insufficient_scope", scope="a2a:echo"'},
+    ),
+    (
+        errors.TooManyRequests("Slow down.", 7),
+        -31429,
+        429,
+        "RESOURCE_EXHAUSTED",
+        {"reason": "TOO_MANY_REQUESTS"},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"},
+        {"retry-after": "7"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "status", "grpc", "said", "more", "headers"), BY_HTTP)
+def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
+    error: A2AError,
+    code: int,
+    status: int,
+    grpc: str,
+    said: JsonObject,
+    more: JsonObject | None,
+    headers: dict[str, str],
+) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-protocol.org"} | said
+    details = [info, more] if more else [info]
+    new, old = (json.loads(jsonrpc.failure("i", error, version))["error"] for version in ("1.0", "0.3"))
+    assert (new["code"], new["data"], new["message"]) == (code, details, str(error))
+    assert (old["code"], old["data"]) == (-32603, details)
+    body = {"error": {"code": status, "status": grpc, "message": str(error), "details": details}}
+    assert (rest.failure(error, "1.0")[0], json.loads(rest.failure(error, "1.0")[1])) == (status, body)
+    assert rest.failure(error, "0.3")[0] == table.status_of(error, 200) == status
+    assert table.headers_of(error) == headers
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row[0]).__name__)
 def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     error, code, old_code, http, old_http, grpc, reason = row
@@ -67,7 +134,7 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
 def test_every_error_of_the_protocol_has_a_row_and_a_test() -> None:
     named = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, A2AError)}
     assert named - {A2AError} <= table.CODES.keys()
-    assert {type(row[0]) for row in ROWS} - {KeyError} == table.CODES.keys()
+    assert {type(row[0]) for row in (*ROWS, *BY_HTTP)} - {KeyError} == table.CODES.keys()
 
 
 def test_what_is_not_the_callers_business_shows_nothing_of_itself() -> None:

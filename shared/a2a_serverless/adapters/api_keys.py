@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items, keys
-from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.access import EVERYTHING, ApiKey
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class DynamoApiKeys:
             "note": {"S": key.note},
             "made_at": {"N": str(key.made_at)},
             **({"operator": {"BOOL": True}} if key.operator else {}),
+            "scopes": {"S": " ".join(sorted(key.scopes))},
         }
         self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
 
@@ -93,4 +94,7 @@ class RememberedApiKeys:
 def _key_of(item: Item) -> ApiKey:
     known = items.readable(item)
     who = Principal(known["tenant"]["S"], known["owner"]["S"])
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], int(known["made_at"]["N"]), "operator" in known)
+    # Keys that were made before there were scopes may do everything.
+    scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({EVERYTHING})
+    made_at, operator = int(known["made_at"]["N"]), "operator" in known
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes)

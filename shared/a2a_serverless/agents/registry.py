@@ -11,14 +11,15 @@ from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
 from a2a_serverless.agents.travel import travel
+from a2a_serverless.domain.access import READ
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
 
 AGENTS: Final = (orchestrator, outline, document, summary, image, travel)
 
-# Paths at the root that are not an agent's.
-RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known"})
+# Paths at the root that are not an agent's, and the word that scopes end with.
+RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known", READ})
 
 
 def by_id(agents: tuple[Agent, ...] = AGENTS) -> MappingProxyType[str, Agent]:

@@ -1,6 +1,7 @@
 """Who may call a deployed stack: API keys. The tokens of an issuer that the template names are let in besides."""
 
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 from a2a_serverless.cli.operate import NAME, Local, Stack, stack_meant
 from a2a_serverless.cli.options import Json, world_of
 from a2a_serverless.cli.terminal import one_line
-from a2a_serverless.domain.access import ENTROPY_BYTES, ApiKey, digest_of, spelled
+from a2a_serverless.domain.access import ENTROPY_BYTES, EVERYTHING, SCOPE_FORM, ApiKey, digest_of, spelled
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -22,26 +23,35 @@ Owner = Annotated[str, typer.Argument(help="Whom the key stands for.", metavar="
 Tenant = Annotated[str, typer.Option(help="The tenant that the owner belongs to.")]
 Operator = Annotated[bool, typer.Option("--operator", help="The key also opens the operator's API.")]
 Note = Annotated[str, typer.Option(help="What the key is for.", metavar="TEXT")]
+Scopes = Annotated[
+    list[str],
+    typer.Option("--scope", help="What the key may do: a2a, a2a:AGENT, a2a:read, a2a:AGENT:read. Again for more."),
+]
 KeyId = Annotated[
     str, typer.Argument(help="The key's id, as `callers list` shows it.", metavar="ID", show_default=False)
 ]
 
 
-def add_caller(
+def add_caller(  # noqa: PLR0913 - one for each option
     ctx: typer.Context,
     owner: Owner,
     *,
     tenant: Tenant = "default",
     operator: Operator = False,
     note: Note = "",
+    scope: Scopes = [EVERYTHING],  # noqa: B006 - Typer copies it
     stack: Stack = NAME,
     _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Make an API key. It is shown this once, and kept by nobody."""
     world = world_of(ctx)
+    wrong = [one for one in scope if not re.fullmatch(SCOPE_FORM, one)]
+    if wrong:
+        raise typer.BadParameter(f"{wrong[0]!r} is no scope: a2a, a2a:AGENT, a2a:read or a2a:AGENT:read")
     key = spelled(os.urandom(ENTROPY_BYTES))
-    made = ApiKey(digest_of(key), Principal(tenant, owner), note, time.time_ns() // 1_000_000, operator)
+    made_at = time.time_ns() // 1_000_000
+    made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, operator, frozenset(scope))
     world.callers(stack_meant(ctx, stack)).add(made)
     if world.terminal.json:
         world.terminal.data({"key": key, **_printed(made)})
@@ -58,7 +68,8 @@ def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = Fal
         world.terminal.data([_printed(key) for key in keys])
         return
     for key in keys:
-        words = [key.digest[:SHOWN], key.who.tenant, key.who.owner, *["operator"] * key.operator, key.note]
+        may = ["operator"] * key.operator + sorted(key.scopes)
+        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, ",".join(may), key.note)
         world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
     if not keys:
         world.terminal.note("There are none. `callers add` makes one.")
@@ -87,6 +98,7 @@ def _printed(key: ApiKey) -> "JsonObject":
         "tenant": who.tenant,
         "owner": who.owner,
         "operator": key.operator,
+        "scopes": [*sorted(key.scopes)],
         "note": key.note,
         "madeAt": key.made_at,
     }

@@ -52,6 +52,7 @@ _LINES: Final = {
         ("alice", "A key for alice"),
         ("alice --tenant acme --note laptop --stack my-agents", "In a tenant of its own"),
         ("duty --operator", "Also for the operator's API"),
+        ("monitor --scope a2a:read", "One that may only read"),
     ),
     "callers list": (("", "Whom the keys stand for"),),
     "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),

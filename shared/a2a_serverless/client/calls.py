@@ -30,7 +30,10 @@ EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
 
 # Of several classes with one code, the first in the table is the general one.
-_BY_CODE: Final[dict[int, type[A2AError]]] = {code.rpc: kind for kind, code in reversed(CODES.items())}
+_BY_CODE: Final[dict[int, type[A2AError]]] = {
+    code.rpc: kind for kind, code in reversed(CODES.items()) if not code.by_http
+}
+BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
 
 
 class Refused(Exception):
@@ -151,7 +154,7 @@ def _result_in(status: int, body: bytes) -> Json:
         if status == OK:
             raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
         raise Refused(status, "") from None
-    if not isinstance(document, dict) or "jsonrpc" not in document:
+    if not isinstance(document, dict) or "jsonrpc" not in document or status in BY_HTTP:
         raise Refused(status, _words(document))
     problem = document.get("error")
     if isinstance(problem, dict):

@@ -1,21 +1,69 @@
-"""API keys: what is kept of them, and how one is made. The key itself is shown once and kept by nobody."""
+"""What a caller may do, and API keys: what is kept of them, and how one is made.
+
+A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
+(reading only). The key itself is shown once and kept by nobody.
+"""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from a2a_serverless.domain.errors import InsufficientScope
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal
 
+Access: TypeAlias = Literal["read", "operate"]
+
 PREFIX: Final = "a2a_"
 ENTROPY_BYTES: Final = 32
+EVERYTHING: Final = "a2a"
+READ: Final = "read"  # so no agent may be called like that
+SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
 
 
 class BadToken(Exception):
     """The token admits nobody; why is not told to whoever sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and what it may do. ``prefix`` is what its issuer writes before scopes of ours."""
+
+    who: Principal
+    scopes: frozenset[str] = frozenset({EVERYTHING})
+    prefix: str = ""
+
+    def check(self, agent: str, access: Access) -> None:
+        """Returns when the caller may do that with the agent; raises InsufficientScope, naming what is missing."""
+        if not allows(self.scopes, agent, access):
+            raise InsufficientScope(self.prefix + scope_of(agent, access))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """An issuer of OpenID Connect tokens, and which of their claims say what we go by.
+
+    ``owner_claim`` and ``tenant_claim`` say in whose name the caller acts; without a tenant claim all share one.
+    ``scope_claims`` hold the scopes, after ``scope_prefix``; without such claims every token may do everything.
+    """
+
+    issuer: str
+    audience: str
+    jwks_url: str
+    audience_claim: str = "aud"
+    owner_claim: str = "sub"
+    tenant_claim: str = ""
+    scope_claims: tuple[str, ...] = ()
+    scope_prefix: str = ""
+
+    def scopes_for(self, agent: str) -> tuple[str, ...]:
+        """What a token must have to do everything with the agent, as the issuer writes it."""
+        return (self.scope_prefix + scope_of(agent, "operate"),) if self.scope_claims else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +78,18 @@ class ApiKey:
     note: str
     made_at: int
     operator: bool = False
+    scopes: frozenset[str] = frozenset({EVERYTHING})
+
+
+def scope_of(agent: str, access: Access) -> str:
+    """The narrowest scope that allows it."""
+    return f"{EVERYTHING}:{agent}" if access == "operate" else f"{EVERYTHING}:{agent}:{READ}"
+
+
+def allows(scopes: Iterable[str], agent: str, access: Access) -> bool:
+    """Whether one of the scopes allows it."""
+    enough = {EVERYTHING, scope_of(agent, "operate"), scope_of(agent, access)}
+    return not (enough if access == "operate" else enough | {f"{EVERYTHING}:{READ}"}).isdisjoint(scopes)
 
 
 def spelled(entropy: bytes) -> str:

@@ -117,5 +117,31 @@ class Overloaded(A2AError):
     default = "Too many writers at once. Try again."
 
 
+class Unauthenticated(A2AError):
+    """The caller is nobody that we know. The same for everything that needs a caller; ``given``: it tried to be."""
+
+    default = "Sign in to call this agent."
+
+    def __init__(self, *, given: bool = False) -> None:
+        super().__init__()
+        self.given = given
+
+
+class InsufficientScope(A2AError):
+    """The caller is known, but may not do this with the agent. Says nothing of what exists."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"Your credentials lack the scope {scope}.")
+        self.scope = scope
+
+
+class TooManyRequests(A2AError):
+    """The caller has had its share; nothing was changed, and trying again after ``retry_after_s`` is right."""
+
+    def __init__(self, text: str, retry_after_s: int) -> None:
+        super().__init__(text)
+        self.retry_after_s = max(1, retry_after_s)
+
+
 class IllegalTransition(Exception):
     """An event may not follow the task's state. Our code decides on fresh facts, so this is a refusal, not a crash."""

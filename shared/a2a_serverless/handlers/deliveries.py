@@ -12,8 +12,8 @@ from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.errors import VerbNotAllowed
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.services.tasks import Desk
 
@@ -27,12 +27,13 @@ def task_of(below: str) -> str | None:
 
 
 def serve_deliveries(
-    desk: Desk, gate: Gate, who: Principal, agent: Agent, request: HttpRequest, task: str
+    desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: HttpRequest, task: str
 ) -> HttpAnswer:
-    """The delivery log of a task of the caller's. Raises TaskNotFound."""
+    """The delivery log of a task of the caller's. Raises TaskNotFound, InsufficientScope."""
     if request.verb != "GET":
         raise VerbNotAllowed(("GET",))
+    caller.check(agent.id, "read")
     tenant = dict(request.query).get("tenant")
-    key = (gate.enter(who, tenant) if tenant else who).key(task)
+    key = (gate.enter(caller.who, tenant) if tenant else caller.who).key(task)
     body = dumps(print_standings(deliveries(desk.log, desk.webhooks.store, key, agent.id)))
     return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})

@@ -6,19 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from a2a_serverless.domain.access import PREFIX, ApiKey, BadToken, digest_of
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.access import PREFIX, ApiKey, BadToken, Caller, digest_of
+from a2a_serverless.domain.errors import TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
-
-
-class Unauthenticated(Exception):
-    """The caller is nobody that we know. The answer is 401, the same for everything that needs a caller."""
 
 
 class Gate(Protocol):
     """Says who calls."""
 
-    def admit(self, headers: Mapping[str, str]) -> Principal:
+    def admit(self, headers: Mapping[str, str]) -> Caller:
         """The caller; raises Unauthenticated."""
         ...
 
@@ -35,9 +31,9 @@ class Gate(Protocol):
 class OpenGate:
     """Everybody is one fixed principal, in whichever tenant they name. For local runs only."""
 
-    def admit(self, headers: Mapping[str, str]) -> Principal:
+    def admit(self, headers: Mapping[str, str]) -> Caller:
         del headers
-        return ANYBODY
+        return Caller(ANYBODY)
 
     def enter(self, who: Principal, tenant: str) -> Principal:
         return replace(who, tenant=tenant)
@@ -52,16 +48,16 @@ class SignIn:
     """Admits API keys (``X-API-Key``, or as a bearer token) and the bearer tokens of an issuer, whichever is set up."""
 
     keys: Callable[[str], ApiKey | None]
-    tokens: Callable[[str], Principal] | None = None
+    tokens: Callable[[str], Caller] | None = None
 
-    def admit(self, headers: Mapping[str, str]) -> Principal:
+    def admit(self, headers: Mapping[str, str]) -> Caller:
         """The caller; every reason to refuse looks the same from outside."""
         key, bearer = _given(headers)
         found = self._key(key)
-        who = found.who if found else None if key else self._token(bearer)
-        if who is None:
-            raise Unauthenticated
-        return who
+        caller = Caller(found.who, found.scopes) if found else None if key else self._token(bearer)
+        if caller is None:
+            raise Unauthenticated(given=bool(key or bearer))
+        return caller
 
     def enter(self, who: Principal, tenant: str) -> Principal:
         """A caller acts in its own tenant; no other one exists for it."""
@@ -77,7 +73,7 @@ class SignIn:
     def _key(self, key: str) -> ApiKey | None:
         return self.keys(digest_of(key)) if 0 < len(key) <= KEY_LIMIT else None
 
-    def _token(self, token: str) -> Principal | None:
+    def _token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:
             return None
         try:

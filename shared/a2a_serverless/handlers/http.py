@@ -6,26 +6,25 @@ there. Nothing below ``handlers`` knows a header, a status or a version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound
+from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound, Unauthenticated
 from a2a_serverless.handlers.callback import CALLBACKS, take_callback
 from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
 from a2a_serverless.handlers.documents import catalogue, serve_document
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.handlers.gate import Unauthenticated
-from a2a_serverless.handlers.operate import Envelope, Operator, noted
-from a2a_serverless.wire import jsonrpc, rest
+from a2a_serverless.handlers.operate import Envelope, Operator, noted, refused
+from a2a_serverless.wire import jsonrpc, rest, versions
 from a2a_serverless.wire.codecs import codec
 from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Publications
@@ -55,8 +54,8 @@ class Edge:
         """The answer to a request. Never raises: what is our fault is logged and answered as such."""
         try:
             return self._route(request)
-        except Unauthenticated:
-            return _unauthenticated()
+        except Unauthenticated as error:
+            return refused(error, _form(request))
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
             return _refused(noted(error), "1.0")
 
@@ -81,12 +80,12 @@ class Edge:
             raise MethodNotFound("There is no such path.")
         if not below and request.verb != "POST":
             raise VerbNotAllowed(("POST",))
-        who = self.gate.admit(request.headers)
+        caller = self.gate.admit(request.headers)
         if task := task_of(below):
-            return serve_deliveries(self.desk, self.gate, who, agent, request, task)
-        return self._rest(agent, who, request, "/" + below, binding) if below else self._rpc(agent, who, request)
+            return serve_deliveries(self.desk, self.gate, caller, agent, request, task)
+        return self._rest(agent, caller, request, "/" + below, binding) if below else self._rpc(agent, caller, request)
 
-    def _rpc(self, agent: Agent, who: Principal, request: HttpRequest) -> HttpAnswer:
+    def _rpc(self, agent: Agent, caller: Caller, request: HttpRequest) -> HttpAnswer:
         call = _refused_type(request) or jsonrpc.parse(request.body, self.limits)
         if isinstance(call, jsonrpc.Refusal):
             return _failed(200, jsonrpc.failure(call.id, noted(call.error), "1.0"))
@@ -102,10 +101,10 @@ class Edge:
             streams_errors=version == "0.3",
         )
         return self._operator(agent, "jsonrpc", version, request).operate(
-            who, request, operation, call.params, envelope
+            caller, request, operation, call.params, envelope
         )
 
-    def _rest(self, agent: Agent, who: Principal, request: HttpRequest, path: str, binding: Binding) -> HttpAnswer:
+    def _rest(self, agent: Agent, caller: Caller, request: HttpRequest, path: str, binding: Binding) -> HttpAnswer:
         old = binding == LEGACY or path.startswith("/v1/")
         version: WireVersion = "0.3" if old else "1.0"
         try:
@@ -121,7 +120,7 @@ class Edge:
             failure=lambda error: rest.failure(error, version),
         )
         operator = self._operator(agent, binding, version, request)
-        return operator.operate(who, request, found.route.operation, params, envelope)
+        return operator.operate(caller, request, found.route.operation, params, envelope)
 
     def _operator(self, agent: Agent, binding: Binding, version: WireVersion, request: HttpRequest) -> Operator:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
@@ -147,8 +146,19 @@ def _refused_type(request: HttpRequest) -> jsonrpc.Refusal | None:
     return None
 
 
+def _form(request: HttpRequest) -> Callable[[Exception], tuple[int, bytes]]:
+    """How a caller that is not let in is told so: in the form of its binding, as far as the path says that."""
+    words = request.path.strip("/").split("/")
+    if len(words) == 1:
+        asked = versions.asked(request.headers.get(versions.VERSION_HEADER.lower()))
+        spoken: WireVersion = "1.0" if asked == "1.0" else "0.3"
+        return lambda error: (200, jsonrpc.failure(None, error, spoken))
+    old = words[0] == LEGACY or words[1] == "v1"
+    return lambda error: rest.failure(error, "0.3" if old else "1.0")
+
+
 def _refused(error: Exception, version: WireVersion) -> HttpAnswer:
-    answer = _failed(*rest.failure(error, version))
+    answer = refused(error, lambda error: rest.failure(error, version))
     if isinstance(error, VerbNotAllowed):
         return replace(answer, headers={**answer.headers, "allow": ", ".join(error.allowed)})
     return answer
@@ -156,8 +166,3 @@ def _refused(error: Exception, version: WireVersion) -> HttpAnswer:
 
 def _failed(status: int, body: bytes) -> HttpAnswer:
     return HttpAnswer(status, body, {"content-type": JSON, "cache-control": "no-store"})
-
-
-def _unauthenticated() -> HttpAnswer:
-    body = dumps({"error": {"code": 401, "status": "UNAUTHENTICATED", "message": "Sign in to call this agent."}})
-    return HttpAnswer(401, body, {"content-type": JSON, "cache-control": "no-store", "www-authenticate": "Bearer"})

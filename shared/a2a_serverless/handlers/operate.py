@@ -16,9 +16,11 @@ from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
-from a2a_serverless.wire.operations import STREAMING
+from a2a_serverless.wire.errors import code_of, headers_of, status_of
+from a2a_serverless.wire.operations import READING, STREAMING
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.domain.push import WireVersion
@@ -60,19 +62,20 @@ class Operator:
     limits: Limits
 
     def operate(
-        self, who: Principal, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
+        self, caller: Caller, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
     ) -> HttpAnswer:
-        """The answer. Never raises."""
+        """The answer. Never raises. What the caller may do is checked before anything that it names is looked at."""
         try:
+            caller.check(self.agent.id, "read" if operation in READING else "operate")
             echoed = UNCACHED | self._negotiated(request)
             asked = self.codec.parse(operation, params, self.limits)
-            who = self._entered(who, params)
+            who = self._entered(caller.who, params)
             if operation in STREAMING:
                 return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._stream(who, request, asked, envelope))
             result = self.codec.answer(operation, serve(self.desk, who, self.agent, asked, self.version))
             return HttpAnswer(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
         except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
-            return _refused(noted(error), envelope, streaming=operation in STREAMING)
+            return refused(noted(error), envelope.failure, in_stream=operation in STREAMING and envelope.streams_errors)
 
     def _negotiated(self, request: HttpRequest) -> dict[str, str]:
         """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
@@ -118,11 +121,15 @@ def noted(error: Exception) -> Exception:
     return error
 
 
-def _refused(error: Exception, envelope: Envelope, *, streaming: bool) -> HttpAnswer:
-    status, body = envelope.failure(error)
-    if streaming and envelope.streams_errors:
+def refused(
+    error: Exception, failure: Callable[[Exception], tuple[int, bytes]], *, in_stream: bool = False
+) -> HttpAnswer:
+    """The answer that an error is. What HTTP itself has a status for is never told in a stream."""
+    status, body = failure(error)
+    if in_stream and not code_of(error).by_http:
         return HttpAnswer(200, b"", STREAM_HEADERS, _only(sse.frame(body)))
-    return HttpAnswer(status, body, UNCACHED | {"content-type": JSON})
+    headers = UNCACHED | {"content-type": JSON} | headers_of(error)
+    return HttpAnswer(status_of(error, status), body, headers)
 
 
 async def _only(frame: bytes) -> AsyncGenerator[bytes]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
-from a2a_serverless.domain.card import Card, Interface
+from a2a_serverless.domain.card import Card, Interface, OpenIdConnect
 from a2a_serverless.wire import card as cards
 from a2a_serverless.wire.document import dumps
 
@@ -28,9 +28,18 @@ BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
 
 
+def no_scopes(agent: str) -> tuple[str, ...]:
+    """What an issuer's tokens must have for an agent, where scopes are not asked for."""
+    del agent
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Press:
-    """What publishing needs. ``base_url`` is where clients reach the deployment, without a slash at the end."""
+    """What publishing needs. ``base_url`` is where clients reach the deployment, without a slash at the end.
+
+    ``scopes`` are those that the tokens of an issuer among ``schemes`` must have for an agent, by its id.
+    """
 
     public: Publications
     clock: Clock
@@ -38,6 +47,7 @@ class Press:
     base_url: str
     shape: Literal["both", "v1", "v0_3"] = "both"
     schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)
+    scopes: Callable[[str], tuple[str, ...]] = no_scopes
 
 
 def publish(press: Press, name: str, document: Json, basis: Json = None) -> None:
@@ -57,7 +67,7 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
     """
     listed: list[Json] = []
     for agent in press.agents.values():
-        card = card_of(agent, press.base_url, press.schemes)
+        card = card_of(agent, press.base_url, press.schemes, press.scopes(agent.id))
         basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
         publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
         url = f"{press.base_url}/legacy/{agent.id}"
@@ -77,8 +87,11 @@ def legacy_card_name(agent_id: str) -> str:
     return f"legacy-card/{agent_id}"
 
 
-def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme]) -> Card:
-    """The card of an agent of ours: both bindings in both versions, on one URL; any one of ``schemes`` lets in."""
+def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()) -> Card:
+    """The card of an agent of ours: both bindings in both versions, on one URL.
+
+    Any one of ``schemes`` lets in; an issuer's tokens must have ``scopes``.
+    """
     url = f"{base_url}/{agent.id}"
     return Card(
         name=agent.name,
@@ -92,7 +105,7 @@ def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme]) 
         push=agent.push,
         extensions=agent.extensions,
         schemes=schemes,
-        security=tuple({name: ()} for name in schemes),
+        security=tuple({name: scopes if isinstance(one, OpenIdConnect) else ()} for name, one in schemes.items()),
     )
 
 

@@ -39,7 +39,10 @@ TYPE: Final = "type.googleapis.com/google.rpc."
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets."""
+    """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
+
+    ``by_http``: HTTP's own status and headers say it in every binding, JSON-RPC and streams included.
+    """
 
     name: str
     rpc: int
@@ -47,6 +50,7 @@ class Code:
     grpc: str
     old_http: int
     old: int | None = None
+    by_http: bool = False
 
     @property
     def reason(self) -> str:
@@ -86,6 +90,12 @@ CODES: Final[dict[type[A2AError], Code]] = {
     ),
     errors.VersionNotSupported: Code("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, old=-32603),
     errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, old=-32603),
+    # JSON-RPC leaves what is above -32000 to applications; A2A has the rest.
+    errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
+    errors.InsufficientScope: Code(
+        "InsufficientScopeError", -31403, 403, "PERMISSION_DENIED", 403, -32603, by_http=True
+    ),
+    errors.TooManyRequests: Code("TooManyRequestsError", -31429, 429, "RESOURCE_EXHAUSTED", 429, -32603, by_http=True),
 }
 
 
@@ -102,11 +112,35 @@ def text_of(error: Exception) -> str:
     return str(error) if isinstance(error, A2AError) else errors.InternalError.default
 
 
+def status_of(error: Exception, otherwise: int) -> int:
+    """The HTTP status of an answer whose binding says ``otherwise``."""
+    code = code_of(error)
+    return code.http if code.by_http else otherwise
+
+
+def headers_of(error: Exception) -> dict[str, str]:
+    """What HTTP says of the error besides: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429."""
+    match error:
+        case errors.Unauthenticated():
+            return {"www-authenticate": 'Bearer realm="a2a"' + (', error="invalid_token"' if error.given else "")}
+        case errors.InsufficientScope():
+            challenge = f'Bearer realm="a2a", error="insufficient_scope", scope="{error.scope}"'
+            return {"www-authenticate": challenge}
+        case errors.TooManyRequests():
+            return {"retry-after": str(error.retry_after_s)}
+    return {}
+
+
 def details(error: Exception) -> list[Json]:
-    """google.rpc.ErrorInfo, and google.rpc.BadRequest when fields were wrong."""
+    """google.rpc.ErrorInfo, and what else there is to say: BadRequest when fields were wrong, RetryInfo."""
     info: JsonObject = {"@type": TYPE + "ErrorInfo", "reason": code_of(error).reason, "domain": DOMAIN}
-    if isinstance(error, A2AError) and error.violations:
-        return [info, _bad_request(error.violations)]
+    match error:
+        case errors.InsufficientScope():
+            return [info | {"metadata": {"scope": error.scope}}]
+        case errors.TooManyRequests():
+            return [info, {"@type": TYPE + "RetryInfo", "retryDelay": f"{error.retry_after_s}s"}]
+        case A2AError(violations=violations) if violations:
+            return [info, _bad_request(violations)]
     return [info]
 
 

@@ -23,3 +23,13 @@ class Operation(StrEnum):
 
 
 STREAMING: Final = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
+READING: Final = frozenset(
+    {
+        Operation.GET,
+        Operation.LIST,
+        Operation.SUBSCRIBE,
+        Operation.PUSH_GET,
+        Operation.PUSH_LIST,
+        Operation.CARD,
+    }
+)
