@@ -171,6 +171,11 @@ class Siblings:
         self._world = world
         self.replies: dict[str, str] = {}
         self.absent: set[str] = set()
+        self.traces: list[str] = []
+
+    def traced(self, trace: str) -> Siblings:
+        self.traces.append(trace)
+        return self
 
     def card(self, agent: str) -> Card:
         self._check(agent)

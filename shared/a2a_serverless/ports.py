@@ -302,6 +302,10 @@ class Here(Protocol):
 class Peers(Protocol):
     """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work."""
 
+    def traced(self, trace: str) -> Peers:
+        """The same, whose calls belong to ``trace`` (a ``traceparent``; "" is none)."""
+        ...
+
     def card(self, agent: str) -> Card:
         """The agent's card, whose interfaces are some that we speak."""
         ...
@@ -343,10 +347,14 @@ class HostBoard(Protocol):
 
 
 class Metrics(Protocol):
-    """What operators are woken for."""
+    """What operators look at, and are woken for."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Counts one ``name``; ``what`` says in the log what it was about, in ids."""
+        """Counts one ``name`` (of ``domain.measures``); ``what`` says in the log what it was about, in ids."""
+        ...
+
+    def measure(self, name: str, value: float, **what: str | int) -> None:
+        """Notes a value of ``name``, in the unit of ``domain.measures``; ``what`` has its dimension, and ids."""
         ...
 
 

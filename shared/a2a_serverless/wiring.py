@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.settings import DAY_MS, Settings, read
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Clock, Here, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Clock, Here, Metrics, TaskIndex, TaskLog
     from a2a_serverless.services.deliveries import Operations
 
 KEY_RING_CACHE_MS: Final = 300_000
@@ -43,7 +44,8 @@ def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the api function."""
     from a2a_serverless.handlers.gateway import make_gateway_handler
 
-    return _ready(make_gateway_handler(make_edge(environment)))
+    metrics = _metrics(environment)
+    return _ready(make_gateway_handler(make_edge(environment, metrics)), metrics, "api")
 
 
 def stream_api(environment: Mapping[str, str] = os.environ) -> None:
@@ -52,8 +54,10 @@ def stream_api(environment: Mapping[str, str] = os.environ) -> None:
     from a2a_serverless.handlers.runtime import RuntimeApi, log_json_lines, serve
 
     log_json_lines()
-    edge = make_edge(environment)
-    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), edge, _ready(make_gateway_handler(edge)))
+    metrics = _metrics(environment)
+    edge = make_edge(environment, metrics)
+    handler = _ready(make_gateway_handler(edge), metrics, "api")
+    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), edge, handler)
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
@@ -63,7 +67,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
     return make_web(make_edge(environment))
 
 
-def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
+def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UNMEASURED) -> Edge:
     """Everything that answers HTTP, on the real adapters."""
     from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.egress import Lookup
@@ -93,7 +97,8 @@ def make_edge(environment: Mapping[str, str] = os.environ) -> Edge:
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        here=_here(settings, log, index, bells, clock, agents),
+        here=_here(settings, log, index, bells, clock, agents, metrics),
+        metrics=metrics,
     )
     return Edge(
         desk,
@@ -120,11 +125,11 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     table = _table(settings, aws)
     log = DynamoTaskLog(table, _bodies(settings, aws))
     bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
-    agents = _agents(settings)
-    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), _directory(settings, agents))
-    return _ready(
-        make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
-    )
+    agents, metrics = _agents(settings), _metrics(environment)
+    directory = _directory(settings, agents)
+    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory, metrics)
+    handler = make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
+    return _ready(handler, metrics, "worker")
 
 
 def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -139,7 +144,8 @@ def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
     settings, aws, clock = read(environment), _aws(), SystemClock()
     store = DynamoPushStore(_table(settings, aws))
     bells = SqsBells(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL"))
-    return _ready(make_stream_handler(lambda tasks: relay(store, bells, tasks, clock.now()), task_key_of))
+    handler = make_stream_handler(lambda tasks: relay(store, bells, tasks, clock.now()), task_key_of)
+    return _ready(handler, _metrics(environment), "relay")
 
 
 def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -147,7 +153,6 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.adapters.dynamo import DynamoHosts, DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.jose import RingSigner
     from a2a_serverless.adapters.kms import KmsSealer
-    from a2a_serverless.adapters.metrics import EmfMetrics
     from a2a_serverless.adapters.secrets import CachedVault, SecretVault
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -157,7 +162,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.services.deliver import Post, deliver
     from a2a_serverless.services.hosts import Hosts
 
-    settings, aws, clock = read(environment), _aws(), SystemClock()
+    settings, aws, clock, metrics = read(environment), _aws(), SystemClock(), _metrics(environment)
     table = _table(settings, aws)
     vault = CachedVault(SecretVault(aws.secrets, settings.need("KEY_RING_SECRET_ID")), clock.now, KEY_RING_CACHE_MS)
     post = Post(
@@ -171,15 +176,14 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
-        hosts=Hosts(DynamoHosts(table)),
-        metrics=EmfMetrics(
-            settings.get("POWERTOOLS_METRICS_NAMESPACE"), settings.get("POWERTOOLS_SERVICE_NAME"), clock.now
-        ),
+        hosts=Hosts(DynamoHosts(table), metrics=metrics),
+        metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
     )
-    return _ready(
-        make_queue_handler(DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms), BELLS_AT_ONCE)
+    handler = make_queue_handler(
+        DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms), BELLS_AT_ONCE
     )
+    return _ready(handler, metrics, "notifier")
 
 
 def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -194,8 +198,9 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     table = _table(settings, aws)
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     log, store = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table)
-    broom = Broom(log, store, bells, SystemClock(), UuidIds())
-    return _ready(make_schedule_handler(lambda: sweep(broom), "swept"))
+    metrics = _metrics(environment)
+    broom = Broom(log, store, bells, SystemClock(), UuidIds(), metrics)
+    return _ready(make_schedule_handler(lambda: sweep(broom), "swept"), metrics, "sweeper")
 
 
 def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -221,7 +226,10 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     vault = SecretVault(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
     smith = Locksmith(vault, Es256Keys(), press, waits, settings.key_ring_rotation_days * DAY_MS)
 
+    metrics = _metrics(environment)
+
     def said(ring: KeyRing) -> dict[str, Any]:
+        metrics.measure("KeyAge", round(100 * (clock.now() - ring.promoted_at) / smith.age_ms, 1))
         return {"current": ring.current.kid, "next": ring.next.kid}
 
     return _ready(
@@ -234,7 +242,9 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
                 "revoke": lambda event: said(revoke_key(smith, str(event["kid"]))),
             },
             put_answer,
-        )
+        ),
+        metrics,
+        "rotator",
     )
 
 
@@ -270,8 +280,14 @@ def make_operations(stack: StackName) -> Operations:
     return Operations(board, lambda command: deployed.invoke(rotator, command))
 
 
-def _here(
-    settings: Settings, log: TaskLog, index: TaskIndex, bells: Bells, clock: Clock, agents: Mapping[str, Agent]
+def _here(  # noqa: PLR0913 - what an engine is made of
+    settings: Settings,
+    log: TaskLog,
+    index: TaskIndex,
+    bells: Bells,
+    clock: Clock,
+    agents: Mapping[str, Agent],
+    metrics: Metrics,
 ) -> Here:
     """What runs inline agents inside the api function; the generators are imported when the first one is asked."""
     from a2a_serverless.engine.here import LateHere
@@ -282,7 +298,8 @@ def _here(
         from a2a_serverless.engine.run import Engine
 
         directory = _directory(settings, agents)
-        return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory))
+        models = _models(settings)
+        return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, models, directory, metrics))
 
     return LateHere(agents, make)
 
@@ -318,8 +335,20 @@ def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
     return Directory(A2APeers(siblings, settings.agent_urls), UuidIds(), base_url)
 
 
-def _ready(handler: Handler) -> Handler:
+def _metrics(environment: Mapping[str, str]) -> Metrics:
+    """What CloudWatch reads off the log of a function, for the whole stack."""
+    from a2a_serverless.adapters.metrics import EmfMetrics
+    from a2a_serverless.adapters.system import SystemClock
+
+    settings = Settings(environment)
+    return EmfMetrics(
+        settings.get("POWERTOOLS_METRICS_NAMESPACE"), settings.get("POWERTOOLS_SERVICE_NAME"), SystemClock().now
+    )
+
+
+def _ready(handler: Handler, metrics: Metrics, function: str) -> Handler:
     """The handler; what was built for it lives as long as the process, so the collector need not look at it again."""
+    metrics.count("ColdStart", function=function)
     gc.collect()
     gc.freeze()
     return handler

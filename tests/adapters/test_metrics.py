@@ -40,5 +40,5 @@ def test_an_alarm_of_the_template_watches_it(name: str) -> None:
 
 
 def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    EmfMetrics("n", "s", lambda: 1).count("x")
-    assert json.loads(capsys.readouterr().out)["x"] == 1
+    EmfMetrics("n", "s", lambda: 1).count("Sweeps")
+    assert json.loads(capsys.readouterr().out)["Sweeps"] == 1

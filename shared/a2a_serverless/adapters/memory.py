@@ -385,13 +385,17 @@ class MemoryNames:
 
 
 class MemoryMetrics:
-    """What was counted, as (name, what)."""
+    """What was counted, as (name, what), and what was measured, as (name, value, what)."""
 
     def __init__(self) -> None:
         self.counted: list[tuple[str, dict[str, str | int]]] = []
+        self.measured: list[tuple[str, float, dict[str, str | int]]] = []
 
     def count(self, name: str, **what: str | int) -> None:
         self.counted.append((name, what))
+
+    def measure(self, name: str, value: float, **what: str | int) -> None:
+        self.measured.append((name, value, what))
 
 
 class MemorySealer:

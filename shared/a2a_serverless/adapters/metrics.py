@@ -8,12 +8,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from a2a_serverless.domain.measures import MEASURES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 class EmfMetrics:
-    """``ports.Metrics``. The dimension ``service`` is the stack, as the template's alarms have it."""
+    """``ports.Metrics``. The dimension ``service`` is the stack, as the template's alarms have it.
+
+    A metric with a dimension of its own is there for the whole stack, too.
+    """
 
     def __init__(
         self, namespace: str, service: str, now: Callable[[], int], write: Callable[[str], object] | None = None
@@ -24,12 +29,16 @@ class EmfMetrics:
         self._write = write or _print
 
     def count(self, name: str, **what: str | int) -> None:
+        self.measure(name, 1, **what)
+
+    def measure(self, name: str, value: float, **what: str | int) -> None:
+        measure = MEASURES[name]
         metric = {
             "Namespace": self._namespace,
-            "Dimensions": [["service"]],
-            "Metrics": [{"Name": name, "Unit": "Count"}],
+            "Dimensions": [["service"], ["service", measure.by]] if measure.by else [["service"]],
+            "Metrics": [{"Name": name, "Unit": measure.unit}],
         }
-        line = {**what, "service": self._service, name: 1}
+        line = {**what, "service": self._service, name: value}
         self._write(json.dumps({"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}))
 
 

@@ -6,6 +6,7 @@ lead away from the host that was configured. urllib3 is in every function alread
 
 from __future__ import annotations
 
+from copy import copy
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from urllib3 import PoolManager, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
+from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.card import Interface
 from a2a_serverless.domain.errors import A2AError
@@ -66,6 +68,12 @@ class A2APeers:
             name: Interface(url, "JSONRPC", "1.0") for name, url in siblings.items() if name not in (others or {})
         }
         self._pool = pool or PoolManager(retries=Retry(0), timeout=TIMEOUT)
+        self._headers: dict[str, str] = {}
+
+    def traced(self, trace: str) -> A2APeers:
+        peers = copy(self)
+        peers._headers = {traces.HEADER: trace} if trace else {}  # noqa: SLF001 - our own
+        return peers
 
     def card(self, agent: str) -> Card:
         headers = {"Accept": "application/json"}
@@ -126,6 +134,7 @@ class A2APeers:
         self, agent: str, verb: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Json:
         try:
+            headers = {**self._headers, **headers}
             answer = self._pool.request(verb, url, body=body, headers=headers, preload_content=False, redirect=False)
             content = answer.read(ANSWER_LIMIT + 1)
             answer.release_conn()

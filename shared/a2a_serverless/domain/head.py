@@ -36,7 +36,10 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL."""
+    """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
+
+    ``trace`` is the trace of the request that last changed the task from outside (``domain/trace.py``).
+    """
 
     key: TaskKey
     agent: str
@@ -57,6 +60,7 @@ class Head:
     lost: int = 0
     parked: bool = False
     children: bool = False
+    trace: str = ""
 
     @property
     def ended(self) -> bool:
@@ -109,7 +113,16 @@ class Fenced(BaseException):
 
 
 def submit(  # noqa: PLR0913 - the facts of a new task
-    key: TaskKey, agent: str, context_id: str, incoming: Incoming, *, now: int, by: str, life: Life, push: bool
+    key: TaskKey,
+    agent: str,
+    context_id: str,
+    incoming: Incoming,
+    *,
+    now: int,
+    by: str,
+    life: Life,
+    push: bool,
+    trace: str = "",
 ) -> tuple[Head, StatusEvent]:
     """The head and the first event of a new task."""
     deadline = now + life.max_life_ms
@@ -125,26 +138,28 @@ def submit(  # noqa: PLR0913 - the facts of a new task
         expires=(deadline + life.retention_ms) // 1000,
         push=push,
         due_at=now + GRACE_MS,
+        trace=trace,
     )
     return head, StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
 
 
-def follow_up(look: Look, incoming: Incoming, *, now: int, by: str) -> Change:
+def follow_up(look: Look, incoming: Incoming, *, now: int, by: str, trace: str = "") -> Change:
     """A client's further message. A task that waited for it can run again; one that has ended refuses it."""
     head = look.head
     if head.ended:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
     event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
-    return _change(head, event, wake=head.wake + 1, parked=False, due_at=_due_soon(head, now), rings=0)
+    due_at = _due_soon(head, now)
+    return _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace or head.trace)
 
 
-def cancel(look: Look, *, now: int, by: str) -> Change:
+def cancel(look: Look, *, now: int, by: str, trace: str = "") -> Change:
     """Ends a task for its client. Whoever runs it reads the event and stops."""
     if look.head.ended:
         raise TaskNotCancelable
     event = StatusEvent(look.last + 1, now, by, TaskState.CANCELED)
-    return _ended(look.head, event)
+    return _ended(look.head, event, trace)
 
 
 def take(look: Look, *, now: int, by: str) -> Change:
@@ -247,10 +262,11 @@ def with_push(head: Head) -> Head:
     return replace(head, push=True, rev=head.rev + 1)
 
 
-def _ended(head: Head, event: StatusEvent) -> Change:
+def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:
     """An ended task stays due only while a webhook may be behind, or a called agent does not know of it yet."""
     due = head.push or head.children
-    return _change(head, event, lease_until=0, parked=False, due_at=_due_soon(head, event.at) if due else None)
+    due_at = _due_soon(head, event.at) if due else None
+    return _change(head, event, lease_until=0, parked=False, due_at=due_at, trace=trace or head.trace)
 
 
 def _due_soon(head: Head, now: int) -> int:
@@ -258,7 +274,7 @@ def _due_soon(head: Head, now: int) -> int:
     return head.due_at if head.due_at and now < head.due_at <= now + SOON_MS else now + GRACE_MS
 
 
-def _change(before: Head, event: StatusEvent, **changed: int | None) -> Change:
+def _change(before: Head, event: StatusEvent, **changed: int | str | None) -> Change:
     check(before.state, event.state)
     after = replace(
         before,

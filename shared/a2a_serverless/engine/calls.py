@@ -19,6 +19,7 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import Woken, childless
 from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.trace import child
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.card import read_card, v1_card
 
@@ -74,6 +75,7 @@ class Calls:
         self, directory: Directory, hold: Hold, steps: dict[str, StepResult], keep: Callable[[str, Json], Json]
     ) -> None:
         self._directory = directory
+        self._peers = directory.peers.traced(child(hold.head.trace, f"{hold.key.task} {hold.fence}"))
         self._hold = hold
         self._steps = steps
         self._keep = keep
@@ -115,7 +117,7 @@ class Calls:
         """The card, or why there is none: a later run goes the same way."""
         try:
             with self._at_it():
-                return v1_card(await self._tried(lambda: self._directory.peers.card(agent)))
+                return v1_card(await self._tried(lambda: self._peers.card(agent)))
         except PeerFailed as failed:
             return str(failed)
 
@@ -168,7 +170,7 @@ class Calls:
         if not self._hold.head.children:
             self._hold.adopt()
         message = Message(opened["message"], Role.USER, tuple(parts), self._hold.head.context_id)
-        answer = await self._tried(lambda: self._directory.peers.send(agent, message, self._callback(name, opened)))
+        answer = await self._tried(lambda: self._peers.send(agent, message, self._callback(name, opened)))
         if isinstance(answer, Message):
             return answer
         self._keep(f"{PREFIX}{name}/sent", {"agent": agent, "task": answer.task_id})
@@ -182,7 +184,7 @@ class Calls:
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """The peer's task at its end."""
-        peers = self._directory.peers
+        peers = self._peers
         while True:
             task: Task = await self._tried(lambda: peers.get(agent, task_id))
             if task.status.state in TERMINAL:
@@ -204,7 +206,7 @@ class Calls:
         answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
         message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
-        await self._tried(lambda: self._directory.peers.send(agent, message, self._callback(name, opened)))
+        await self._tried(lambda: self._peers.send(agent, message, self._callback(name, opened)))
         self._keep(record, {"answered": message.message_id})
         return None
 
@@ -233,7 +235,7 @@ def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
 
     Who cannot be reached is asked again when the task is next due.
     """
-    steps = log.steps(head.key)
+    steps, peers = log.steps(head.key), peers.traced(child(head.trace, head.key.task))
     for name, step in steps.items():
         if name.startswith(PREFIX) and name.endswith("/sent") and name.removesuffix("/sent") + "/done" not in steps:
             sent = cast("dict[str, str]", step.value)

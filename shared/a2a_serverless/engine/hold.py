@@ -25,10 +25,11 @@ from a2a_serverless.domain.head import (
     report,
     with_children,
 )
+from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import Ids, StepResult, TaskLog
+    from a2a_serverless.ports import Ids, Metrics, StepResult, TaskLog
 
 TRIES: Final = 20
 
@@ -50,10 +51,13 @@ def _store() -> Iterator[None]:
 class Hold:
     """A lease, kept. Not for two threads at once."""
 
-    def __init__(self, log: TaskLog, ids: Ids, now: Callable[[], int], look: Look) -> None:
+    def __init__(
+        self, log: TaskLog, ids: Ids, now: Callable[[], int], look: Look, metrics: Metrics = UNMEASURED
+    ) -> None:
         self._log = log
         self._ids = ids
         self._look = look
+        self.metrics = metrics
         self._renewed_at = look.head.status_at
         self.now = now
         self.fence = look.head.fence
@@ -79,6 +83,8 @@ class Hold:
         for _ in range(TRIES):
             change = report(self._look, self.fence, state, message, now=self.now(), by=by)
             if self._log.append(change):
+                if change.before.state is not state:
+                    self.metrics.count("TaskStates", state=state, task=self.key.task)
                 self._look = Look(change.after, change.event.n)
                 return
             self.look_again()

@@ -17,8 +17,11 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
+from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.head import Head, Look
+from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import Directory, end_children
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
@@ -26,7 +29,7 @@ from a2a_serverless.engine.work import Models, Waits, Work
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports import Bells, Ids, TaskIndex, TaskLog
+    from a2a_serverless.ports import Bells, Ids, Metrics, TaskIndex, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -59,6 +62,7 @@ class Engine:
     agents: Mapping[str, Agent]
     models: Models
     directory: Directory
+    metrics: Metrics = UNMEASURED
 
 
 class Parked(Exception):
@@ -80,7 +84,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         _end_children(engine, key)
         return Ending.NOTHING_TO_DO
     look, events = taken
-    hold = Hold(engine.log, engine.ids, engine.now, look)
+    hold = Hold(engine.log, engine.ids, engine.now, look, engine.metrics)
     try:
         ending = await _work(engine, hold, events, remaining_ms)
     except heads.Fenced:
@@ -119,12 +123,25 @@ def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
                 look, _said(engine, head, "The task was given up: its workers died."), now=now, by=by
             )
             if engine.log.append(change):
-                logger.exception("task given up", extra={"task": key.task, "fence": head.fence})
+                engine.metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
+                logger.error("task given up", extra={"task": key.task, "fence": head.fence})
                 return None
             continue
         if engine.log.append(change):
+            _note_taken(engine, head, change.after)
             return Look(change.after, change.event.n), [*events, change.event]
     raise TimeoutError("a task could not be taken: too many writers")
+
+
+def _note_taken(engine: Engine, before: Head, after: Head) -> None:
+    """Says that a run begins, whether the one before it died, and how long the task waited if it was its turn."""
+    task = after.key.task
+    if after.lost > before.lost:
+        engine.metrics.count("LeaseLost", of="worker", task=task)
+    elif before.fence == 0:
+        engine.metrics.measure("QueueAge", after.status_at - before.status_at, queue="work", task=task)
+    ids = {"task": task, "agent": after.agent, "fence": after.fence, "trace": trace_id(after.trace)}
+    logger.info("task taken", extra=ids)
 
 
 async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: Callable[[], int]) -> Ending:
@@ -157,8 +174,8 @@ async def _outcome(
         return TaskState.FAILED, str(reason)
     except IllegalTransition:
         raise
-    except (Exception, asyncio.CancelledError):
-        logger.exception("agent failed", extra={"task": hold.key.task, "agent": agent.id})
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the agent's, whatever it is
+        logger.error("agent failed", extra=described(error) | {"task": hold.key.task, "agent": agent.id})
         return TaskState.FAILED, "The agent stopped with an error."
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain import trace
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound, Unauthenticated
 from a2a_serverless.handlers.callback import CALLBACKS, take_callback
 from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.ports import Publications
+    from a2a_serverless.ports import Ids, Publications
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.wire.codecs import Binding
 
@@ -57,7 +58,7 @@ class Edge:
         except Unauthenticated as error:
             return refused(error, _form(request))
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
-            return _refused(noted(error), "1.0")
+            return _refused(noted(error, self.desk), "1.0")
 
     def _route(self, request: HttpRequest) -> HttpAnswer:
         path = request.path.strip("/")
@@ -88,7 +89,7 @@ class Edge:
     def _rpc(self, agent: Agent, caller: Caller, request: HttpRequest) -> HttpAnswer:
         call = _refused_type(request) or jsonrpc.parse(request.body, self.limits)
         if isinstance(call, jsonrpc.Refusal):
-            return _failed(200, jsonrpc.failure(call.id, noted(call.error), "1.0"))
+            return _failed(200, jsonrpc.failure(call.id, noted(call.error, self.desk), "1.0"))
         try:
             operation, version = jsonrpc.method(call.method)
         except MethodNotFound as error:
@@ -124,9 +125,15 @@ class Edge:
 
     def _operator(self, agent: Agent, binding: Binding, version: WireVersion, request: HttpRequest) -> Operator:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
-        desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left))
+        desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left), trace=_trace(request, self.desk.ids))
         used = codec(binding, version, desk.clock.now())
         return Operator(desk, self.gate, agent, used, version, min(self.stream_ms, left), self.limits)
+
+
+def _trace(request: HttpRequest, ids: Ids) -> str:
+    """The caller's trace; else the one that X-Ray has begun at the gateway; else a new one."""
+    theirs = trace.accepted(request.headers.get(trace.HEADER))
+    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), ids.new()) or trace.begun(ids.new())
 
 
 def _routes(binding: Binding) -> tuple[rest.Route, ...]:

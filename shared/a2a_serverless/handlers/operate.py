@@ -7,12 +7,15 @@ the error is the stream's last event, and that event is called ``error``.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.failures import described
+from a2a_serverless.domain.model import Task
+from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
@@ -71,11 +74,17 @@ class Operator:
             asked = self.codec.parse(operation, params, self.limits)
             who = self._entered(caller.who, params)
             if operation in STREAMING:
-                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._stream(who, request, asked, envelope))
-            result = self.codec.answer(operation, serve(self.desk, who, self.agent, asked, self.version))
+                opened = self._open(who, request, asked)
+                _log(self, operation, opened.task_id)
+                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(opened, envelope))
+            answer = serve(self.desk, who, self.agent, asked, self.version)
+            _log(self, operation, answer.task_id if isinstance(answer, Task) else None)
+            result = self.codec.answer(operation, answer)
             return HttpAnswer(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
         except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
-            return refused(noted(error), envelope.failure, in_stream=operation in STREAMING and envelope.streams_errors)
+            _log(self, operation, None, error)
+            in_stream = operation in STREAMING and envelope.streams_errors
+            return refused(noted(error, self.desk), envelope.failure, in_stream=in_stream)
 
     def _negotiated(self, request: HttpRequest) -> dict[str, str]:
         """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
@@ -93,11 +102,10 @@ class Operator:
         tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
         return self.gate.enter(who, tenant) if tenant else who
 
-    def _stream(self, who: Principal, request: HttpRequest, asked: Request, envelope: Envelope) -> AsyncIterator[bytes]:
+    def _open(self, who: Principal, request: HttpRequest, asked: Request) -> Opened:
         after = sse.last_event_id(request.headers.get("last-event-id"))
         until = self.desk.clock.now() + self.stream_ms
-        opened = open_stream(self.desk, who, self.agent, asked, self.version, after, until)
-        return self._frames(opened, envelope)
+        return open_stream(self.desk, who, self.agent, asked, self.version, after, until)
 
     async def _frames(self, opened: Opened, envelope: Envelope) -> AsyncGenerator[bytes]:
         try:
@@ -105,7 +113,7 @@ class Operator:
                 async for item in items:
                     yield self._frame(item, opened, envelope)
         except Exception as error:  # noqa: BLE001 - the status line is long gone
-            yield sse.failure(envelope.failure(noted(error))[1])
+            yield sse.failure(envelope.failure(noted(error, self.desk))[1])
 
     def _frame(self, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
         if item is None:
@@ -114,11 +122,19 @@ class Operator:
         return sse.frame(envelope.success(content), item.n)
 
 
-def noted(error: Exception) -> Exception:
-    """The error; one that is our fault goes into the log, where alone its reason may be read."""
+def noted(error: Exception, desk: Desk) -> Exception:
+    """The error; one that is our fault is counted and goes into the log, where alone its reason may be read."""
     if not isinstance(error, A2AError):
-        logger.error("request failed", exc_info=error)
+        logger.error("request failed", extra=described(error) | {"trace": trace_id(desk.trace)})
+        desk.metrics.count("ServerErrors")
     return error
+
+
+def _log(operator: Operator, operation: Operation, task: str | None, error: Exception | None = None) -> None:
+    """One line for a request: which operation of which agent on which task, and what became of it."""
+    said = {"operation": operation.value, "agent": operator.agent.id, "version": operator.version, "task": task}
+    outcome = type(error).__name__ if error else "ok"
+    logger.info("request answered", extra={**said, "outcome": outcome, "trace": trace_id(operator.desk.trace)})
 
 
 def refused(

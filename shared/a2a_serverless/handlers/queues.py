@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.bells import BadBell, DeliveryBell, WorkBell, from_json
+from a2a_serverless.domain.failures import described
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -61,8 +62,8 @@ def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], E
         ids = {"bell": type(bell).__name__, "task": bell.key.task}
         try:
             ending = answer(bell, context.get_remaining_time_in_millis)
-        except Exception:
-            logger.exception("bell not answered", extra=ids)
+        except Exception as error:  # noqa: BLE001 - the queue rings again
+            logger.error("bell not answered", extra=described(error) | ids)
             return False
         logger.info("bell answered", extra=ids | {"ending": ending.value})
         return True

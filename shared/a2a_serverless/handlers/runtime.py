@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.domain.failures import described
 from a2a_serverless.handlers.gateway import request_of
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def _serve_one(api: RuntimeApi, edge: Edge, buffered: Handler, loop: asyncio.Abs
     except (HTTPException, OSError):
         logger.warning("the caller has gone", extra={"request": invocation.id})
         api.close()
-    except Exception as error:
-        logger.exception("invocation failed", extra={"request": invocation.id})
+    except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
+        logger.error("invocation failed", extra=described(error) | {"request": invocation.id})
         api.fail(invocation, type(error).__name__)
 
 

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.domain.failures import described
+
 if TYPE_CHECKING:
     from a2a_serverless.handlers.queues import Context, Event, Handler
 
@@ -52,8 +54,8 @@ def make_rotator_handler(
         try:
             if event["RequestType"] != "Delete":
                 result["Data"] = commands["ensure"](event)
-        except Exception as error:
-            logger.exception("custom resource failed")
+        except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
+            logger.error("custom resource failed", extra=described(error))
             result = {"Status": "FAILED", "Reason": f"{type(error).__name__}; see the log of the rotator"}
         ids = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
         physical = event.get("PhysicalResourceId", PHYSICAL_ID)

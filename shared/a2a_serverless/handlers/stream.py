@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from a2a_serverless.domain.failures import described
+
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.handlers.queues import Context, Event, Handler
@@ -27,8 +29,8 @@ def make_stream_handler(
         events = [(record, key) for record in records if (key := _key(record))]
         try:
             rang = relay([key for _, key in events])
-        except Exception:
-            logger.exception("batch not relayed", extra={"records": len(records)})
+        except Exception as error:  # noqa: BLE001 - the batch comes again
+            logger.error("batch not relayed", extra=described(error) | {"records": len(records)})
             return {"batchItemFailures": [{"itemIdentifier": _position(record)} for record, _ in events[:1]]}
         logger.info("batch relayed", extra={"records": len(records), "rang": rang})
         return {"batchItemFailures": []}

@@ -7,13 +7,14 @@ notifier that dies leaves a lease that ends by itself and a cursor that did not 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery
+from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, Task, TaskKey
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports import Bells, Clock, Ids, Metrics, PushStore, Sealer, Sender, Signed, Signer, TaskLog
+
+logger = logging.getLogger(__name__)
 
 NOTIFICATION_TYP: Final = "a2a-notification+jwt"
 CHALLENGE_TYP: Final = "a2a-challenge+jwt"
@@ -147,6 +150,8 @@ def _claim(post: Post, bell: DeliveryBell) -> tuple[Cursor, PushConfig] | Ending
             return _leave_alone(post, bell.key, cursor, alone.until)
         held = delivery.claimed(cursor, post.ids.new(), now=now)
         if post.store.move(bell.key, cursor, held):
+            if cursor.lease_until:
+                post.metrics.count("LeaseLost", of="notifier", task=bell.key.task, config=bell.config_id)
             return held, config
     return Ending.NOT_YET
 
@@ -192,6 +197,9 @@ def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, *, last: bool
     if upcoming.event is None and upcoming.skipped:
         return _moved(post, walk, cursor, delivery.after_success(cursor, upcoming.n, now=post.clock.now()))
     letter = _Letter(upcoming.n, NOTIFICATION_TYP, _body(post, walk, upcoming))
+    if upcoming.event and not cursor.failing_since:
+        waited = post.clock.now() - upcoming.event.at
+        post.metrics.measure("QueueAge", waited, queue="delivery", task=walk.key.task, config=cursor.config_id)
     try:
         cursor, tried = _send(post, walk, cursor, letter)
     except (Busy, LeftAlone) as wait:
@@ -239,8 +247,9 @@ def _send(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cur
 
 
 def _post(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
-    signed = _sign(post, walk, letter)
-    headers = _headers(post, walk, letter.body, signed)
+    jti = post.ids.new()
+    signed = _sign(post, walk, letter, jti)
+    headers = _headers(post, walk, letter.body, signed) | _traced(walk, jti)
     with _slot(post, walk.host):
         cursor, at = _covered(post, walk, cursor), post.clock.now()
         outcome = post.sender.post(walk.config.url, headers, letter.body.content, DEADLINE_MS)
@@ -326,9 +335,13 @@ def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
     return folded
 
 
-def _sign(post: Post, walk: _Walk, letter: _Letter) -> Signed:
+def _traced(walk: _Walk, span: str) -> dict[str, str]:
+    return {trace.HEADER: trace.child(walk.head.trace, span)} if walk.head.trace else {}
+
+
+def _sign(post: Post, walk: _Walk, letter: _Letter, jti: str) -> Signed:
     """Signs afresh, for one attempt."""
-    now, jti, content = post.clock.now(), post.ids.new(), letter.body.content
+    now, content = post.clock.now(), letter.body.content
     if letter.typ == CHALLENGE_TYP:
         said = delivery.challenge_claims(walk.config, content, issuer=post.issuer, now=now, jti=jti)
     else:
@@ -364,6 +377,17 @@ def _record(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, next
         next_at=next_at,
     )
     post.store.record(walk.key, attempt, walk.head.expires)
+    _note_tried(post, walk, attempt, accepted=outcome.accepted)
+
+
+def _note_tried(post: Post, walk: _Walk, attempt: Attempt, *, accepted: bool) -> None:
+    """One log line for a POST, and its metrics: ids, numbers and the kind of error; the URL may hold secrets."""
+    ids: dict[str, str | int] = {"task": walk.key.task, "config": attempt.config_id, "event": attempt.n}
+    said = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
+    logger.info("webhook tried", extra={**ids, "attempt": attempt.k, **said, "trace": trace.trace_id(walk.head.trace)})
+    post.metrics.measure("DeliverySuccess", int(accepted), **ids)
+    if accepted and attempt.n:
+        post.metrics.measure("DeliveryAttempts", attempt.k, **ids)
 
 
 def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import breaker
 from a2a_serverless.domain.breaker import Health, Trip
+from a2a_serverless.domain.measures import UNMEASURED
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import HostBoard
+    from a2a_serverless.ports import HostBoard, Metrics
 
 IN_FLIGHT: Final = 5
 ASK_MS: Final = 30_000
@@ -57,8 +58,11 @@ class NoBoard:
 class Hosts:
     """What this instance knows of the hosts. ``in_flight`` is how many requests each may have at a time."""
 
-    def __init__(self, board: HostBoard | None = None, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(
+        self, board: HostBoard | None = None, in_flight: int = IN_FLIGHT, metrics: Metrics = UNMEASURED
+    ) -> None:
         self._board = board or NoBoard()
+        self._metrics = metrics
         self._limit = in_flight
         self._lock = Lock()
         self._hosts: dict[str, _Host] = {}
@@ -97,6 +101,9 @@ class Hosts:
             host = self._of(name)
             before, host.health = host.health.trip, breaker.ended(host.health, outcome, now)
             trip = host.health.trip
+            alone = sum(1 for one in self._hosts.values() if one.health.trip)
+        if (trip is None) != (before is None):
+            self._metrics.measure("HostsLeftAlone", alone, host=name)
         if trip and trip != before:
             self._board.trip(name, trip)
 

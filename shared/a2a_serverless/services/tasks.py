@@ -10,9 +10,10 @@ from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
 from a2a_serverless.domain.events import Fold, Incoming, fold
+from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
-from a2a_serverless.ports import Bells, Clock, Here, Ids, Opening, Receipt, TaskLog
+from a2a_serverless.ports import Bells, Clock, Here, Ids, Metrics, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
 from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
@@ -29,7 +30,10 @@ TRIES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What the client-facing use cases need. ``blocking_ms`` caps how long a blocking send waits."""
+    """What the client-facing use cases need. ``blocking_ms`` caps how long a blocking send waits.
+
+    ``trace`` is that of the request which is served (``domain/trace.py``).
+    """
 
     log: TaskLog
     bells: Bells
@@ -42,6 +46,8 @@ class Desk:
     idempotent: bool = True
     off_loop: OffLoop = in_thread
     here: Here | None = None
+    trace: str = ""
+    metrics: Metrics = UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,10 @@ def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
 def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     """Ends the task; whoever runs it stops within a second or two. Raises TaskNotCancelable when it has ended."""
     key, by = who.key(task_id), desk.ids.new()
-    canceled = change(desk.log, key, agent, lambda look: heads.cancel(look, now=desk.clock.now(), by=by))
+    canceled = change(
+        desk.log, key, agent, lambda look: heads.cancel(look, now=desk.clock.now(), by=by, trace=desk.trace)
+    )
+    desk.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
         desk.bells.ring(WorkBell(key))  # a worker tells the agents that the task has called
     return _task(desk.log, key)
@@ -123,10 +132,12 @@ def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: W
         by=desk.ids.new(),
         life=desk.life,
         push=bool(pushes),
+        trace=desk.trace,
     )
     earlier = desk.log.create(Opening(head, event, receipt, pushes))
     if earlier is not None:
         return Begun(_repeated(desk, who, agent, receipt, earlier), None)
+    desk.metrics.count("TaskStates", state=head.state, task=key.task)
     first = Fold(key.task, context_id)
     first.apply(event)
     return Begun(head, first.task())
@@ -139,7 +150,7 @@ def _continue(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: 
     def decide(look: Look) -> Change:
         _check_context(message, look.head)
         incoming = _incoming(request, key.task, look.head.context_id)
-        return heads.follow_up(look, incoming, now=desk.clock.now(), by=by)
+        return heads.follow_up(look, incoming, now=desk.clock.now(), by=by, trace=desk.trace)
 
     wanted = request.push
     for _ in range(TRIES):

@@ -1,0 +1,52 @@
+"""What is measured: every metric, its unit and its one dimension besides the stack, as alarms and dashboard name them.
+
+Dimensions are few and small (states, functions): each combination is a metric that is paid for. Ids go into the log
+line that carries a metric, where they cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator."""
+
+    says: str
+    unit: Unit = "Count"
+    by: str = ""
+
+
+MEASURES: Final[dict[str, Measure]] = {
+    "TaskStates": Measure("Tasks that came into a state.", by="state"),
+    "StepTime": Measure("How long a step of an agent's took.", "Milliseconds"),
+    "QueueAge": Measure("How long a task, or an event of its, waited to be taken.", "Milliseconds", "queue"),
+    "DeliverySuccess": Measure("1 for a POST to a webhook that was accepted, 0 for one that was not.", "None"),
+    "DeliveryAttempts": Measure("How many POSTs an event took until it was accepted or given up."),
+    "DeliveryExhausted": Measure("Webhooks that were given up after their last attempt."),
+    "DeliveryUnverified": Measure("Events that went to a webhook whose owner did not answer the challenge."),
+    "OldestDueDelivery": Measure("By how much the latest delivery has missed its time, our fault only.", "Seconds"),
+    "HostsLeftAlone": Measure("Webhook hosts that an instance leaves alone, whenever that changes."),
+    "LeaseLost": Measure("Runners and notifiers that died, or were too slow for their lease.", by="of"),
+    "ColdStart": Measure("Processes that were started.", by="function"),
+    "Sweeps": Measure("Rounds of the sweeper."),
+    "KeyAge": Measure("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
+    "ServerErrors": Measure("Requests that failed by our fault, also those that JSON-RPC answers with status 200."),
+}
+
+
+class Unmeasured:
+    """``ports.Metrics`` for where nobody looks."""
+
+    def count(self, name: str, **what: str | int) -> None:
+        """Forgets it."""
+
+    def measure(self, name: str, value: float, **what: str | int) -> None:
+        """Forgets it."""
+
+
+UNMEASURED: Final = Unmeasured()

@@ -1,0 +1,63 @@
+"""One trace id from a request to its webhooks: W3C Trace Context, level 1 (``traceparent``).
+
+A trace lives in the head of its task, and not in bells: one that the sweeper rings anew would not know it. It is ids
+only; ``tracestate``, which is content of strangers, is not kept.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final
+
+HEADER: Final = "traceparent"
+XRAY_HEADER: Final = "x-amzn-trace-id"
+
+_ACCEPTED: Final = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+_XRAY: Final = re.compile(r"(?:^|;)\s*Root=1-([0-9a-f]{8})-([0-9a-f]{24})(?:;|$)")
+_SAMPLED: Final = 1
+
+
+def accepted(header: str | None) -> str | None:
+    """The trace of a ``traceparent`` header in the form of version 00; None for one that must be ignored (3.2.2)."""
+    found = _ACCEPTED.fullmatch((header or "").strip(" \t"))
+    if found is None or (found[1] == "00" and found[5]):
+        return None
+    return f"00-{found[2]}-{found[3]}-{_flags(sampled=bool(int(found[4], 16) & _SAMPLED))}"
+
+
+def from_xray(header: str | None, seed: str) -> str | None:
+    """The trace that X-Ray has begun, so that its pictures and our logs name the same one; None without one."""
+    found = _XRAY.search(header or "")
+    if found is None or not int(found[1] + found[2], 16):
+        return None
+    return f"00-{found[1]}{found[2]}-{_span(seed)}-{_flags(sampled='Sampled=1' in (header or ''))}"
+
+
+def begun(seed: str) -> str:
+    """A new trace. ``seed`` is an id that nobody else has."""
+    return f"00-{_digest(seed)[:32]}-{_span(seed)}-{_flags(sampled=False)}"
+
+
+def child(trace: str, seed: str) -> str:
+    """The same trace with the span that ``seed`` names as parent of what comes; "" when there is no trace."""
+    return f"{trace[:36]}{_span(seed)}{trace[52:]}" if trace else ""
+
+
+def trace_id(trace: str) -> str:
+    """The 32 digits that logs are searched by; "" when there is no trace."""
+    return trace[3:35]
+
+
+def _flags(*, sampled: bool) -> str:
+    return "01" if sampled else "00"
+
+
+def _span(seed: str) -> str:
+    return _digest(f"span {seed}")[:16]
+
+
+def _digest(seed: str) -> str:
+    return sha256(seed.encode()).hexdigest()
