@@ -85,7 +85,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     log, store, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table), DynamoTaskIndex(table)
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     agents = _agents(settings)
-    sealer = KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
+    sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
     asks = settings.webhook_ownership != "off"
     desk = Desk(
         log=log,
@@ -171,7 +171,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         bells=SqsBells(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
         sender=WebhookSender(_policy(settings)),
         signer=RingSigner(vault.load),
-        sealer=KmsSealer(aws.kms, settings.need("SEALING_KEY_ID"), clock.now),
+        sealer=KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now),
         clock=clock,
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
@@ -347,9 +347,8 @@ def _metrics(environment: Mapping[str, str]) -> Metrics:
 
 
 def _ready(handler: Handler, metrics: Metrics, function: str) -> Handler:
-    """The handler; what was built for it lives as long as the process, so the collector need not look at it again."""
+    """The handler; what was built for it lives as long as the process, so the collector need not look at it."""
     metrics.count("ColdStart", function=function)
-    gc.collect()
     gc.freeze()
     return handler
 
@@ -379,7 +378,7 @@ def _bodies(settings: Settings, aws: Aws) -> Bodies:
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.s3 import S3Blobs
 
-    return Bodies(S3Blobs(aws.s3, settings.get("BLOBS_BUCKET")))
+    return Bodies(S3Blobs(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
 
 
 def _policy(settings: Settings) -> EgressPolicy:

@@ -41,7 +41,7 @@ class Kms:
         self.client: Any = Counting(client)
 
     def sealer(self) -> KmsSealer:
-        return KmsSealer(self.client, self.key_id, lambda: self.now)
+        return KmsSealer(lambda: self.client, self.key_id, lambda: self.now)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_data_key_is_replaced_when_it_is_old_and_what_it_sealed_still_opens(km
 
 
 def test_a_data_key_seals_a_bounded_number_of_secrets(kms: Kms) -> None:
-    sealer = KmsSealer(kms.client, kms.key_id, lambda: NOW, uses=3)
+    sealer = KmsSealer(lambda: kms.client, kms.key_id, lambda: NOW, uses=3)
     keys = [sealer.seal("secret", "context").split(".")[1] for _ in range(7)]
     assert [keys.count(key) for key in dict.fromkeys(keys)] == [3, 3, 1]
 
@@ -146,4 +146,4 @@ def test_a_key_that_may_not_be_used_is_an_error_of_its_own(kms: Kms) -> None:
 
     closed: Any = Closed()
     with pytest.raises(ClientError, match="AccessDenied"):
-        KmsSealer(closed, kms.key_id, lambda: NOW).open(kms.sealer().seal("token", "context"), "context")
+        KmsSealer(lambda: closed, kms.key_id, lambda: NOW).open(kms.sealer().seal("token", "context"), "context")

@@ -18,7 +18,7 @@ NAME = "tenant/own%2Fer/task/0a1b"
 def blobs() -> Iterator[S3Blobs]:
     with cloud("s3") as client:
         client.create_bucket(Bucket="blobs")
-        yield S3Blobs(client, "blobs")
+        yield S3Blobs(lambda: client, "blobs")
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\xff", "长".encode() * 100_000])
@@ -35,4 +35,4 @@ def test_what_is_not_there_is_a_key_error(blobs: S3Blobs) -> None:
 
 def test_any_other_failure_goes_through() -> None:
     with cloud("s3") as client, pytest.raises(ClientError, match="NoSuchBucket"):
-        S3Blobs(client, "nowhere").get(NAME)
+        S3Blobs(lambda: client, "nowhere").get(NAME)

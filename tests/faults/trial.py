@@ -24,11 +24,12 @@ from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import Waits
 from a2a_serverless.domain.model import Artifact, Message, Part, PushRequest, Role, SendRequest, TaskState
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.services import push
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring
-from a2a_serverless.services.publish import JWKS, Press
+from a2a_serverless.services.publish import Press
 from a2a_serverless.services.tasks import send
 from receiver.errors import KeysUnavailable, Refused
 from receiver.expectations import Expectation, digest

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.memory import MemoryTable, MemoryVault
 from a2a_serverless.domain.key_ring import KeyRing, SigningKey, Waits
+from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
-from a2a_serverless.services.publish import AGENTS, JWKS, Press, card_name
+from a2a_serverless.services.publish import Press
 from a2a_serverless.testing import START
 from tests.echo import Writer
 from tests.faults.plans import Count, Faults, Frail, Killed, NoFaults, kill_at

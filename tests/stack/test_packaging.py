@@ -1,3 +1,4 @@
+import gzip
 import importlib.util
 import json
 import os
@@ -9,11 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from a2a_serverless.stack import packaging
+from a2a_serverless.stack import packaging, trimming
 from a2a_serverless.stack.errors import StackError
 
 HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
 ENDPOINTS = {"partitions": [{"partition": "aws", "services": {"dynamodb": {}, "ec2": {}}}]}
+MODEL = {
+    "documentation": "<p>A database</p>",
+    "operations": {"PutItem": {"http": {}, "documentation": "<p>Creates</p>"}},
+    "shapes": {"documentation": {"type": "string", "documentation": "<p>A shape of that name</p>"}},
+}
 TEMPLATE = {
     "Resources": {
         "ApiFunction": {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": "ApiFunction"}},
@@ -29,7 +35,7 @@ def build(tmp_path: Path) -> Path:
     data = folder / "ApiFunction/botocore/data"
     for service in ("dynamodb", "ec2"):
         (data / service).mkdir(parents=True)
-        (data / service / "service-2.json.gz").write_bytes(b"\0")
+        (data / service / "service-2.json.gz").write_bytes(gzip.compress(json.dumps(MODEL).encode()))
     (data / "endpoints.json").write_text(json.dumps(ENDPOINTS))
     (folder / "ApiFunction/app.py").write_text("handler = print\n")
     (folder / "ApiFunction/broken.py").write_text("this is {{ a template }}\n")
@@ -58,8 +64,24 @@ def test_only_the_services_that_we_call_stay_in_the_sdks_data(build: Path) -> No
     with pack(build) as archive:
         data = [name for name in archive.namelist() if name.startswith("botocore/data/")]
         endpoints = json.loads(archive.read("botocore/data/endpoints.json"))
-    assert data == ["botocore/data/dynamodb/service-2.json.gz", "botocore/data/endpoints.json"]
+    assert data == ["botocore/data/dynamodb/service-2.json", "botocore/data/endpoints.json"]
     assert list(endpoints["partitions"][0]["services"]) == ["dynamodb"]
+
+
+def test_the_sdks_data_is_as_it_was_but_for_its_documentation(build: Path) -> None:
+    with pack(build) as archive:
+        model = json.loads(archive.read("botocore/data/dynamodb/service-2.json"))
+    assert model == {"operations": {"PutItem": {"http": {}}}, "shapes": {"documentation": {"type": "string"}}}
+
+
+def test_what_writes_and_draws_is_only_where_agents_run(build: Path) -> None:
+    for function in ("ApiFunction", "RelayFunction"):
+        generator = build / function / "a2a_serverless/adapters/builtin/text.py"
+        generator.parent.mkdir(parents=True)
+        generator.touch()
+        trimming.trim(build / function)
+    assert (build / "ApiFunction/a2a_serverless/adapters/builtin/text.py").exists()
+    assert not (build / "RelayFunction/a2a_serverless/adapters/builtin").exists()
 
 
 def test_the_package_caches_copy_of_a_file_is_left_as_it_is(build: Path, tmp_path: Path) -> None:

@@ -1,19 +1,40 @@
 import re
+import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import packaging, sam
+from a2a_serverless.stack import sam, trimming
 from tests.functions.template import ROOT
 from tests.stack.local import LocalStack
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
 MEGABYTE = 1_000_000
-# Three carry cryptography, the worker carries Pillow.
-LIMITS = {"api": (16, 46), "notifier": (10, 27), "rotator": (10, 27), "worker": (12, 34)}
-LIGHT = (5, 12)
+DRAW = """
+import asyncio, sys
+from a2a_serverless.adapters.builtin.picture import BuiltinPicture
+from a2a_serverless.domain.scenes import scene_from_text
+sys.stdout.buffer.write(asyncio.run(BuiltinPicture().draw(scene_from_text("A sailboat on the ocean"))))
+"""
+# Three carry cryptography, the worker carries Pillow, the api carries FastAPI and pydantic.
+LIMITS = {"api": (16, 46), "notifier": (8, 26), "rotator": (8, 26), "worker": (8, 26)}
+LIGHT = (4, 10)
+SDK = {"a2a_serverless", "botocore", "dateutil", "jmespath", "six", "urllib3"}
+SIGNING = {"_cffi_backend", "cryptography", "jwt"}
+PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
+PACKAGES = {
+    "api": SDK | SIGNING | PYDANTIC | FASTAPI,
+    "notifier": SDK | SIGNING | {"certifi", "h11"},
+    "relay": SDK,
+    "rotator": SDK | SIGNING | {"rfc8785"},
+    "sweeper": SDK,
+    "worker": SDK | {"PIL", "pillow"},
+}
+OWN_FILES = {"__pycache__", "app", "requirements", "stream", "streaming"}
 
 
 def opened(stack: LocalStack, function: str) -> zipfile.ZipFile:
@@ -42,6 +63,31 @@ def test_every_source_of_ours_in_a_zip_is_compiled(stack: LocalStack, function: 
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
+def test_a_zip_holds_the_packages_that_its_function_imports_and_no_other(stack: LocalStack, function: str) -> None:
+    with opened(stack, function) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert {top.split(".")[0] for top in tops if not top.endswith(".dist-info")} - OWN_FILES == PACKAGES[function]
+
+
+@pytest.mark.parametrize("function", sam.FUNCTIONS)
+def test_the_sdks_data_in_a_zip_is_of_our_services_and_neither_compressed_nor_documented(
+    stack: LocalStack, function: str
+) -> None:
+    with opened(stack, function) as archive:
+        models = [name for name in archive.namelist() if re.match(r"botocore/data/[^/]+/.*/service-2\.json", name)]
+        assert {name.split("/")[2] for name in models} == trimming.SERVICES
+        assert not [name for name in models if not name.endswith(".json") or b"<p>" in archive.read(name)]
+
+
+def test_the_worker_draws_with_what_its_zip_has_left_of_pillow(stack: LocalStack, tmp_path: Path) -> None:
+    with opened(stack, "worker") as archive:
+        archive.extractall(tmp_path)
+    command = [sys.executable, "-S", "-B", "-c", DRAW]
+    done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, check=True)  # noqa: S603
+    assert done.stdout.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("function", sam.FUNCTIONS)
 def test_the_tools_of_the_checkout_are_in_no_zip(stack: LocalStack, function: str) -> None:
     with opened(stack, function) as archive:
         assert not [name for name in archive.namelist() if name.startswith("a2a_serverless/stack/")]
@@ -53,4 +99,4 @@ def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     adapters = "\n".join(path.read_text() for path in paths if path.name != "deployed.py")
     asked = set(re.findall(r'_client\("([a-z0-9-]+)"\)', adapters))
     assert asked
-    assert asked <= packaging.SERVICES
+    assert asked <= trimming.SERVICES

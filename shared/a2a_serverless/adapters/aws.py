@@ -1,11 +1,13 @@
 """AWS clients: one botocore session for all, made when they are first asked for.
 
-No boto3: its resources are not used and cost a cold start. ``AWS_ENDPOINT_URL`` and the region are botocore's to read.
+No boto3: its resources are not used and cost a cold start. So does each client, so adapters that a first request seldom
+needs take a function that gives theirs. ``AWS_ENDPOINT_URL`` and the region are botocore's to read.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.config import Config
@@ -27,29 +29,31 @@ EMULATED_REGION: Final = "us-east-1"
 
 
 class Aws:
-    """The clients of one process. Threads may share a client but not the making of one: ask for them early."""
+    """The clients of one process, each made when it is first asked for. Safe between threads."""
 
     def __init__(self, session: Session | None = None, endpoint: str | None = None) -> None:
         self._given = session
         self._endpoint = endpoint
+        self._made: dict[str, object] = {}
+        self._lock = Lock()
 
-    @cached_property
+    @property
     def dynamodb(self) -> DynamoDBClient:
         return cast("DynamoDBClient", self._client("dynamodb"))
 
-    @cached_property
+    @property
     def sqs(self) -> SQSClient:
         return cast("SQSClient", self._client("sqs"))
 
-    @cached_property
+    @property
     def s3(self) -> S3Client:
         return cast("S3Client", self._client("s3"))
 
-    @cached_property
+    @property
     def secrets(self) -> SecretsManagerClient:
         return cast("SecretsManagerClient", self._client("secretsmanager"))
 
-    @cached_property
+    @property
     def kms(self) -> KMSClient:
         return cast("KMSClient", self._client("kms"))
 
@@ -62,7 +66,10 @@ class Aws:
         return self.session.create_client(service, endpoint_url=self._endpoint, config=_CONFIG)
 
     def _client(self, service: str) -> object:
-        return self.client(service)
+        with self._lock:
+            if service not in self._made:
+                self._made[service] = self.client(service)
+            return self._made[service]
 
 
 def emulated(endpoint: str) -> Aws:

@@ -41,9 +41,14 @@ class _DataKey:
 
 
 class KmsSealer:
-    """``ports.Sealer``. Sealed texts look like ``1.<wrapped key>.<nonce and ciphertext>``, both base64url."""
+    """``ports.Sealer``. Sealed texts look like ``1.<wrapped key>.<nonce and ciphertext>``, both base64url.
 
-    def __init__(self, client: KMSClient, key_id: str, now: Callable[[], int], uses: int = KEY_USES) -> None:
+    ``client`` is asked for when a data key has to be made or unwrapped.
+    """
+
+    def __init__(
+        self, client: Callable[[], KMSClient], key_id: str, now: Callable[[], int], uses: int = KEY_USES
+    ) -> None:
         self._client = client
         self._key_id = key_id
         self._now = now
@@ -79,7 +84,7 @@ class KmsSealer:
             return key
 
     def _new_key(self) -> _DataKey:
-        made = self._client.generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
+        made = self._client().generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
         return _DataKey(made["Plaintext"], made["CiphertextBlob"], self._now())
 
     def _key_for_opening(self, wrapped: bytes) -> bytes:
@@ -96,7 +101,7 @@ class KmsSealer:
 
     def _unwrap(self, wrapped: bytes) -> bytes:
         try:
-            answer = self._client.decrypt(CiphertextBlob=wrapped, KeyId=self._key_id, EncryptionContext=PURPOSE)
+            answer = self._client().decrypt(CiphertextBlob=wrapped, KeyId=self._key_id, EncryptionContext=PURPOSE)
         except ClientError as error:
             if error.response["Error"]["Code"] in _FOREIGN:
                 raise ValueError("not sealed by this deployment") from None

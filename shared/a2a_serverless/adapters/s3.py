@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_s3 import S3Client
 
 
 class S3Blobs:
-    """``ports.Blobs``."""
+    """``ports.Blobs``. ``client`` is asked for when there is something big."""
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
+    def __init__(self, client: Callable[[], S3Client], bucket: str) -> None:
         self._client = client
         self._bucket = bucket
 
     def put(self, name: str, content: bytes) -> None:
-        self._client.put_object(Bucket=self._bucket, Key=name, Body=content)
+        self._client().put_object(Bucket=self._bucket, Key=name, Body=content)
 
     def get(self, name: str) -> bytes:
         try:
-            answer = self._client.get_object(Bucket=self._bucket, Key=name)
+            answer = self._client().get_object(Bucket=self._bucket, Key=name)
         except ClientError as error:
             if error.response["Error"]["Code"] == "NoSuchKey":
                 raise KeyError(name) from None

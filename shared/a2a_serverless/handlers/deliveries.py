@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.services.deliveries import deliveries
-from a2a_serverless.wire.deliveries import print_standings
 from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.errors import VerbNotAllowed
 
@@ -30,6 +28,9 @@ def serve_deliveries(
     desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: HttpRequest, task: str
 ) -> HttpAnswer:
     """The delivery log of a task of the caller's. Raises TaskNotFound, InsufficientScope."""
+    from a2a_serverless.services.deliveries import deliveries
+    from a2a_serverless.wire.deliveries import print_standings
+
     if request.verb != "GET":
         raise VerbNotAllowed(("GET",))
     caller.check(agent.id, "read")

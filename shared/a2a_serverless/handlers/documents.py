@@ -6,9 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
+from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.services.publish import AGENTS, JWKS, card_name, legacy_card_name
-from a2a_serverless.wire.card import unchanged
 from a2a_serverless.wire.errors import VerbNotAllowed
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ def serve_document(public: Publications, request: HttpRequest, name: str, jwks_m
 
     Raises VerbNotAllowed, and MethodNotFound for what has not been published yet.
     """
+    from a2a_serverless.wire.card import unchanged
+
     if request.verb not in {"GET", "HEAD"}:
         raise VerbNotAllowed(("GET", "HEAD"))
     document = public.published(name)

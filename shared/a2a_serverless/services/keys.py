@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, promotable_at, revoke, rotate
-from a2a_serverless.services.publish import JWKS, Press, publish, publish_cards
+from a2a_serverless.domain.publications import JWKS
+from a2a_serverless.services.publish import Press, publish, publish_cards
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json

@@ -12,6 +12,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
 from a2a_serverless.domain.card import Card, Interface, OpenIdConnect
+from a2a_serverless.domain.publications import AGENTS, card_name, legacy_card_name
 from a2a_serverless.wire import card as cards
 from a2a_serverless.wire.document import dumps
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports import Clock, Publications
 
-JWKS: Final = "jwks"
-AGENTS: Final = "agents"
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
 
@@ -75,16 +74,6 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
         url = f"{press.base_url}/{agent.id}"
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
     publish(press, AGENTS, {"agents": listed})
-
-
-def card_name(agent_id: str) -> str:
-    """The name that an agent's card is published under."""
-    return f"card/{agent_id}"
-
-
-def legacy_card_name(agent_id: str) -> str:
-    """The name of the card that clients from before 0.3 read."""
-    return f"legacy-card/{agent_id}"
 
 
 def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()) -> Card:

@@ -19,10 +19,8 @@ from pathlib import Path
 import yaml
 
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.trimming import trim
 
-SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "s3", "secretsmanager", "sqs"})
-# Console scripts; cffi's compiler (cryptography needs only its run time); a copy of the time zone database.
-UNUSED = ("bin", "cffi", "pycparser", "dateutil/zoneinfo")
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -59,19 +57,6 @@ def interpreter(runtime: str) -> Path:
     )
 
 
-def trim(folder: Path) -> None:
-    """Remove what no function uses. Files may be hard links into a package cache: unlink them, never rewrite them."""
-    for unused in UNUSED:
-        shutil.rmtree(folder / unused, ignore_errors=True)
-    data = folder / "botocore/data"
-    for service in data.glob("*/"):
-        if service.is_dir() and service.name not in SERVICES:
-            shutil.rmtree(service)
-    endpoints = data / "endpoints.json"
-    if endpoints.exists():
-        _replace(endpoints, _only_our_services(endpoints.read_text()))
-
-
 def compile_sources(folder: Path, *, python: Path, cache: Path) -> None:
     """Put an unchecked-hash `.pyc` beside every source that compiles; what `cache` has is copied from there."""
     cache.mkdir(parents=True, exist_ok=True)
@@ -106,18 +91,6 @@ def _name_zips(template: Path) -> None:
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"{Path(resource['Properties']['CodeUri']).stem}.zip"
     template.write_text(json.dumps(document, indent=1))
-
-
-def _only_our_services(endpoints: str) -> str:
-    document = json.loads(endpoints)
-    for partition in document["partitions"]:
-        partition["services"] = {name: data for name, data in partition["services"].items() if name in SERVICES}
-    return json.dumps(document, separators=(",", ":"))
-
-
-def _replace(path: Path, text: str) -> None:
-    path.unlink()
-    path.write_text(text)
 
 
 def _key(folder: Path, source: Path) -> str:

@@ -1,0 +1,80 @@
+"""What no function needs of the packages that `sam build` installs: smaller zips load faster, so does smaller data.
+
+The SDK's models of services are kept for those that we call, without their documentation, and not compressed: botocore
+looks for both forms, and each client that a cold start makes would first unpack and parse ten times as much. Files may
+be hard links into a package cache, so they are removed and written anew, never changed.
+"""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "s3", "secretsmanager", "sqs"})
+UNUSED = (
+    ".lock",  # uv's
+    "bin",  # console scripts
+    "*.dist-info/RECORD",  # what an installer needs
+    "cffi",  # a compiler: cryptography needs only its run time
+    "pycparser",
+    "dateutil/zoneinfo",  # a copy of the time zone database
+    "botocore/data/*/*/examples-1.json",
+    "PIL/_avif*",  # formats that we neither read nor write
+    "PIL/_webp*",
+    "pillow.libs/libavif*",
+    "pillow.libs/libsharpyuv*",
+    "pillow.libs/libwebp*",
+    "a2a_serverless/cli",  # for people
+    "a2a_serverless/client",
+    "a2a_serverless/testing.py",  # for authors of agents
+)
+# What is built in to write and draw, and what asks models for it, is needed where agents run.
+RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
+GENERATORS = ("a2a_serverless/adapters/bedrock", "a2a_serverless/adapters/builtin")
+
+
+def trim(folder: Path) -> None:
+    """Remove from a function's folder what it does not use."""
+    for pattern in UNUSED if folder.name in RUN_AGENTS else (*UNUSED, *GENERATORS):
+        for path in folder.glob(pattern):
+            _remove(path)
+    data = folder / "botocore/data"
+    for service in data.glob("*/"):
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
+    for model in data.rglob("*.json.gz"):
+        _write(model.with_suffix(""), _undocumented(json.loads(gzip.decompress(model.read_bytes()))))
+        model.unlink()
+    endpoints = data / "endpoints.json"
+    if endpoints.exists():
+        _write(endpoints, _only_our_services(json.loads(endpoints.read_text())))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _write(path: Path, document: object) -> None:
+    path.unlink(missing_ok=True)
+    path.write_text(json.dumps(document, separators=(",", ":")))
+
+
+def _undocumented(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """The same without ``documentation`` texts; a member of a shape may have that name too, and is not a text."""
+    if isinstance(value, dict):
+        return {
+            name: _undocumented(inner)
+            for name, inner in value.items()
+            if name != "documentation" or not isinstance(inner, str)
+        }
+    return [_undocumented(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _only_our_services(endpoints: dict[str, Any]) -> dict[str, Any]:
+    for partition in endpoints["partitions"]:
+        partition["services"] = {name: data for name, data in partition["services"].items() if name in SERVICES}
+    return endpoints
