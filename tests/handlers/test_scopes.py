@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.access import Caller, allows
+from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.http import Edge
-from a2a_serverless.services.publish import Press, card_name, no_scopes, publish_cards
+from a2a_serverless.services.publish import Press, no_scopes, publish_cards
 from a2a_serverless.settings import read
 from a2a_serverless.wire.operations import READING, Operation
 from tests.echo import Writer
