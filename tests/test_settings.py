@@ -58,6 +58,7 @@ def test_settings_are_read_from_their_variables() -> None:
         "WEBHOOK_OWNERSHIP": "warn",
         "WEBHOOK_TRUSTED_DOMAINS": "example.com, example.org ,",
         "WEBHOOK_ALLOWED_DOMAINS": "example.com",
+        "WEBHOOKS_PER_OWNER_PER_DAY": "5",
     }
     assert read(environment) == Settings(
         values=environment,
@@ -69,6 +70,7 @@ def test_settings_are_read_from_their_variables() -> None:
         webhook_ownership="warn",
         webhook_trusted_domains=("example.com", "example.org"),
         webhook_allowed_domains=("example.com",),
+        webhooks_per_owner_per_day=5,
     )
 
 
@@ -114,6 +116,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "webhook_trusted_domains",
         "webhook_allowed_domains",
         "trust",
+        "webhooks_per_owner_per_day",
         "agent_urls",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
@@ -131,6 +134,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         ("TASK_RETENTION_DAYS", 1, 3650),
         ("JWKS_MAX_AGE_SECONDS", 1, 86_400),
         ("KEY_RING_ROTATION_DAYS", 1, 3650),
+        ("WEBHOOKS_PER_OWNER_PER_DAY", 1, 100_000_000),
     ],
 )
 def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: int) -> None:

@@ -198,6 +198,13 @@ class PushStore(Protocol):
         """All attempts of a task, oldest first within each config."""
         ...
 
+    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+        """Counts one more webhook of the task's owner on that day (since the epoch). False when there are ``limit``.
+
+        A request that the network repeats may count twice.
+        """
+        ...
+
     def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         """What was given up at ``since`` (ms) or later (task, config), longest ago first. May be a moment late."""
         ...

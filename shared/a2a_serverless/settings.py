@@ -42,6 +42,7 @@ class Settings:
     webhook_allowed_domains: tuple[str, ...] = ()
     webhook_local_allow: tuple[str, ...] = ()
     trust: Trust | None = None
+    webhooks_per_owner_per_day: int = 100_000
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
@@ -86,6 +87,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
         trust=_trust(environment),
+        webhooks_per_owner_per_day=_whole(environment, "WEBHOOKS_PER_OWNER_PER_DAY", 100_000, 1, 100_000_000),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),

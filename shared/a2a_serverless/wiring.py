@@ -86,13 +86,23 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     agents = _agents(settings)
     sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
-    asks = settings.webhook_ownership != "off"
     desk = Desk(
         log=log,
         bells=bells,
         clock=clock,
         ids=ids,
-        webhooks=Webhooks(log, store, bells, sealer, clock, ids, _policy(settings), Lookup(), asks),
+        webhooks=Webhooks(
+            log=log,
+            store=store,
+            bells=bells,
+            sealer=sealer,
+            clock=clock,
+            ids=ids,
+            policy=_policy(settings),
+            names=Lookup(),
+            ownership=settings.webhook_ownership != "off",
+            per_day=settings.webhooks_per_owner_per_day,
+        ),
         shelf=Shelf(log, index, sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,

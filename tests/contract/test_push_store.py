@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.contract.backends import Store
 
 OTHER = replace(KEY, owner="other")
+AT_LIMIT = {4, 2}  # two: where every request is sent twice, it is counted twice
+TODAY = NOW // 86_400_000
 
 
 def _added(store: Store, config_id: str = "hook", incarnation: str = "first") -> Cursor:
@@ -258,6 +260,23 @@ def test_an_attempt_that_is_recorded_twice_is_there_once(store: Store) -> None:
     store.push.record(KEY, bare, EXPIRES)
     store.push.record(KEY, bare, EXPIRES)
     assert store.push.attempts(KEY) == [bare]
+
+
+# ---- How many an owner registers
+
+
+def test_an_owner_is_counted_up_to_the_limit_each_day_for_itself(store: Store) -> None:
+    admitted = [store.push.admit(replace(KEY, task=f"task-{number}"), TODAY, 4) for number in range(6)]
+    assert sorted(admitted, reverse=True) == admitted
+    assert admitted.count(True) in AT_LIMIT
+    assert store.push.admit(OTHER, TODAY, 1)
+    assert store.push.admit(KEY, TODAY + 1, 1)
+
+
+def test_many_at_once_are_counted_one_by_one(store: Store) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        admitted = list(threads.map(lambda _: store.push.admit(KEY, TODAY, 4), range(12)))
+    assert admitted.count(True) in AT_LIMIT
 
 
 # ---- What was given up

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.errors import InvalidParams, TaskNotFound
+from a2a_serverless.domain.errors import InvalidParams, TooManyRequests, TaskNotFound
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -19,7 +19,7 @@ from a2a_serverless.services import push
 from tests.echo import Writer
 from tests.faults.plans import At, Count
 from tests.together import Together
-from tests.world import HOOK, ME, World
+from tests.world import HOOK, HOUR_MS, ME, World
 
 SECRET = "s3cret-token"
 CREDENTIALS = "dXNlcjpwYXNz"
@@ -193,6 +193,22 @@ def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
         add(world, task_id, PushRequest(HOOK, "one-more"))
     add(world, task_id, PushRequest(HOOK, "hook-7"))
     assert len(world.table.configs(ME.key(task_id))) == 20
+
+
+def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back() -> None:
+    world, task_id = world_with_task()
+    world.desk = replace(world.desk, webhooks=replace(world.desk.webhooks, per_day=3))
+    for number in range(3):
+        add(world, task_id, PushRequest(HOOK, f"hook-{number}"))
+    before = list(world.table.feed)
+    with pytest.raises(TooManyRequests, match="3 push notification configurations a day"):
+        add(world, task_id, PushRequest(HOOK, "one-more"))
+    with pytest.raises(TooManyRequests):
+        world.send("hello")
+    assert world.table.feed == before, "a send that asks for one more makes no task"
+    push.new_config(world.desk.webhooks, replace(ME, owner="somebody else").key("task"), PushRequest(HOOK), "1.0")
+    world.now += 24 * HOUR_MS
+    add(world, task_id, PushRequest(HOOK, "one-more"))
 
 
 def test_rule_09_only_allowed_domains_may_be_registered() -> None:

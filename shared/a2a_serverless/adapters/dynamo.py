@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Entry, Opening, Receipt, StepResult
 
 CATCH_UPS: Final = 5
+DAY_S: Final = 86_400
 
 
 class DynamoTaskLog:
@@ -233,6 +234,10 @@ class DynamoPushStore:
     def attempts(self, key: TaskKey) -> list[Attempt]:
         found = map(items.attempt_of, self._table.beginning(keys.task(key), keys.ATTEMPTS))
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+        place = {"pk": {"S": keys.owner(key)}, "sk": {"S": keys.webhooks(day)}}
+        return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
 
     def exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
         found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))

@@ -26,6 +26,7 @@ HEAD: Final = "HEAD"
 EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
 PUSHES: Final = "PUSH#"
+WEBHOOKS: Final = "WEBHOOKS#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
@@ -61,6 +62,16 @@ def task_key_of(record: Mapping[str, Any]) -> TaskKey:
 def receipt(key: TaskKey, agent: str, message_id: str) -> str:
     """The partition of a message's receipt. Of ``key`` only tenant and owner count."""
     return "SENT#" + path(key.tenant, key.owner, agent, message_id)
+
+
+def owner(key: TaskKey) -> str:
+    """The partition of what is counted for an owner."""
+    return "OWNER#" + path(key.tenant, key.owner)
+
+
+def webhooks(day: int) -> str:
+    """The sort key of the number of webhooks that an owner has registered on a day (since the epoch)."""
+    return f"{WEBHOOKS}{day}"
 
 
 def event(n: int) -> str:

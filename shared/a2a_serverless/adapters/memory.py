@@ -38,6 +38,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LONGEST_DELAY_S: Final = 900
+DAY_S: Final = 86_400
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
@@ -91,6 +92,7 @@ class MemoryTable:
         self._cursors: _Shelf[TaskKey, str, Cursor] = _Shelf(now)
         self._attempts: _Shelf[TaskKey, tuple[str, int, int, int], Attempt] = _Shelf(now)
         self._trips: _Shelf[str, None, Trip] = _Shelf(now)
+        self._webhooks: _Shelf[tuple[str, str], int, int] = _Shelf(now)
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
         self._documents: dict[str, str] = {}
 
@@ -253,6 +255,14 @@ class MemoryTable:
         with self._lock:
             kept = self._attempts.all(key).values()
         return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+
+    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+        owner = key.tenant, key.owner
+        with self._lock:
+            used = self._webhooks.get(owner, day) or 0
+            if used < limit:
+                self._webhooks.put(owner, day, used + 1, (day + 2) * DAY_S)
+        return used < limit
 
     def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         with self._lock:

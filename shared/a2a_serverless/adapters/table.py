@@ -178,6 +178,19 @@ class Table:
             }
         }
 
+    def count(self, where: Item, attribute: str, limit: int, *, expires: int) -> Action:
+        """An action: the number goes up by one, from nothing too, if it is below ``limit``."""
+        values = {":one": {"N": "1"}, ":limit": {"N": str(limit)}, ":expires": {"N": str(expires)}}
+        return {
+            "Update": {
+                "Key": where,
+                "UpdateExpression": "SET #expires = :expires ADD #number :one",
+                "ConditionExpression": "attribute_not_exists(#number) OR #number < :limit",
+                "ExpressionAttributeNames": {"#number": attribute, "#expires": "expires"},
+                "ExpressionAttributeValues": values,
+            }
+        }
+
     def delete(self, where: Item, held: Mapping[str, Any]) -> Action:
         """An action: the item is deleted, if it is like ``held`` or not there at all."""
         words = _Words()

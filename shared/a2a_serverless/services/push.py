@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, with_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused, WebhookTarget, check_url
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Bells, Clock, Ids, Names, PushStore, Sealer, TaskLog
 
 CONFIGS_PER_TASK: Final = 20
+PER_DAY: Final = 100_000
+DAY_MS: Final = 86_400_000
 TRIES: Final = 20
 CLOSE_POLL_S: Final = 0.1
 _TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
@@ -29,7 +31,11 @@ SECRET_LIMIT: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """What the configuration use cases need. ``ownership`` False: no challenge is asked of anybody."""
+    """What the configuration use cases need. ``ownership`` False: no challenge is asked of anybody.
+
+    ``per_day`` is how many an owner may register on one day (UTC). A number of those that stand would have to be given
+    back when a task expires, and storage does that in silence.
+    """
 
     log: TaskLog
     store: PushStore
@@ -40,6 +46,7 @@ class Webhooks:
     policy: EgressPolicy
     names: Names
     ownership: bool = True
+    per_day: int = PER_DAY
 
     def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
         """Creates or replaces a configuration; it is due at once."""
@@ -49,9 +56,9 @@ class Webhooks:
 def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
     """Creates a configuration, or replaces the one with its id, and rings for its first notification."""
     found(hooks.log, key, agent)
+    _check_count(hooks, key, request.config_id)
     config, cursor = new_config(hooks, key, request, wire)
     cursor = replace(cursor, due_at=hooks.clock.now() + GRACE_MS)
-    _check_count(hooks, key, config.config_id)
     for _ in range(TRIES):
         look = found(hooks.log, key, agent)
         _close(hooks, key, config.config_id)
@@ -83,8 +90,12 @@ def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
 
 
 def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
-    """A configuration as it is stored, its secrets sealed. Raises InvalidParams naming every field that is wrong."""
+    """A configuration as it is stored, its secrets sealed.
+
+    Raises InvalidParams naming every field that is wrong, and TooManyRequests.
+    """
     target = _vet(hooks, request)
+    _count(hooks, key)
     config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
     context = sealing_context(key, config_id)
     config = PushConfig(
@@ -122,7 +133,14 @@ def _close(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
             hooks.store.remove(key, config_id, cursor.incarnation)
 
 
-def _check_count(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
+def _count(hooks: Webhooks, key: TaskKey) -> None:
+    day, since = divmod(hooks.clock.now(), DAY_MS)
+    if not hooks.store.admit(key, day, hooks.per_day):
+        text = f"You may register {hooks.per_day} push notification configurations a day."
+        raise TooManyRequests(text, (DAY_MS - since) // 1000)
+
+
+def _check_count(hooks: Webhooks, key: TaskKey, config_id: str | None) -> None:
     others = [config for config in hooks.store.configs(key) if config.config_id != config_id]
     if len(others) >= CONFIGS_PER_TASK:
         raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
