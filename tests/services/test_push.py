@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.errors import InvalidParams, TooManyRequests, TaskNotFound
+from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
