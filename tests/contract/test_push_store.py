@@ -269,8 +269,8 @@ def test_an_owner_is_counted_up_to_the_limit_each_day_for_itself(store: Store) -
     admitted = [store.push.admit(replace(KEY, task=f"task-{number}"), TODAY, 4) for number in range(6)]
     assert sorted(admitted, reverse=True) == admitted
     assert admitted.count(True) in AT_LIMIT
-    assert store.push.admit(OTHER, TODAY, 1)
-    assert store.push.admit(KEY, TODAY + 1, 1)
+    assert store.push.admit(OTHER, TODAY, 2)
+    assert store.push.admit(KEY, TODAY + 1, 2)
 
 
 def test_many_at_once_are_counted_one_by_one(store: Store) -> None:
