@@ -93,6 +93,18 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
 }
 
 
+def isolation() -> str:
+    """What strangers get; its own test holds it, because it is made by some thousand requests."""
+    from tests.isolation.matrix import table
+
+    return table()
+
+
+DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
+    "isolation": (ROOT / "docs" / "isolation.md", isolation),
+}
+
+
 def drawn_in(path: Path, title: str) -> str:
     """What stands in a document between the marks."""
     found = re.search(_marked(title), path.read_text(), re.DOTALL)
@@ -129,5 +141,5 @@ def write(title: str, path: Path, draw: Callable[[], str]) -> None:
 
 
 if __name__ == "__main__":
-    for each, (document, drawing) in DRAWINGS.items():
+    for each, (document, drawing) in (DRAWINGS | DRAWN_SLOWLY).items():
         write(each, document, drawing)

@@ -24,6 +24,7 @@ class Names:
     message: str = "message-1"
     page: str | None = None
     referenced: str | None = None
+    artifact: str | None = None
     text: str = "hello"
     tenant: str | None = None
     webhook: str = "https://hooks.example.com/a2a"
@@ -37,6 +38,8 @@ def _set(**members: Any) -> dict[str, Any]:
 
 
 def _message(names: Names, part: dict[str, Any], role: str) -> dict[str, Any]:
+    if names.artifact:
+        part = part | {"metadata": {"taskId": names.artifact, "artifactId": "document.md"}}
     return _set(
         messageId=names.message,
         role=role,
@@ -107,7 +110,9 @@ def _rpc(version: str, operation: Operation) -> Make:
 def _rest(version: str, verb: str, path: str, fill: Callable[[Names], dict[str, Any]] | None = None) -> Make:
     def make(names: Names) -> HttpRequest:
         where = path.format(task=names.task, config=names.config)
-        given = fill(names) if fill else {}
+        if names.tenant and version == "1.0":
+            where = where.replace("/echo/", f"/echo/{names.tenant}/", 1)
+        given = {name: value for name, value in (fill(names) if fill else {}).items() if name != "tenant"}
         query = tuple((name, str(value)) for name, value in given.items()) if verb != "POST" else ()
         body = json.dumps(given).encode() if verb == "POST" else b""
         return HttpRequest(verb, where, _headers(version), query, body)
@@ -165,4 +170,11 @@ BINDINGS: Final[dict[str, dict[Operation, Make]]] = {
     "0.3 REST": _OLD_REST,
     "legacy": _LEGACY,
 }
-DELIVERIES: Final[Make] = _rest("1.0", "GET", "/echo/tasks/{task}/deliveries")
+
+
+def _deliveries(names: Names) -> HttpRequest:
+    query = (("tenant", names.tenant),) if names.tenant else ()
+    return HttpRequest("GET", f"/echo/tasks/{names.task}/deliveries", query=query)
+
+
+DELIVERIES: Final[Make] = _deliveries

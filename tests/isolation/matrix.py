@@ -1,0 +1,285 @@
+"""Everything that a request can name, named by a stranger: what is somebody else's, and what never existed.
+
+Each request is made twice, in two deployments that are alike to the last id, once with the one and once with the other.
+What comes back must be the same to the byte, after the same calls to the store, and nothing of its owner's may change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest
+from a2a_serverless.domain.queries import ListTasks
+from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.listing import list_tasks
+from a2a_serverless.services.tasks import send
+from tests.echo import agent_of
+from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
+from tests.world import HOOK, ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+STRANGERS: Final = {
+    "another owner of the tenant": Principal(ME.tenant, "eve"),
+    "another tenant": Principal("elsewhere", ME.owner),
+}
+SECRET: Final = "the owner's own words"
+READS: Final = {
+    "look",
+    "load",
+    "read",
+    "receipt",
+    "steps",
+    "page",
+    "config",
+    "configs",
+    "cursor",
+    "cursors",
+    "attempts",
+}
+FIRST_ID: Final = 1000
+NEVER: Final = "00000000-0000-4000-8000-00000000dead"
+KINDS: Final = ("task", "context", "config", "page token", "message id", "reference", "artifact", "tenant")
+
+
+async def look_around(task: AgentTask) -> None:
+    """An agent that tells all that it can see of other tasks."""
+    seen = [*await task.references(), *await task.earlier()]
+    texts = [str(part.value) for one in seen for artifact in one.artifacts for part in artifact.parts]
+    await task.emit("document.md", f"{task.text()}; {len(seen)} others: {texts}", last=True)
+
+
+class Watched:
+    """A table that remembers which of its methods were called."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._table, name)
+        if not callable(found):
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            self.calls.append(name)
+            return found(*arguments, **named)
+
+        return called
+
+
+class As(SignIn):
+    """Everybody is one caller; who may act in which tenant is decided as in earnest."""
+
+    def __init__(self, who: Principal) -> None:
+        super().__init__(lambda _: None)
+        object.__setattr__(self, "who", who)
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        del headers
+        who: Principal = self.who  # type: ignore[attr-defined]
+        return Caller(who)
+
+
+class Scene:
+    """A deployment with tasks of an owner's and of each stranger's, all ended; ``used`` once it has been written to."""
+
+    used = False
+
+    def __init__(self) -> None:
+        self.world = World([agent_of(look_around)], table=lambda now: Watched(MemoryTable(now)))
+        self.theirs = self._sent(ME, "message-1", "context-1", SECRET)
+        self._sent(ME, "message-2", "context-1", SECRET)
+        self.own = {name: self._sent(who, "own", None, "mine") for name, who in STRANGERS.items()}
+        self.world.settle()
+        listed = list_tasks(self.world.desk.shelf, ME, "echo", ListTasks(page_size=1))
+        self.page = listed.next_page_token
+
+    def _sent(self, who: Principal, message_id: str, context_id: str | None, text: str) -> str:
+        message = Message(message_id, Role.USER, (Part("text", text),), context_id)
+        push = PushRequest(HOOK, config_id="hook", token=SECRET) if message_id == "message-1" else None
+        task = send(self.world.desk, who, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
+        return task.task_id  # type: ignore[return-value]
+
+    def of_the_owner(self) -> object:
+        """All that the owner has, as the store has it."""
+        table = self.world.table
+        keys = [ME.key(entry.task) for entry in table.page(ME, None, None, 0, 100)[0]]
+        return [
+            (table.load(key), table.configs(key), table.cursors(key), table.attempts(key), table.steps(key))
+            for key in keys
+        ]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a stranger sees of one request, and what it cost."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+    calls: tuple[str, ...]
+    later: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same request with a name of somebody else's, and with one that never was."""
+
+    foreign: Seen
+    never: Seen
+
+
+def _callback(names: Names) -> HttpRequest:
+    token = {"x-a2a-notification-token": "guessed"}
+    return HttpRequest("POST", f"/callbacks/{ME.tenant}/{ME.owner}/{names.task}/{names.config}", token, body=b"{}")
+
+
+def _operator(below: str, verb: str = "GET") -> Make:
+    def make(names: Names) -> HttpRequest:
+        path = below.format(task=f"{ME.tenant}/{ME.owner}/{names.task}", config=names.config)
+        return HttpRequest(verb, f"/operator/{path}")
+
+    return make
+
+
+ROUTES: Final[dict[tuple[str, str], Make]] = {
+    **{(binding, str(operation)): make for binding, made in BINDINGS.items() for operation, make in made.items()},
+    ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
+    ("ours", "POST /callbacks/{tenant}/{owner}/{task}/{call}"): _callback,
+    ("operator", "GET /operator/deliveries/{task}"): _operator("deliveries/{task}"),
+    ("operator", "GET /operator/deliveries/{task}/{config}"): _operator("deliveries/{task}/{config}"),
+    ("operator", "POST /operator/deliveries/{task}/{config}/pause"): _operator(
+        "deliveries/{task}/{config}/pause", "POST"
+    ),
+}
+
+
+def names_of(kind: str, stranger: str, scene: Scene, *, never: bool) -> Names:
+    """A request's names, one of which is somebody else's or never was."""
+    own = Names(task=scene.own[stranger], config="own", message="fresh", page=None)
+    other = "elsewhere" if STRANGERS[stranger].tenant == ME.tenant else ME.tenant
+    named: dict[str, Callable[[], Names]] = {
+        "task": lambda: replace(own, task=NEVER if never else scene.theirs, config="hook"),
+        "context": lambda: replace(own, task=None, context="context-0" if never else "context-1"),
+        "config": lambda: replace(own, config="nope" if never else "hook"),
+        "page token": lambda: replace(own, page=_no_token(scene) if never else scene.page),
+        "message id": lambda: replace(own, task=None, message="message-0" if never else "message-1"),
+        "reference": lambda: replace(own, task=None, referenced=NEVER if never else scene.theirs),
+        "artifact": lambda: replace(own, task=None, artifact=NEVER if never else scene.theirs),
+        "tenant": lambda: replace(own, task=scene.theirs, tenant="nowhere" if never else other),
+    }
+    return named[kind]()
+
+
+def _no_token(scene: Scene) -> str:
+    return MemorySealer().seal(json.dumps(["x", 1]), "for nobody")[: len(scene.page)]
+
+
+_scenes: Final[list[Scene]] = []
+
+
+def fresh_scene() -> Scene:
+    """A scene that nothing has been written to since it was made."""
+    if not _scenes or _scenes[-1].used:
+        _scenes[:] = [Scene()]
+    return _scenes[-1]
+
+
+@cache
+def tried(route: tuple[str, str], kind: str, stranger: str) -> Pair | None:
+    """What a stranger gets; None when the request cannot name such a thing."""
+    make, scene = ROUTES[route], fresh_scene()
+    foreign, never = (names_of(kind, stranger, scene, never=never) for never in (False, True))
+    if _as_given(make, foreign) == _as_given(make, never):
+        return None
+    return Pair(_seen(make, kind, stranger, never=False), _seen(make, kind, stranger, never=True))
+
+
+def _as_given(make: Make, names: Names) -> HttpRequest | None:
+    request = make(names)
+    return None if "None" in request.path else request
+
+
+def _seen(make: Make, kind: str, stranger: str, *, never: bool) -> Seen:
+    scene = fresh_scene()
+    world, who = scene.world, STRANGERS[stranger]
+    before, names = scene.of_the_owner(), names_of(kind, stranger, scene, never=never)
+    edge = Edge(world.desk, world.table, world.engine.agents, As(who), 60)
+    world.table.calls.clear()
+    world.ids.last = FIRST_ID
+    answer = edge.answer(make(names))
+    body = asyncio.run(_first(answer)).decode()
+    calls = tuple(world.table.calls)
+    scene.used = not READS.issuperset(calls)
+    later = _later(scene, who) if scene.used else ""
+    assert scene.of_the_owner() == before, "something of the owner's has changed"
+    other = names_of(kind, stranger, scene, never=not never)
+    for field in fields(Names):
+        if (name := getattr(names, field.name)) != getattr(other, field.name):
+            body = body.replace(f'"{name}"', '"<name>"').replace(f'/{name}"', '/<name>"')
+            later = later.replace(repr(name), "<name>")
+    return Seen(answer.status, answer.headers, body, calls, later)
+
+
+def _later(scene: Scene, who: Principal) -> str:
+    """What became of the stranger's tasks, once all has been done that there was to do."""
+    world = scene.world
+    world.settle()
+    keys = [who.key(entry.task) for entry in world.table.page(who, None, None, 0, 100)[0]]
+    return repr([world.table.load(key) for key in keys])
+
+
+async def _first(answer: HttpAnswer) -> bytes:
+    """The body, or the first frame of a stream."""
+    if answer.stream is None:
+        return answer.body
+    frame = await anext(answer.stream)
+    await answer.stream.aclose()  # type: ignore[attr-defined]
+    return frame
+
+
+# ---- The table
+
+
+def outcome(seen: Seen) -> str:
+    """An answer in two or three words."""
+    body: Any = json.loads(seen.body.partition("data: ")[2] or seen.body or "{}")
+    calls = f"{len(seen.calls)} call" + "s" * (len(seen.calls) != 1)
+    return f"{_word(body)}, {calls}"
+
+
+def _word(body: Any) -> str:
+    error = body.get("error")
+    if error is None:
+        result = body.get("result", body)
+        return "an empty page" if isinstance(result, dict) and result.get("tasks") == [] else "served as if new"
+    details = body.get("details") or error.get("data") or error.get("details")
+    reason: str = details[0]["reason"]
+    return reason.lower().replace("_", " ")
+
+
+def cell(route: tuple[str, str], kind: str) -> str:
+    """What strangers get; both the same, or the table would have to say who gets what."""
+    pairs = [tried(route, kind, stranger) for stranger in STRANGERS]
+    words = {outcome(pair.foreign) for pair in pairs if pair}
+    return " / ".join(sorted(words)) or "·"
+
+
+def table() -> str:
+    """The matrix for people to read."""
+    lines = [f"| binding | request | {' | '.join(KINDS)} |", "|---" * (len(KINDS) + 2) + "|"]
+    for binding, request in ROUTES:
+        cells = [cell((binding, request), kind) for kind in KINDS]
+        lines.append(f"| {binding} | {request} | {' | '.join(cells)} |")
+    return "\n".join(lines)
