@@ -253,20 +253,15 @@ async def _first(answer: HttpAnswer) -> bytes:
 
 
 def outcome(seen: Seen) -> str:
-    """An answer in two or three words."""
+    """An answer in two or three words; of a refusal also how often the store was asked."""
     body: Any = json.loads(seen.body.partition("data: ")[2] or seen.body or "{}")
-    calls = f"{len(seen.calls)} call" + "s" * (len(seen.calls) != 1)
-    return f"{_word(body)}, {calls}"
-
-
-def _word(body: Any) -> str:
     error = body.get("error")
     if error is None:
         result = body.get("result", body)
         return "an empty page" if isinstance(result, dict) and result.get("tasks") == [] else "served as if new"
     details = body.get("details") or error.get("data") or error.get("details")
     reason: str = details[0]["reason"]
-    return reason.lower().replace("_", " ")
+    return f"{reason.lower().replace('_', ' ')}, {len(seen.calls)} call" + "s" * (len(seen.calls) != 1)
 
 
 def cell(route: tuple[str, str], kind: str) -> str:
