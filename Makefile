@@ -30,10 +30,10 @@ $(VENV)/bin/uv: requirements/uv.txt | $(VENV)/bin/python
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(VENV)/.installed: requirements/dev.txt | $(VENV)/bin/python $(UV)
+$(VENV)/.installed: requirements/dev.txt webhook_receiver/pyproject.toml | $(VENV)/bin/python $(UV)
 	@echo "Installing $< into $(VENV)"
 	@$(UV) pip install --quiet --python $(VENV) --require-hashes -r $<
-	@$(UV) pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
+	@$(UV) pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
 	@touch $@
 
 .a2a/venvs/%/.installed: requirements/%.txt | $(VENV)/.installed

@@ -118,9 +118,8 @@ OUTBOUND: Final = {
     "adapters/connection.py": "webhooks: connects to the vetted address",
     "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
     "adapters/oidc.py": "the issuer's keys, at an address of the operator's",
-    "adapters/peers.py": "other agents, at addresses of the operator's",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
-    "client/http.py": "the client's own requests, on a user's machine",
+    "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
     "handlers/runtime.py": "Lambda's own Runtime API",
     "handlers/schedules.py": "CloudFormation's answer URL",
     "stack/processes.py": "the local stack, on a user's machine",
@@ -133,7 +132,6 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 
 
 VERSIONED: Final = {
-    "adapters/peers.py": "speaks to agents of both versions",
     "cli": "a user at the edge",
     "client": "a client at its own edge",
     "domain/delivery.py": "what a 0.3 webhook need not hear (specification 0.3, 7.5)",

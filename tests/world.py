@@ -12,11 +12,17 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.memory import MemoryBells, MemoryMetrics, MemoryNames, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import (
+    MemoryBells,
+    MemoryMetrics,
+    MemoryNames,
+    MemoryProofs,
+    MemorySealer,
+    MemoryTable,
+)
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import Bell, DeliveryBell
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
@@ -37,7 +43,7 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.work import Models
-from a2a_serverless.ports import SHARDS, Signed
+from a2a_serverless.ports import SHARDS, News, Signed
 from a2a_serverless.services.callbacks import take_news
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.hosts import Hosts
@@ -177,27 +183,30 @@ class Siblings:
         self.traces.append(trace)
         return self
 
+    def address(self, agent: str) -> str:
+        return f"https://api.example.com/{agent}"
+
     def card(self, agent: str) -> Card:
         self._check(agent)
         return sibling_card(self._world.engine.agents[agent])
 
-    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         self._check(agent)
         if agent in self.replies:
             return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
         request = SendRequest(message, return_immediately=True, push=callback)
-        return send(self._world.desk, ME, agent, request, "1.0")
+        return send(self._world.desk, who, agent, request, "1.0")
 
     def _check(self, agent: str) -> None:
         if agent not in self._world.engine.agents or agent in self.absent:
             raise PeerFailed(f"no agent {agent}")
 
-    def get(self, agent: str, task_id: str) -> Task:
-        return get(self._world.desk, ME, agent, task_id)
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+        return get(self._world.desk, who, agent, task_id)
 
-    def cancel(self, agent: str, task_id: str) -> None:
+    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            cancel(self._world.desk, ME, agent, task_id)
+            cancel(self._world.desk, who, agent, task_id)
 
 
 class World:
@@ -264,9 +273,9 @@ class World:
 
     def called_back(self, url: str, headers: Mapping[str, str]) -> Outcome:
         """What the api function answers to the webhook of a called agent."""
-        *_, tenant, owner, task, call = map(unquote, url.split("/"))
+        news = News({name.lower(): value for name, value in headers.items()}, b"{}")
         try:
-            take_news(self.desk, TaskKey(tenant, owner, task), call, headers["X-A2A-Notification-Token"])
+            take_news(self.desk, MemoryProofs(), url.rpartition("/")[2], news)
         except TaskNotFound:
             return Outcome(status=404, connected=True, request_sent=True)
         return Outcome(status=200, connected=True, request_sent=True)

@@ -122,6 +122,14 @@ class TaskLog(Protocol):
         """Stores a step's result unless there is one, and returns the one that is stored now."""
         ...
 
+    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+        """Notes which call of which task a callback address stands for. Safe to repeat; ``expires`` is the head's."""
+        ...
+
+    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+        """The task and the call that a callback address stands for, or None."""
+        ...
+
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         """What is due in one of ``SHARDS`` shards, oldest first: (task, None) is a head, (task, config) a cursor."""
         ...
@@ -246,7 +254,7 @@ class ApiKeys(Protocol):
         ...
 
     def all(self) -> list[ApiKey]:
-        """Every key, by digest."""
+        """Every key, by digest. Passes (``domain.access``) are not listed: they end by themselves."""
         ...
 
 
@@ -307,7 +315,14 @@ class Here(Protocol):
 
 
 class Peers(Protocol):
-    """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work."""
+    """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work.
+
+    ``who`` is in whose name they are asked: agents of this deployment serve their sibling's caller and nobody else.
+    """
+
+    def address(self, agent: str) -> str:
+        """The base URL that the directory has for the agent."""
+        ...
 
     def traced(self, trace: str) -> Peers:
         """The same, whose calls belong to ``trace`` (a ``traceparent``; "" is none)."""
@@ -317,17 +332,50 @@ class Peers(Protocol):
         """The agent's card, whose interfaces are some that we speak."""
         ...
 
-    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         """Sends a message without waiting for the task; news of it comes to ``callback``. Safe to repeat."""
         ...
 
-    def get(self, agent: str, task_id: str) -> Task:
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
         """The task as it is now."""
         ...
 
-    def cancel(self, agent: str, task_id: str) -> None:
+    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
         """Asks for the task's end. A task that has ended is fine."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A webhook that came in: header names in lower case, the body as it was sent."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Unproven(Exception):
+    """Nothing proves that the agent sent it. The text is for the log."""
+
+
+class Proofs(Protocol):
+    """Whether a webhook comes from the agent that was called."""
+
+    def check(self, news: News, call: ExpectedNews) -> str | None:
+        """The challenge to answer with, None for a notification.
+
+        Raises Unproven, and Overloaded when the agent's keys cannot be had just now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNews:
+    """What a call waits for: news from the agent at ``address`` to ``url``, with ``token``, about ``task`` if known."""
+
+    address: str
+    url: str
+    token: str
+    task: str | None = None
 
 
 class Names(Protocol):

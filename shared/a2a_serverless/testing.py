@@ -16,11 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
-from urllib.parse import unquote
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemoryProofs, MemorySealer, MemoryTable
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.card import Card, Interface
@@ -33,9 +32,9 @@ from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Ending, Engine, run
 from a2a_serverless.engine.work import Models, parts_of
-from a2a_serverless.ports import SHARDS, Entry
+from a2a_serverless.ports import SHARDS, Entry, News
 from a2a_serverless.services import tasks
-from a2a_serverless.services.callbacks import take_news
+from a2a_serverless.services.callbacks import TOKEN_HEADER, take_news
 from a2a_serverless.services.listing import Shelf
 from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.sweep import Broom, sweep
@@ -212,9 +211,9 @@ class Rehearsal:
         message = Message(self._ids.new(), Role.USER, parts, context_id, task_id, reference_task_ids=tuple(references))
         return self.take(to or self._first, message)
 
-    def take(self, agent: str, message: Message) -> Task | Message:
-        """The answer to a message to ``agent`` that does not wait."""
-        return tasks.send(self.desk, CLIENT, agent, SendRequest(message, return_immediately=True), "1.0")
+    def take(self, agent: str, message: Message, who: Principal = CLIENT) -> Task | Message:
+        """The answer to a message of ``who`` to ``agent`` that does not wait."""
+        return tasks.send(self.desk, who, agent, SendRequest(message, return_immediately=True), "1.0")
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """A task as it stands."""
@@ -322,38 +321,40 @@ class _Siblings:
         del trace
         return self
 
+    def address(self, agent: str) -> str:
+        return f"{BASE_URL}/{self._known(agent).id}"
+
     def card(self, agent: str) -> Card:
         return sibling_card(self._known(agent))
 
-    def send(self, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        self._known(agent)
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         try:
-            answer = self._rehearsal.take(agent, message)
+            answer = self._rehearsal.take(agent, message, who)
         except A2AError as error:
             raise PeerFailed(f"The agent {agent!r} refused: {error}") from error
         if isinstance(answer, Task):
             self._called[agent, answer.task_id] = callback
         return answer
 
-    def get(self, agent: str, task_id: str) -> Task:
-        return self._rehearsal.reply(task_id, to=agent).task
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+        return tasks.get(self._rehearsal.desk, who, agent, task_id)
 
-    def cancel(self, agent: str, task_id: str) -> None:
+    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            tasks.cancel(self._rehearsal.desk, CLIENT, agent, task_id)
+            tasks.cancel(self._rehearsal.desk, who, agent, task_id)
 
     def tell(self) -> bool:
         """Wakes the tasks whose calls have come to an end or a question; False when there is no news."""
         return any(self._tell(agent, task_id) for agent, task_id in self._called)
 
     def _tell(self, agent: str, task_id: str) -> bool:
-        task = self.get(agent, task_id)
+        task = self.get(CLIENT, agent, task_id)
         if task.n == self._told.get((agent, task_id)) or task.status.state not in TERMINAL | INTERRUPTED:
             return False
         self._told[agent, task_id] = task.n
         callback = self._called[agent, task_id]
-        *_, tenant, owner, parent, call = map(unquote, callback.url.split("/"))
-        take_news(self._rehearsal.desk, TaskKey(tenant, owner, parent), call, callback.token or "")
+        news = News({TOKEN_HEADER: callback.token or ""}, b"{}")
+        take_news(self._rehearsal.desk, MemoryProofs(), callback.url.rpartition("/")[2], news)
         return True
 
     def _known(self, agent: str) -> Agent:

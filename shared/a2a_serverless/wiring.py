@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
+    from a2a_serverless.engine.run import Engine
     from a2a_serverless.engine.work import Models
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Clock, Here, Metrics, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Here, Metrics
     from a2a_serverless.services.deliveries import Operations
 
 KEY_RING_CACHE_MS: Final = 300_000
@@ -72,6 +73,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.egress import Lookup
     from a2a_serverless.adapters.kms import KmsSealer
+    from a2a_serverless.adapters.proofs import SignedProofs
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.domain.head import Life
@@ -84,7 +86,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     table = _table(settings, aws)
     log, store, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table), DynamoTaskIndex(table)
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    agents = _agents(settings)
+    agents, public = _agents(settings), DynamoPublications(table)
     sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
     desk = Desk(
         log=log,
@@ -107,14 +109,15 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        here=_here(settings, log, index, bells, clock, agents, metrics),
+        here=_here(agents, lambda: _engine(settings, aws, bells, metrics)),
         metrics=metrics,
     )
     return Edge(
         desk,
-        DynamoPublications(table),
+        public,
         agents,
         _gate(settings, table, clock.now),
+        SignedProofs(public, clock.now),
         settings.jwks_max_age_seconds,
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
     )
@@ -124,20 +127,13 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the worker function."""
     import asyncio
 
-    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsBells
-    from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.domain.bells import WorkBell
-    from a2a_serverless.engine.run import Engine, run
+    from a2a_serverless.engine.run import run
     from a2a_serverless.handlers.queues import make_queue_handler
 
-    settings, aws, clock = read(environment), _aws(), SystemClock()
-    table = _table(settings, aws)
-    log = DynamoTaskLog(table, _bodies(settings, aws))
-    bells, index = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), DynamoTaskIndex(table)
-    agents, metrics = _agents(settings), _metrics(environment)
-    directory = _directory(settings, agents)
-    engine = Engine(log, index, bells, UuidIds(), clock.now, agents, _models(settings), directory, metrics)
+    settings, aws, metrics = read(environment), _aws(), _metrics(environment)
+    engine = _engine(settings, aws, SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics)
     handler = make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     return _ready(handler, metrics, "worker")
 
@@ -290,28 +286,28 @@ def make_operations(stack: StackName) -> Operations:
     return Operations(board, lambda command: deployed.invoke(rotator, command))
 
 
-def _here(  # noqa: PLR0913 - what an engine is made of
-    settings: Settings,
-    log: TaskLog,
-    index: TaskIndex,
-    bells: Bells,
-    clock: Clock,
-    agents: Mapping[str, Agent],
-    metrics: Metrics,
-) -> Here:
-    """What runs inline agents inside the api function; the generators are imported when the first one is asked."""
+def _here(agents: Mapping[str, Agent], engine: Callable[[], Engine]) -> Here:
+    """What runs inline agents inside the api function; the engine is made when the first one is asked."""
     from a2a_serverless.engine.here import LateHere
 
     def make() -> Here:
-        from a2a_serverless.adapters.system import UuidIds
         from a2a_serverless.engine.inline import Inline
-        from a2a_serverless.engine.run import Engine
 
-        directory = _directory(settings, agents)
-        models = _models(settings)
-        return Inline(Engine(log, index, bells, UuidIds(), clock.now, agents, models, directory, metrics))
+        return Inline(engine())
 
     return LateHere(agents, make)
+
+
+def _engine(settings: Settings, aws: Aws, bells: Bells, metrics: Metrics) -> Engine:
+    """What runs agents."""
+    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.engine.run import Engine
+
+    table, agents, now = _table(settings, aws), _agents(settings), SystemClock().now
+    log, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoTaskIndex(table)
+    directory = _directory(settings, agents, table, now)
+    return Engine(log, index, bells, UuidIds(), now, agents, _models(settings), directory, metrics)
 
 
 def _models(settings: Settings) -> Models:
@@ -334,15 +330,26 @@ def _models(settings: Settings) -> Models:
     )
 
 
-def _directory(settings: Settings, agents: Mapping[str, Agent]) -> Directory:
+def _directory(settings: Settings, agents: Mapping[str, Agent], table: Table, now: Callable[[], int]) -> Directory:
     """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated)."""
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys
+    from a2a_serverless.adapters.passes import Passes
     from a2a_serverless.adapters.peers import A2APeers
     from a2a_serverless.adapters.system import UuidIds
     from a2a_serverless.engine.calls import Directory
 
-    base_url = settings.get("PUBLIC_BASE_URL")
+    base_url = settings.get("PUBLIC_BASE_URL") or _published_base_url(table)
     siblings = {name: f"{base_url}/{name}" for name in agents}
-    return Directory(A2APeers(siblings, settings.agent_urls), UuidIds(), base_url)
+    passes = Passes(DynamoApiKeys(table), now, os.urandom)
+    return Directory(A2APeers(siblings, settings.agent_urls, passes.headers), UuidIds(), base_url)
+
+
+def _published_base_url(table: Table) -> str:
+    """The api function's own address, which the template cannot give to it; empty before the rotator's first run."""
+    from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.services.publish import base_url_in
+
+    return base_url_in(DynamoPublications(table))
 
 
 def _metrics(environment: Mapping[str, str]) -> Metrics:

@@ -12,10 +12,11 @@ import pytest
 
 from a2a_serverless.adapters.peers import A2APeers
 from a2a_serverless.domain.agent import PeerFailed
-from a2a_serverless.domain.model import Message, Part, PushRequest, Role, Task, TaskState
+from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, Task, TaskState
 
 pytestmark = pytest.mark.enable_socket
 
+ME = Principal("acme", "alice")
 HELLO = Message("m-1", Role.USER, (Part("text", "hello"), Part("data", {"n": 1})), "context")
 CALLBACK = PushRequest("https://parent.example.com/callbacks/1", config_id="parent", token="t-1")
 TASKS: dict[str, dict[str, Any]] = {
@@ -54,7 +55,7 @@ def elsewhere() -> Iterator[Elsewhere]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             agent.asked.append((self.path, dict(self.headers), body))
             answer = agent.answers.pop(0)
-            self._say(answer if "error" in answer else {"jsonrpc": "2.0", "id": 1, "result": answer})
+            self._say({"jsonrpc": "2.0", "id": 1} | (answer if "error" in answer else {"result": answer}))
 
         def _say(self, document: Any) -> None:
             content = json.dumps(document).encode()
@@ -81,10 +82,10 @@ def test_an_agent_is_spoken_to_in_the_version_and_at_the_address_that_its_card_s
     task = TASKS[version]
     elsewhere.answers = [task, task.get("task", task), task.get("task", task)]
     peers = A2APeers({}, {"far": elsewhere.url})
-    sent = peers.send("far", HELLO, CALLBACK)
+    sent = peers.send(ME, "far", HELLO, CALLBACK)
     assert isinstance(sent, Task)
-    assert (sent.task_id, peers.get("far", "far").status.state) == ("far", TaskState.WORKING)
-    peers.cancel("far", "far")
+    assert (sent.task_id, peers.get(ME, "far", "far").status.state) == ("far", TaskState.WORKING)
+    peers.cancel(ME, "far", "far")
     assert [body["method"] for _, _, body in elsewhere.asked] == METHODS[version]
     assert {(path, headers["A2A-Version"]) for path, headers, _ in elsewhere.asked} == {("/rpc", version)}
 
@@ -95,7 +96,7 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
 ) -> None:
     elsewhere.speaks(version)
     elsewhere.answers = [TASKS[version]]
-    A2APeers({}, {"far": elsewhere.url}).send("far", HELLO, CALLBACK)
+    A2APeers({}, {"far": elsewhere.url}).send(ME, "far", HELLO, CALLBACK)
     params = elsewhere.asked[0][2]["params"]
     push = params["configuration"]["taskPushNotificationConfig" if version == "1.0" else "pushNotificationConfig"]
     assert (push["url"], push["token"]) == (CALLBACK.url, "t-1")
@@ -106,7 +107,7 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
 
 def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere) -> None:
     elsewhere.answers = [{"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}]
-    answer = A2APeers({"near": f"{elsewhere.url}/near"}).send("near", HELLO, CALLBACK)
+    answer = A2APeers({"near": f"{elsewhere.url}/near"}).send(ME, "near", HELLO, CALLBACK)
     assert isinstance(answer, Message)
     assert (answer.text(), elsewhere.asked[0][0]) == ("hi", "/near")
 
@@ -127,26 +128,26 @@ def test_an_agent_with_a_binding_that_we_do_not_speak_is_refused(elsewhere: Else
 @pytest.mark.parametrize("code", [-32001, -32002])
 def test_canceling_what_has_ended_or_is_gone_is_fine(elsewhere: Elsewhere, code: int) -> None:
     elsewhere.answers = [{"error": {"code": code, "message": "no"}}]
-    A2APeers({"near": elsewhere.url}).cancel("near", "far")
+    A2APeers({"near": elsewhere.url}).cancel(ME, "near", "far")
     assert len(elsewhere.asked) == 1
 
 
 def test_an_error_of_the_agent_is_told_in_its_words(elsewhere: Elsewhere) -> None:
     elsewhere.answers = [{"error": {"code": -32603, "message": "out of order"}}]
     with pytest.raises(PeerFailed, match="'near' refused: out of order"):
-        A2APeers({"near": elsewhere.url}).cancel("near", "far")
+        A2APeers({"near": elsewhere.url}).cancel(ME, "near", "far")
 
 
 @pytest.mark.parametrize("answer", [{"task": {"id": "far"}}, {"nothing": 1}])
 def test_an_answer_that_is_not_a2a_is_a_failure_of_the_peer(elsewhere: Elsewhere, answer: dict[str, Any]) -> None:
     elsewhere.answers = [answer]
     with pytest.raises(PeerFailed, match="not A2A"):
-        A2APeers({"near": elsewhere.url}).send("near", HELLO, CALLBACK)
+        A2APeers({"near": elsewhere.url}).send(ME, "near", HELLO, CALLBACK)
 
 
 def test_nobody_at_the_address_is_a_failure_of_the_peer() -> None:
     with pytest.raises(PeerFailed, match="could not be reached"):
-        A2APeers({"near": "http://127.0.0.1:9"}).get("near", "far")
+        A2APeers({"near": "http://127.0.0.1:9"}).get(ME, "near", "far")
 
 
 def test_a_name_that_is_not_in_the_directory_is_told_with_those_that_are() -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.handlers.exchange import HttpRequest
@@ -41,7 +42,7 @@ class Deployment:
     def __init__(self, *agents: Agent, gate: Gate | None = None, text_model: TextModel | None = None) -> None:
         self.world = World(agents, text_model)
         by_id = {agent.id: agent for agent in agents}
-        self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), 3600)
+        self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), MemoryProofs(), 3600)
         self.calls: list[HttpCall] = []
         self.breaks_after: int | None = None
         publish_cards(Press(self.world.table, self.world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))

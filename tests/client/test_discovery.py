@@ -37,7 +37,14 @@ def test_the_address_of_a_card_will_do() -> None:
 
 def test_an_agent_that_speaks_nothing_that_we_do_cannot_be_talked_to() -> None:
     with pytest.raises(NoInterface, match="JSON-RPC"):
-        discover(HOME, documents(at_home(card(interface(HOME, version="0.3")))))
+        discover(HOME, documents(at_home(card(interface(HOME, binding="GRPC")))))
+
+
+def test_an_agent_of_both_versions_is_spoken_to_in_the_newer_and_an_old_one_in_its_own() -> None:
+    old, new = interface(f"{HOME}/old", version="0.3"), interface(f"{HOME}/new")
+    assert discover(HOME, documents(at_home(card(old, new)))).client.version == "1.0"
+    found = discover(HOME, documents(at_home(card(old)))).client
+    assert (found.version, found.url) == ("0.3", f"{HOME}/old")
 
 
 @pytest.mark.parametrize("document", [[], {"name": ""}, {"supportedInterfaces": 1}])

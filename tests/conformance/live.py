@@ -6,17 +6,19 @@ What the platform does between the functions (streams, queues) is a thread that 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from a2a_serverless.adapters.api_keys import MemoryApiKeys
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.jose import Es256Keys, RingSigner
@@ -28,10 +30,13 @@ from a2a_serverless.adapters.memory import (
     MemoryTable,
     MemoryVault,
 )
+from a2a_serverless.adapters.passes import Passes
 from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.adapters.proofs import SignedProofs
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agents.registry import by_id
+from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.key_ring import Waits
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -39,7 +44,7 @@ from a2a_serverless.engine.calls import Directory
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.work import Models
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.gate import OpenGate, SignIn
 from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.web import make_web
 from a2a_serverless.services.deliver import Post, deliver
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.wire.codecs import Binding
 
@@ -66,7 +72,10 @@ PAUSE_S = 0.005
 
 
 class Live:
-    """The parts of a deployment whose address is ``base_url``. Webhooks may be anywhere on 127.0.0.1, unchallenged."""
+    """The parts of a deployment whose address is ``base_url``. Webhooks may be anywhere on 127.0.0.1, unchallenged.
+
+    With ``callers`` (by API key) nobody else is let in. ``others`` are agents elsewhere that may be called.
+    """
 
     def __init__(
         self,
@@ -79,27 +88,38 @@ class Live:
         rest_binding: Binding = "rest",
         idempotent: bool = True,
         gate: Gate | None = None,
+        callers: Mapping[str, Principal] | None = None,
+        others: Mapping[str, str] | None = None,
     ) -> None:
         clock, ids = SystemClock(), UuidIds()
+        keys = MemoryApiKeys(clock.now)
+        for key, who in (callers or {}).items():
+            keys.add(ApiKey(digest_of(key), who, "", clock.now()))
+        gate = SignIn(keys.find) if callers else gate
         self.table, self.bells = MemoryTable(clock.now), MemoryBells(clock.now)
         self.agents = by_id(tuple(agents))
         table: Any = self.table
         policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
-        directory = Directory(A2APeers({name: f"{base_url}/{name}" for name in self.agents}), ids, base_url)
+        siblings = {name: f"{base_url}/{name}" for name in self.agents}
+        peers = A2APeers(siblings, others, Passes(keys, clock.now, os.urandom).headers)
+        directory = Directory(peers, ids, base_url)
         self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, MODELS, directory)
         hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, MemoryNames(), ownership=False)
         shelf = Shelf(table, table, sealer)
         self.desk = Desk(
             table, self.bells, clock, ids, hooks, shelf, LIFE, blocking_ms, idempotent, here=Inline(self.engine)
         )
-        self.edge = Edge(self.desk, table, self.agents, gate or OpenGate(), 3600, stream_ms, rest_binding=rest_binding)
+        proofs = SignedProofs(table, clock.now)
+        self.edge = Edge(
+            self.desk, table, self.agents, gate or OpenGate(), proofs, 3600, stream_ms, rest_binding=rest_binding
+        )
         self.smith = Locksmith(vault, Es256Keys(), Press(table, clock, self.agents, base_url, shape), Waits(1, 1), 1)
-        signer, sender = RingSigner(vault.load), WebhookSender(policy)
+        signer, self.sender = RingSigner(vault.load), WebhookSender(policy)
         self.post = Post(
             log=table,
             store=table,
             bells=self.bells,
-            sender=sender,
+            sender=self.sender,
             signer=signer,
             sealer=sealer,
             clock=clock,
@@ -165,4 +185,5 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
         finally:
             server.should_exit = True
             thread.join()
+            live.sender.close()
             listener.close()

@@ -61,7 +61,7 @@ class Store:
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys())
+    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys(now))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.model import Principal
+from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
     from tests.contract.backends import Store
@@ -32,3 +33,12 @@ def test_a_revoked_key_is_gone_and_revoking_it_twice_is_fine(store: Store) -> No
     for _ in range(2):
         store.api_keys.revoke(ALICE.digest)
     assert (store.api_keys.find(ALICE.digest), store.api_keys.all()) == (None, [])
+
+
+def test_a_pass_lets_in_until_it_ends_and_is_in_no_list(store: Store) -> None:
+    made = ApiKey(digest_of("a2a_pass_x"), ALICE.who, "", NOW, expires=NOW + 60_000)
+    ended = ApiKey(digest_of("a2a_pass_y"), ALICE.who, "", NOW - 60_000, expires=NOW - 1_000)
+    for key in (made, ended, BOB):
+        store.api_keys.add(key)
+    assert (store.api_keys.find(made.digest), store.api_keys.find(ended.digest)) == (made, None)
+    assert store.api_keys.all() == [BOB]

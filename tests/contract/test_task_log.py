@@ -595,3 +595,21 @@ def _said(event: Event) -> str:
     assert isinstance(event, StatusEvent)
     assert event.message is not None
     return str(event.message.parts[0].value)
+
+
+# ---- Addresses of calls
+
+
+def test_a_callback_address_stands_for_one_call_of_one_task(store: Store) -> None:
+    for _ in range(2):
+        store.log.keep_callback("address-1", KEY, "write it/now", EXPIRES)
+    store.log.keep_callback("address-2", STRANGERS[0], "write", EXPIRES)
+    assert store.log.callback("address-1") == (KEY, "write it/now")
+    assert store.log.callback("address-2") == (STRANGERS[0], "write")
+    assert store.log.callback("address-3") is None
+
+
+def test_a_callback_address_expires_with_its_task(store: Store) -> None:
+    store.log.keep_callback("address", KEY, "write", EXPIRES)
+    store.now.ms = EXPIRES * 1000
+    assert store.log.callback("address") is None

@@ -17,7 +17,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
     from a2a_serverless.domain.card import Card
-    from a2a_serverless.domain.model import PushRequest
+    from a2a_serverless.domain.model import Principal, PushRequest
 
 
 class Parent:
@@ -86,20 +86,23 @@ class Endless:
         del trace
         return self
 
+    def address(self, agent: str) -> str:
+        return f"https://far.example.com/{agent}"
+
     def card(self, agent: str) -> Card:
         raise PeerFailed(f"{agent} has no card")
 
-    def send(self, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
         del message, callback
-        return self.get(agent, "far")
+        return self.get(who, agent, "far")
 
-    def get(self, agent: str, task_id: str) -> Task:
-        del agent
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+        del who, agent
         self.asked += 1
         return Task(task_id, "context", TaskStatus(self.state, 0), 1)
 
-    def cancel(self, agent: str, task_id: str) -> None:
-        del agent, task_id
+    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
+        del who, agent, task_id
         self.state = TaskState.CANCELED
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
@@ -21,7 +22,7 @@ class MyGate(OpenGate):
 
 
 def asked(world: World, path: str, verb: str = "GET") -> HttpAnswer:
-    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), 60)
+    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), MemoryProofs(), 60)
     return edge.answer(HttpRequest(verb, path))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.handlers.gate import ANYBODY, OpenGate, SignIn
 from a2a_serverless.handlers.gateway import make_gateway_handler, request_of
@@ -39,7 +40,9 @@ class Api:
     def __init__(self, gate: Gate | None = None) -> None:
         self.writer = Writer()
         self.world = World([self.writer.agent])
-        self.edge = Edge(self.world.desk, self.world.table, {"echo": self.writer.agent}, gate or OpenGate(), 300)
+        self.edge = Edge(
+            self.world.desk, self.world.table, {"echo": self.writer.agent}, gate or OpenGate(), MemoryProofs(), 300
+        )
         self.handler = make_gateway_handler(self.edge)
 
     def call(self, **fields: Any) -> dict[str, Any]:

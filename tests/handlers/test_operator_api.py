@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeys
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
@@ -44,7 +45,7 @@ class Office:
         keys = MemoryApiKeys()
         keys.add(ApiKey(digest_of(OPERATOR), ME, "", 0, operator=True))
         keys.add(ApiKey(digest_of(CALLER), ME, "", 0))
-        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, SignIn(keys.find), 60)
+        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, SignIn(keys.find), MemoryProofs(), 60)
         headers = {"x-api-key": self.key} if self.key else {}
         sent = b"" if body is None else json.dumps(body).encode()
         return edge.answer(HttpRequest(verb, f"/operator/{path}", headers, tuple(query.items()), sent))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.gateway import make_gateway_handler
@@ -96,7 +97,7 @@ class Mine(OpenGate):
 
 
 def edge(world: World, writer: Writer) -> Edge:
-    return Edge(world.desk, world.table, {"echo": writer.agent}, Mine(), 300)
+    return Edge(world.desk, world.table, {"echo": writer.agent}, Mine(), MemoryProofs(), 300)
 
 
 def event(resource: str, path: str, verb: str = "GET", body: object = None) -> dict[str, Any]:

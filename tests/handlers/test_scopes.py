@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller, allows
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.gate import OpenGate
@@ -36,7 +37,7 @@ class Having(OpenGate):
 
 def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> HttpAnswer:
     world = world or World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, Having(), 60)
+    edge = Edge(world.desk, world.table, world.engine.agents, Having(), MemoryProofs(), 60)
     request = make(names)
     return edge.answer(replace(request, headers={**request.headers, "x-scopes": scopes}))
 
@@ -104,7 +105,7 @@ def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, opera
             raise Unauthenticated(given="authorization" in headers)
 
     world = World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, Nobody(), 60)
+    edge = Edge(world.desk, world.table, world.engine.agents, Nobody(), MemoryProofs(), 60)
     answer = edge.answer(BINDINGS[binding][operation](Names(task="any")))
     body: dict[str, Any] = json.loads(answer.body)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="a2a"')

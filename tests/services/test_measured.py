@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.breaker import TRIP_AFTER
 from a2a_serverless.domain.measures import MEASURES
@@ -54,7 +55,7 @@ class Watched:
 
     def call(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         """What the edge answers to a JSON-RPC call."""
-        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, OpenGate(), 60)
+        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, OpenGate(), MemoryProofs(), 60)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         sent = {"content-type": "application/json", "a2a-version": "1.0", **headers}
         answer = edge.answer(HttpRequest("POST", "/echo", sent, body=body))

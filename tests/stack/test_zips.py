@@ -93,6 +93,12 @@ def test_the_tools_of_the_checkout_are_in_no_zip(stack: LocalStack, function: st
         assert not [name for name in archive.namelist() if name.startswith("a2a_serverless/stack/")]
 
 
+@pytest.mark.parametrize("function", sam.FUNCTIONS)
+def test_the_receivers_verifier_is_where_callbacks_are_taken_and_nowhere_else(stack: LocalStack, function: str) -> None:
+    with opened(stack, function) as archive:
+        assert ("receiver/verifier.py" in archive.namelist()) == (function == "api")
+
+
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     paths = (ROOT / "shared/a2a_serverless/adapters").rglob("*.py")
     # deployed.py is the operator's command line, which runs in no function.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items, keys
-from a2a_serverless.domain.access import EVERYTHING, ApiKey
+from a2a_serverless.adapters import items
+from a2a_serverless.domain.access import EVERYTHING, PASS_DIGEST, ApiKey
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -39,24 +39,27 @@ class DynamoApiKeys:
             **({"operator": {"BOOL": True}} if key.operator else {}),
             "scopes": {"S": " ".join(sorted(key.scopes))},
         }
-        self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
+        expires = None if key.expires is None else key.expires // 1000
+        self._table.write(self._table.put(items.placed(PARTITION, key.digest, expires, attributes)))
 
     def revoke(self, digest: str) -> None:
         place = {"pk": {"S": PARTITION}, "sk": {"S": digest}}
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def all(self) -> list[ApiKey]:
-        return [_key_of(item) for item in self._table.between(PARTITION, "0", keys.NEWEST)]
+        return [_key_of(item) for item in self._table.between(PARTITION, "0", "g")]  # hex: no passes
 
 
 class MemoryApiKeys:
-    """The twin."""
+    """The twin. ``now`` in ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int] = lambda: 0) -> None:
+        self._now = now
         self._keys: dict[str, ApiKey] = {}
 
     def find(self, digest: str) -> ApiKey | None:
-        return self._keys.get(digest)
+        found = self._keys.get(digest)
+        return found if found and (found.expires is None or found.expires > self._now()) else None
 
     def add(self, key: ApiKey) -> None:
         self._keys[key.digest] = key
@@ -65,7 +68,7 @@ class MemoryApiKeys:
         self._keys.pop(digest, None)
 
     def all(self) -> list[ApiKey]:
-        return [self._keys[digest] for digest in sorted(self._keys)]
+        return [self._keys[digest] for digest in sorted(self._keys) if not digest.startswith(PASS_DIGEST)]
 
 
 class RememberedApiKeys:
@@ -97,4 +100,5 @@ def _key_of(item: Item) -> ApiKey:
     # Keys that were made before there were scopes may do everything.
     scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({EVERYTHING})
     made_at, operator = int(known["made_at"]["N"]), "operator" in known
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes)
+    expires = int(known["expires"]["N"]) * 1000 if "expires" in known else None
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes, expires)

@@ -114,6 +114,17 @@ class DynamoTaskLog:
         found = self._found(item, refusal) if refusal else None
         return self._step(found) if found else result
 
+    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+        said = {"task": {"S": keys.path(key.tenant, key.owner, key.task)}, "call": {"S": call}}
+        self._table.write(self._table.put(items.placed(keys.callback(callback), keys.CALL, expires, said)))
+
+    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+        item = self._table.get(keys.callback(callback), keys.CALL)
+        if item is None:
+            return None
+        known = items.readable(item)
+        return keys.key_of_path(known["task"]["S"]), known["call"]["S"]
+
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         found = self._table.due(str(shard), keys.moment(until), limit)
         return [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]

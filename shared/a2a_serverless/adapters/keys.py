@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 300
 PUBLIC: Final = "PUBLIC"
 RECEIPT: Final = "RECEIPT"
+CALL: Final = "CALL"
 TRIP: Final = "TRIP"
 EXHAUSTED: Final = "exhausted"  # the shard of the due index that no sweeper looks at
 HEAD: Final = "HEAD"
@@ -82,6 +83,11 @@ def event(n: int) -> str:
 def event_number(sk: str) -> int:
     """The number of the event with that sort key."""
     return int(sk.removeprefix(EVENTS))
+
+
+def callback(name: str) -> str:
+    """The partition of the address of a call."""
+    return "CALLBACK#" + part(name)
 
 
 def document(name: str) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.url_policy import WebhookTarget
-    from a2a_serverless.ports import Opening, Receipt, StepResult
+    from a2a_serverless.ports import ExpectedNews, News, Opening, Receipt, StepResult
 
 P = TypeVar("P")
 K = TypeVar("K")
@@ -94,6 +94,7 @@ class MemoryTable:
         self._trips: _Shelf[str, None, Trip] = _Shelf(now)
         self._webhooks: _Shelf[tuple[str, str], int, int] = _Shelf(now)
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
+        self._callbacks: _Shelf[str, None, tuple[TaskKey, str]] = _Shelf(now)
         self._documents: dict[str, str] = {}
 
     def create(self, opening: Opening) -> Receipt | None:
@@ -170,6 +171,14 @@ class MemoryTable:
             if kept is None:
                 self._steps.put(key, name, text, expires)
         return stored.step_of(kept or text)
+
+    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+        with self._lock:
+            self._callbacks.put(callback, None, (key, call), expires)
+
+    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+        with self._lock:
+            return self._callbacks.get(callback, None)
 
     def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
         with self._lock:
@@ -423,3 +432,12 @@ class MemorySealer:
 
 def _position(entry: Entry) -> str:
     return entry.position
+
+
+class MemoryProofs:
+    """``ports.Proofs`` where nothing is signed: the token, which ``services.callbacks`` compares, is enough."""
+
+    def check(self, news: News, call: ExpectedNews) -> str | None:
+        del call
+        said = json.loads(news.body or b"null")
+        return said.get("challenge") if isinstance(said, dict) else None

@@ -1,4 +1,4 @@
-"""A client for agents that speak A2A 1.0 over JSON-RPC: ours, and those of others.
+"""A client for agents that speak A2A 1.0 or 0.3 over JSON-RPC: ours, and those of others.
 
 ::
 
@@ -17,10 +17,11 @@ bytes travel is the ``Transport``'s business: ``over_urllib`` on a laptop, a gua
 from __future__ import annotations
 
 from a2a_serverless.client.calls import Client, Item, PeerError, Refused, text_message
-from a2a_serverless.client.discovery import Found, NoInterface, agents_of, discover
+from a2a_serverless.client.discovery import CARD_PATH, Found, NoInterface, agents_of, client_of, discover, interface_of
 from a2a_serverless.client.http import HttpAnswer, HttpCall, Silent, Transport, Unreachable, over_urllib
 
 __all__ = [
+    "CARD_PATH",
     "Client",
     "Found",
     "HttpAnswer",
@@ -33,7 +34,9 @@ __all__ = [
     "Transport",
     "Unreachable",
     "agents_of",
+    "client_of",
     "discover",
+    "interface_of",
     "over_urllib",
     "text_message",
 ]

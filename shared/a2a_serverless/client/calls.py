@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentR
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Update
-from a2a_serverless.wire import v1
+from a2a_serverless.wire import jsonrpc, v1
 from a2a_serverless.wire.document import dumps, given, loads
 from a2a_serverless.wire.errors import CODES
 from a2a_serverless.wire.limits import Limits
@@ -21,7 +21,10 @@ from a2a_serverless.wire.operations import Operation
 from a2a_serverless.wire.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from a2a_serverless.client.http import HttpAnswer, Transport
+    from a2a_serverless.domain.push import WireVersion
 
 # What we take from a peer: a document of many chunks is one artifact with as many parts.
 ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000)
@@ -82,6 +85,8 @@ class Item:
 class Client:
     """One agent. ``url`` is its JSON-RPC endpoint, ``headers`` go along with every request (``Authorization``).
 
+    ``version`` is the one that is spoken there.
+
     Every call raises Unreachable, Refused, or the A2AError that the agent answers with. A send that was Unreachable may
     be sent again as it is: an agent of ours knows the message by its id, and starts no second task.
     """
@@ -90,28 +95,41 @@ class Client:
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenant: str | None = None
+    version: WireVersion = "1.0"
+
+    @property
+    def _codec(self) -> ModuleType:
+        if self.version == "1.0":
+            return v1
+        from a2a_serverless.wire import v0_3
+
+        return v0_3
 
     def send(self, request: SendRequest) -> Task | Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent keeps us waiting."""
-        sent = v1.parse_stream_item(self._result(Operation.SEND, v1.print_send(request)), ANSWER)
-        return _not_an_update(sent)
+        answer = self._result(Operation.SEND, self._codec.print_send(request))
+        return _not_an_update(self._codec.parse_stream_item(answer, ANSWER))
 
     def get(self, task_id: str, history_length: int | None = None) -> Task:
         """The task as it is now (3.1.3)."""
         params = given({"id": task_id, "historyLength": history_length})
-        return v1.parse_task(self._result(Operation.GET, params), ANSWER)
+        return self._task(self._result(Operation.GET, params))
 
     def cancel(self, task_id: str) -> Task:
         """Ends the task (3.1.5)."""
-        return v1.parse_task(self._result(Operation.CANCEL, {"id": task_id}), ANSWER)
+        return self._task(self._result(Operation.CANCEL, {"id": task_id}))
 
     def stream(self, request: SendRequest) -> Iterator[Item]:
         """Sends a message and follows what happens (3.1.2), until the agent ends the stream. Close it when done."""
-        return self._stream(Operation.STREAM, v1.print_send(request), None)
+        return self._stream(Operation.STREAM, self._codec.print_send(request), None)
 
     def subscribe(self, task_id: str, after: int | None = None) -> Iterator[Item]:
         """Follows a task (3.1.6). ``after`` is the last number that was seen; what came since is told again."""
         return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
+
+    def _task(self, result: Json) -> Task:
+        task: Task = self._codec.parse_task(result, ANSWER)
+        return task
 
     def _result(self, operation: Operation, params: JsonObject) -> Json:
         with self.transport(self._call(operation, params, JSON)) as answer:
@@ -121,16 +139,17 @@ class Client:
         with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
             if not _streams(answer):
                 result = _result_in(answer.status, answer.body.read(ANSWER.body + 1))
-                yield Item(None, v1.parse_stream_item(result, ANSWER))
+                yield Item(None, self._codec.parse_stream_item(result, ANSWER))
                 return
             for event in read_events(answer.body, ANSWER.body):
                 result = _result_in(answer.status, event.data)
-                yield Item(event.number, v1.parse_stream_item(result, ANSWER))
+                yield Item(event.number, self._codec.parse_stream_item(result, ANSWER))
 
     def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> HttpCall:
         named = params | given({"tenant": self.tenant})
-        body = dumps({"jsonrpc": "2.0", "id": 1, "method": operation.value, "params": named})
-        headers = {VERSION_HEADER: "1.0", "Content-Type": JSON, "Accept": accept, **self.headers}
+        method = jsonrpc.name_of(operation, self.version)
+        body = dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": named})
+        headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
         return HttpCall(self.url, headers, body)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from a2a_serverless.client.http import Transport
     from a2a_serverless.domain.card import Card, Interface
     from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.push import WireVersion
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
@@ -26,7 +27,7 @@ CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
 class NoInterface(A2AError):
     """The agent speaks, but nothing that we do."""
 
-    default = "The agent does not speak A2A 1.0 over JSON-RPC."
+    default = "The agent does not speak A2A over JSON-RPC."
 
 
 class CredentialsKept(A2AError):
@@ -45,7 +46,7 @@ class Found:
 def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> Found:
     """The agent at ``url``, which is its base address or that of its card.
 
-    The first interface that speaks A2A 1.0 over JSON-RPC is taken. Raises Unreachable, Refused, NoInterface, and
+    It is spoken to as ``interface_of`` finds. Raises Unreachable, Refused, NoInterface, and
     CredentialsKept when the card names another host than the caller did, or one without TLS, and there are credentials.
     """
     headers = headers or {}
@@ -60,15 +61,22 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     interface = interface_of(card)
     if secret:
         _check_host(url, interface.url)
-    return Found(Client(interface.url, transport, headers, interface.tenant), card, document)
+    return Found(client_of(interface, transport, headers), card, document)
+
+
+def client_of(interface: Interface, transport: Transport, headers: Mapping[str, str]) -> Client:
+    """The client for an interface that ``interface_of`` has found."""
+    version: WireVersion = "1.0" if interface.version == "1.0" else "0.3"
+    return Client(interface.url, transport, headers, interface.tenant, version)
 
 
 def interface_of(card: Card) -> Interface:
-    """The first interface that we speak (8.3.2). Raises NoInterface."""
-    for interface in card.interfaces:
-        if (interface.binding, interface.version) == ("JSONRPC", "1.0"):
-            return interface
-    raise NoInterface
+    """The first JSON-RPC interface in the newest version that we speak (8.3.2). Raises NoInterface."""
+    spoken = {one.version: one for one in reversed(card.interfaces) if one.binding == "JSONRPC"}
+    found = spoken.get("1.0") or spoken.get("0.3")
+    if found is None:
+        raise NoInterface
+    return found
 
 
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:

@@ -1,7 +1,8 @@
 """What a caller may do, and API keys: what is kept of them, and how one is made.
 
 A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
-(reading only). The key itself is shown once and kept by nobody.
+(reading only). The key itself is shown once and kept by nobody. A pass is an API key that ends by itself: what an agent
+of a deployment shows to its siblings, in its caller's name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ ENTROPY_BYTES: Final = 32
 EVERYTHING: Final = "a2a"
 READ: Final = "read"  # so no agent may be called like that
 SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
+PASS_PREFIX: Final = "a2a_pass_"  # noqa: S105 - how one begins
+PASS_DIGEST: Final = "pass-"  # noqa: S105 - as above
 
 
 class BadToken(Exception):
@@ -70,7 +73,8 @@ class Trust:
 class ApiKey:
     """A key that admits ``who``, and to the operator's API when it is an ``operator``'s.
 
-    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits.
+    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits. ``expires`` (ms) is when a pass ends; None
+    for a key that lasts until it is revoked.
     """
 
     digest: str
@@ -79,6 +83,7 @@ class ApiKey:
     made_at: int
     operator: bool = False
     scopes: frozenset[str] = frozenset({EVERYTHING})
+    expires: int | None = None
 
 
 def scope_of(agent: str, access: Access) -> str:
@@ -92,11 +97,12 @@ def allows(scopes: Iterable[str], agent: str, access: Access) -> bool:
     return not (enough if access == "operate" else enough | {f"{EVERYTHING}:{READ}"}).isdisjoint(scopes)
 
 
-def spelled(entropy: bytes) -> str:
+def spelled(entropy: bytes, prefix: str = PREFIX) -> str:
     """The key as its user gets it; ``entropy`` is ``ENTROPY_BYTES`` random bytes."""
-    return PREFIX + urlsafe_b64encode(entropy).rstrip(b"=").decode()
+    return prefix + urlsafe_b64encode(entropy).rstrip(b"=").decode()
 
 
 def digest_of(key: str) -> str:
-    """What a key is known by."""
-    return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    """What a key is known by. Those of passes stand apart."""
+    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return PASS_DIGEST + digest if key.startswith(PASS_PREFIX) else digest

@@ -1,8 +1,8 @@
 """Calls to other agents: sent once, waited for without compute, followed to their end.
 
-What identifies a call (message id, callback token) is stored before anything is sent, so a run that dies in between
-sends the same message again, and a peer that knows message ids makes no second task. The webhook that comes back is a
-bell: whatever it says, the task's truth is asked of the peer.
+What identifies a call (message id, callback address and token) is stored before anything is sent, so a run that dies in
+between sends the same message again, and a peer that knows message ids makes no second task. The webhook that comes
+back is a bell (``services.callbacks`` lets in what is genuine): the task's truth is asked of the peer.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
-from urllib.parse import quote
 
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import Woken, childless
-from a2a_serverless.domain.model import Message, PushRequest, Role, Task
+from a2a_serverless.domain.model import Message, Principal, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child
 from a2a_serverless.wire import v1
@@ -26,7 +25,7 @@ from a2a_serverless.wire.card import read_card, v1_card
 if TYPE_CHECKING:
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, Part, TaskKey, TaskStatus
+    from a2a_serverless.domain.model import Json, Part, TaskStatus
     from a2a_serverless.engine.hold import Hold
     from a2a_serverless.ports import Ids, Peers, StepResult, TaskLog
 
@@ -37,13 +36,6 @@ T = TypeVar("T")
 PREFIX: Final = "@call/"
 CARD: Final = "@card/"
 RETRIES_S: Final = (0.0, 1.0, 5.0)
-
-
-def callback_url(base_url: str, key: TaskKey, call: str) -> str:
-    """Where a peer tells of a call: it names parent and call, so it may be told before the parent waits."""
-    return "/".join(
-        (base_url, "callbacks", *(quote(part, safe="") for part in (key.tenant, key.owner, key.task, call)))
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +69,7 @@ class Calls:
         self._directory = directory
         self._peers = directory.peers.traced(child(hold.head.trace, f"{hold.key.task} {hold.fence}"))
         self._hold = hold
+        self._who = Principal(hold.key.tenant, hold.key.owner)
         self._steps = steps
         self._keep = keep
         self._waiting: dict[asyncio.Future[None], int | None] = {}
@@ -128,8 +121,8 @@ class Calls:
             return _read(done.value)
         if failed is not None:
             raise PeerFailed(str(failed.value))
-        opened = cast("dict[str, Any]", self._keep(f"{PREFIX}{name}", self._opening(name, agent, limit)))
         try:
+            opened = self._opened(name, agent, limit)
             with self._at_it():
                 answer = await self._answer(name, agent, parts, opened, limit, ask)
         except PeerFailed as failure:
@@ -154,13 +147,20 @@ class Calls:
         finally:
             self._under_way -= 1
 
-    def _opening(self, name: str, agent: str, limit: Limit) -> Json:
-        """What identifies the call. One that was not made in time is not made."""
+    def _opened(self, name: str, agent: str, limit: Limit) -> dict[str, Any]:
+        """What identifies the call, the same in every run."""
+        kept = self._steps.get(PREFIX + name)
+        return cast("dict[str, Any]", kept.value if kept else self._keep(PREFIX + name, self._opening(agent, limit)))
+
+    def _opening(self, agent: str, limit: Limit) -> Json:
+        """What identifies a call from now on. One that was not made in time is not made."""
         ids, now = self._directory.ids, self._hold.now()
         until = limit.until(now, self._hold.head.created_at)
-        if PREFIX + name not in self._steps and until is not None and now >= until:
+        if until is not None and now >= until:
             raise PeerFailed(f"There was no time left to call the agent {agent!r}.")
-        return {"message": ids.new(), "token": ids.new(), "at": now}
+        identity: dict[str, Json] = {"message": ids.new(), "token": ids.new(), "at": now}
+        url = f"{self._directory.base_url}/callbacks/{ids.new()}"
+        return identity | {"url": url, "address": self._peers.address(agent)}
 
     async def _sent(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
         """The id of the peer's task, or its message."""
@@ -169,29 +169,26 @@ class Calls:
             return str(cast("dict[str, Json]", kept.value)["task"])
         if not self._hold.head.children:
             self._hold.adopt()
+        self._hold.keep_callback(opened["url"].rpartition("/")[2], name)
         message = Message(opened["message"], Role.USER, tuple(parts), self._hold.head.context_id)
-        answer = await self._tried(lambda: self._peers.send(agent, message, self._callback(name, opened)))
+        answer = await self._tried(lambda: self._peers.send(self._who, agent, message, _callback(opened)))
         if isinstance(answer, Message):
             return answer
         self._keep(f"{PREFIX}{name}/sent", {"agent": agent, "task": answer.task_id})
         return answer.task_id
 
-    def _callback(self, name: str, opened: dict[str, Any]) -> PushRequest:
-        url = callback_url(self._directory.base_url, self._hold.key, name)
-        return PushRequest(url, config_id="parent", token=opened["token"])
-
     async def _followed(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """The peer's task at its end."""
-        peers = self._peers
+        peers, who = self._peers, self._who
         while True:
-            task: Task = await self._tried(lambda: peers.get(agent, task_id))
+            task: Task = await self._tried(lambda: peers.get(who, agent, task_id))
             if task.status.state in TERMINAL:
                 return task
             if until is not None and self._hold.now() >= until:
-                await self._tried(lambda: peers.cancel(agent, task_id))
-                return await self._tried(lambda: peers.get(agent, task_id))
+                await self._tried(lambda: peers.cancel(who, agent, task_id))
+                return await self._tried(lambda: peers.get(who, agent, task_id))
             if task.status.state in INTERRUPTED:
                 await self._answered(name, agent, task, opened, ask)
             else:
@@ -206,7 +203,7 @@ class Calls:
         answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
         message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
-        await self._tried(lambda: self._peers.send(agent, message, self._callback(name, opened)))
+        await self._tried(lambda: self._peers.send(self._who, agent, message, _callback(opened)))
         self._keep(record, {"answered": message.message_id})
         return None
 
@@ -235,12 +232,18 @@ def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
 
     Who cannot be reached is asked again when the task is next due.
     """
-    steps, peers = log.steps(head.key), peers.traced(child(head.trace, head.key.task))
+    steps, who = log.steps(head.key), Principal(head.key.tenant, head.key.owner)
+    peers = peers.traced(child(head.trace, head.key.task))
     for name, step in steps.items():
         if name.startswith(PREFIX) and name.endswith("/sent") and name.removesuffix("/sent") + "/done" not in steps:
             sent = cast("dict[str, str]", step.value)
-            peers.cancel(sent["agent"], sent["task"])
+            peers.cancel(who, sent["agent"], sent["task"])
     log.touch(head, childless(head, now=now))
+
+
+def _callback(opened: dict[str, Any]) -> PushRequest:
+    """Where a peer tells of a call: an address that stands for parent and call, and says nothing of either."""
+    return PushRequest(opened["url"], config_id="parent", token=opened["token"])
 
 
 def _question(status: TaskStatus) -> str:

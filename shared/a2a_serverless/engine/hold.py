@@ -113,6 +113,11 @@ class Hold:
         """Stores a step's result; the one that is stored counts."""
         return self._log.keep_step(self.key, name, result, self.head.expires)
 
+    @_store()
+    def keep_callback(self, callback: str, call: str) -> None:
+        """Notes that the address ``callback`` stands for one of the task's calls. It may be told of from now on."""
+        self._log.keep_callback(callback, self.key, call, self.head.expires)
+
     def watch(self) -> None:
         """Raises Fenced when the task has ended (a cancel) or has been taken by another runner."""
         self.look_again()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.ports import Ids, Publications
+    from a2a_serverless.ports import Ids, Proofs, Publications
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.wire.codecs import Binding
 
@@ -46,6 +46,7 @@ class Edge:
     public: Publications
     agents: Mapping[str, Agent]
     gate: Gate
+    proofs: Proofs
     jwks_max_age_s: int
     stream_ms: int = STREAM_MS
     limits: Limits = LIMITS
@@ -67,7 +68,7 @@ class Edge:
             return serve_document(self.public, request, name, self.jwks_max_age_s)
         first, _, below = path.partition("/")
         if first == CALLBACKS:
-            return take_callback(self.desk, request, below, self.limits)
+            return take_callback(self.desk, self.proofs, request, below, self.limits)
         if first == OPERATOR:
             from a2a_serverless.handlers.operator_api import serve_operator
 

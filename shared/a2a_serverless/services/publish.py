@@ -6,6 +6,7 @@ A document is stored as the text that is served, so that its ETag and its signat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -74,6 +75,13 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
         url = f"{press.base_url}/{agent.id}"
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
     publish(press, AGENTS, {"agents": listed})
+
+
+def base_url_in(public: Publications) -> str:
+    """The deployment's base URL, as it is published; empty before the first time."""
+    document = public.published(AGENTS)
+    listed = json.loads(str(document["body"]))["agents"] if isinstance(document, dict) else []
+    return str(listed[0]["url"]).rpartition("/")[0] if listed else ""
 
 
 def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()) -> Card:

@@ -24,6 +24,7 @@ STACK_NAME = "a2a-serverless"
 KEPT_BUILDS = 3
 BUCKET = "a2a-serverless-code"
 INPUTS = ("template.yaml", "samconfig.toml", "pyproject.toml", "requirements/functions.txt", "requirements/sam.txt")
+INPUT_FOLDERS = ("functions", "shared", "webhook_receiver")
 FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
@@ -222,6 +223,6 @@ def _digest(places: Places, target: Target) -> str:
 
 def _inputs(root: Path) -> Iterator[Path]:
     yield from (root / name for name in INPUTS)
-    for folder in ("functions", "shared"):
+    for folder in INPUT_FOLDERS:
         files = (path for path in (root / folder).rglob("*") if path.is_file())
         yield from sorted(path for path in files if "__pycache__" not in path.parts)

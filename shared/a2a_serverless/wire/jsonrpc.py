@@ -51,6 +51,8 @@ METHODS: Final[dict[str, tuple[Operation, WireVersion]]] = (
     # Guides of the 0.3 time print "message.send"; it cannot be anything else.
     | {name.replace("/", "."): (operation, "0.3") for name, operation in _V0_3.items()}
 )
+# Of several names for one operation, the first is the one that the version's specification gives it.
+_NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ def method(name: str) -> tuple[Operation, WireVersion]:
     if name not in METHODS:
         raise MethodNotFound
     return METHODS[name]
+
+
+def name_of(operation: Operation, version: WireVersion) -> str:
+    """What a version calls an operation. Raises KeyError for one that it does not have."""
+    return _NAMES[operation, version]
 
 
 def success(call_id: RpcId, result: Json) -> bytes:

@@ -1,0 +1,85 @@
+"""Agents that call agents, over real HTTP: signed in, signed webhooks, two deployments.
+
+Nobody sweeps here, so a webhook that is not let in leaves its parent waiting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.agents.document import document
+from a2a_serverless.agents.orchestrator import orchestrator
+from a2a_serverless.agents.outline import outline
+from a2a_serverless.agents.summary import summary
+from a2a_serverless.client import Client, Refused, discover, over_urllib, text_message
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskState
+from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.states import TERMINAL
+from tests.agents.test_writing import ENGLISH
+from tests.conformance.live import serving
+from tests.echo import Writer, agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+pytestmark = pytest.mark.enable_socket
+
+ALICE = {"X-API-Key": "a2a_alice"}
+BOB = {"X-API-Key": "a2a_bob"}
+CALLERS = {"a2a_alice": Principal("acme", "alice"), "a2a_bob": Principal("acme", "bob")}
+WRITERS = (orchestrator, outline, document, summary)
+PATIENCE_S = 60
+
+
+def ended(look: Callable[[], Task]) -> Task:
+    give_up = time.monotonic() + PATIENCE_S
+    while (task := look()).status.state not in TERMINAL:
+        assert time.monotonic() < give_up, f"{task.status}"
+        time.sleep(0.1)
+    return task
+
+
+def sent(client: Client, text: str) -> Task:
+    task = client.send(SendRequest(text_message(text), return_immediately=True))
+    assert not isinstance(task, Message)
+    return ended(lambda: client.get(task.task_id))
+
+
+def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_caller() -> None:
+    with serving(WRITERS, callers=CALLERS) as url:
+        task = sent(Client(f"{url}/orchestrator", over_urllib, ALICE), ENGLISH)
+        assert [artifact.name for artifact in task.artifacts] == [
+            "outline.json",
+            "document.md",
+            "summary.md",
+            "report.json",
+        ]
+        (origin,) = references_in(task.artifacts[1].parts)
+        assert Client(f"{url}/document", over_urllib, ALICE).get(origin.task_id).context_id == task.context_id
+        with pytest.raises(TaskNotFound):
+            Client(f"{url}/document", over_urllib, BOB).get(origin.task_id)
+        with pytest.raises(Refused, match="401"):
+            Client(f"{url}/document", over_urllib).get(origin.task_id)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["1.0", "0.3"])
+def test_an_agent_of_another_deployment_is_called_and_its_signed_webhook_believed(*, old: bool) -> None:
+    async def ask(task: AgentTask) -> None:
+        child: Any = await task.call("write", "far", task.text())
+        await task.emit("result.md", f"{child.status.state}: {child.artifacts[0].text()}", last=True)
+
+    shape: dict[str, Any] = {"shape": "v0_3"} if old else {}
+    with (
+        serving([Writer(seconds=0.1).agent], **shape) as there,
+        serving([agent_of(ask, "parent")], others={"far": f"{there}/echo"}) as here,
+    ):
+        found = discover(f"{there}/echo", over_urllib)
+        assert found.client.version == ("0.3" if old else "1.0")
+        task = sent(Client(f"{here}/parent", over_urllib), "hello")
+    assert task.status.state is TaskState.COMPLETED
+    assert task.artifacts[0].text().startswith("completed: one: hello.")
