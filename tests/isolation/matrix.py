@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import MemoryProofs, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest
 from a2a_serverless.domain.queries import ListTasks
@@ -215,7 +215,7 @@ def _seen(make: Make, kind: str, stranger: str, *, never: bool) -> Seen:
     scene = fresh_scene()
     world, who = scene.world, STRANGERS[stranger]
     before, names = scene.of_the_owner(), names_of(kind, stranger, scene, never=never)
-    edge = Edge(world.desk, world.table, world.engine.agents, As(who), 60)
+    edge = Edge(world.desk, world.table, world.engine.agents, As(who), MemoryProofs(), 60)
     world.table.calls.clear()
     world.ids.last = FIRST_ID
     answer = edge.answer(make(names))
