@@ -46,6 +46,7 @@ READS: Final = {
     "cursor",
     "cursors",
     "attempts",
+    "callback",
 }
 FIRST_ID: Final = 1000
 NEVER: Final = "00000000-0000-4000-8000-00000000dead"
@@ -142,7 +143,7 @@ class Pair:
 
 def _callback(names: Names) -> HttpRequest:
     token = {"x-a2a-notification-token": "guessed"}
-    return HttpRequest("POST", f"/callbacks/{ME.tenant}/{ME.owner}/{names.task}/{names.config}", token, body=b"{}")
+    return HttpRequest("POST", f"/callbacks/{names.task}", token, body=b"{}")
 
 
 def _operator(below: str, verb: str = "GET") -> Make:
@@ -156,7 +157,7 @@ def _operator(below: str, verb: str = "GET") -> Make:
 ROUTES: Final[dict[tuple[str, str], Make]] = {
     **{(binding, str(operation)): make for binding, made in BINDINGS.items() for operation, make in made.items()},
     ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
-    ("ours", "POST /callbacks/{tenant}/{owner}/{task}/{call}"): _callback,
+    ("ours", "POST /callbacks/{callback}"): _callback,
     ("operator", "GET /operator/deliveries/{task}"): _operator("deliveries/{task}"),
     ("operator", "GET /operator/deliveries/{task}/{config}"): _operator("deliveries/{task}/{config}"),
     ("operator", "POST /operator/deliveries/{task}/{config}/pause"): _operator(
