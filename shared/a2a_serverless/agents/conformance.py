@@ -59,6 +59,7 @@ async def _sign_in(task: AgentTask) -> Answer:
 
 async def _chunks(task: AgentTask) -> Answer:
     await task.emit("output", "chunk-1 ")
+    await task.step("pause", asyncio.sleep, 0)  # chunks that follow each other at once are sent as one
     await task.emit("output", "chunk-2", append=True, last=True)
     return None
 

@@ -134,7 +134,11 @@ class AgentTask(Protocol):
         media_type: str | None = None,
         description: str | None = None,
     ) -> None:
-        """Sends a chunk of the artifact ``name``. It is in the log when this returns; a re-run skips it."""
+        """Sends a chunk of the artifact ``name``. A re-run skips what the log holds.
+
+        It is in the log within a quarter of a second, together with what is emitted meanwhile, and in any case before
+        whatever comes next: a step, a question, a call, progress, the end.
+        """
         ...
 
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:

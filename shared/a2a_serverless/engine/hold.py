@@ -1,7 +1,8 @@
 """A runner's hold on its task: every write of a run goes through here, under its fence.
 
 A refused append is looked at again: if the fence is still ours, the decision is made anew on what is true now; if it
-is not, or the task has ended, the hold is lost and ``Fenced`` stops the run.
+is not, or the task has ended, the hold is lost and ``Fenced`` stops the run. Chunks may wait for each other for a
+moment (``engine.chunks``); everything else that a run writes goes behind them, and nothing behind a chunk that is lost.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.engine.chunks import Chunk, Chunks
 
 if TYPE_CHECKING:
     from a2a_serverless.ports import Ids, Metrics, StepResult, TaskLog
@@ -59,6 +61,8 @@ class Hold:
         self._look = look
         self.metrics = metrics
         self._renewed_at = look.head.status_at
+        self.chunks = Chunks()
+        self._lost: BaseException | None = None
         self.now = now
         self.fence = look.head.fence
 
@@ -79,6 +83,7 @@ class Hold:
     @_store()
     def report(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
+        self.flush()
         by = self._ids.new()
         for _ in range(TRIES):
             change = report(self._look, self.fence, state, message, now=self.now(), by=by)
@@ -90,13 +95,33 @@ class Hold:
             self.look_again()
         raise TimeoutError("a status could not be appended: too many writers")
 
-    @_store()
     def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool) -> None:
-        """Appends the author's ``number``-th chunk of an artifact. It is in the log when this returns."""
+        """Takes the author's ``number``-th chunk of an artifact, to be written in a moment, before anything else is."""
+        chunk = Chunk(artifact, (number, number), append, last)
+        if not self.chunks.add(chunk):
+            self.flush()
+            self.chunks.add(chunk)
+        if self.chunks.full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Appends the chunks that wait. They are in the log when this returns; once it has raised, it always does."""
+        if self._lost:
+            raise self._lost
+        try:
+            for chunk in self.chunks.take():
+                self._append_chunk(chunk)
+        except BaseException as lost:
+            self._lost = lost
+            raise
+
+    @_store()
+    def _append_chunk(self, chunk: Chunk) -> None:
         by = self._ids.new()
         for _ in range(TRIES):
+            last = self._look.last + 1
             event = ArtifactEvent(
-                self._look.last + 1, self.now(), by, artifact, append, last, (number, number), self.fence
+                last, self.now(), by, chunk.artifact, chunk.append, chunk.last, chunk.emits, self.fence
             )
             if self._log.append_chunk(self.key, event, self.head.expires):
                 self._look = replace(self._look, last=event.n)
@@ -111,6 +136,7 @@ class Hold:
     @_store()
     def keep_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result; the one that is stored counts."""
+        self.flush()
         return self._log.keep_step(self.key, name, result, self.head.expires)
 
     @_store()
@@ -151,6 +177,7 @@ class Hold:
         self._look = look
 
     def _touch(self, move: Callable[[Head], Head]) -> None:
+        self.flush()
         for _ in range(TRIES):
             after = move(self.head)
             if self._log.touch(self.head, after):

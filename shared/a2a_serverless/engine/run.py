@@ -23,6 +23,7 @@ from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import Directory, end_children
+from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
 from a2a_serverless.engine.work import Models, Waits, Work
@@ -182,23 +183,33 @@ async def _outcome(
 async def _watched(
     agent: Agent, work: Work, hold: Hold, engine: Engine, remaining_ms: Callable[[], int]
 ) -> asyncio.Future[Answer]:
-    """Lets the agent work until it is done or the keeper has a reason to stop it, and raises that reason.
+    """Lets the agent work until it is done or its keeper or writer has a reason to stop it, and raises that reason.
 
-    What the keeper raises is never the agent's fault; what the agent raised is in the future.
+    What those raise is never the agent's fault; what the agent raised is in the future.
     """
     working = asyncio.ensure_future(agent.work(work))
     keeping = asyncio.ensure_future(_keep(hold, work, engine.bells, remaining_ms))
+    writing = asyncio.ensure_future(_write(hold))
     try:
-        await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, keeping, writing}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working
         work.close()
         working.cancel()
         await asyncio.wait({working}, timeout=CLEAN_UP_S)
-        return keeping.result()
+        return (keeping if keeping.done() else writing).result()
     finally:
+        writing.cancel()
         keeping.cancel()
         working.cancel()
+
+
+async def _write(hold: Hold) -> NoReturn:
+    """Writes chunks that have waited long enough. Ends only by raising why the work must stop."""
+    while True:
+        await hold.chunks.some.wait()
+        await asyncio.sleep(DELAY_S)
+        hold.flush()
 
 
 async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[], int]) -> NoReturn:

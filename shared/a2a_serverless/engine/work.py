@@ -121,6 +121,7 @@ class Work:
         kept = self._steps.get(name)
         if kept is None:
             began = self._hold.now()
+            self._hold.flush()
             with self._at_work():
                 value = await _result_of(work, *args, **kwargs)
             self._check_open()

@@ -1,0 +1,74 @@
+"""Chunks that wait to be written together: an agent may emit a hundred a second, and each write costs as a kilobyte.
+
+They wait at most ``DELAY_S`` or until they are ``SIZE`` bytes. One event then holds all that were emitted of an
+artifact, part by part, and the range of their numbers: the task that it makes is the one that they would have made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Artifact, Part
+
+DELAY_S: Final = 0.25
+SIZE: Final = 16 * 1024
+PART_BYTES: Final = 32  # of an item, for each part besides what it says
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of an artifact; ``emits`` is the closed range of the author's emit numbers that it holds."""
+
+    artifact: Artifact
+    emits: tuple[int, int]
+    append: bool
+    last: bool
+
+
+class Chunks:
+    """What waits, one chunk for each artifact in the order in which they began. ``some`` is set while anything does."""
+
+    def __init__(self) -> None:
+        self.some = asyncio.Event()
+        self._waiting: dict[str, tuple[Chunk, list[Part]]] = {}
+        self._size = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether they should wait no longer."""
+        return self._size >= SIZE
+
+    def add(self, chunk: Chunk) -> bool:
+        """Takes a chunk. False, and nothing is taken, while one waits that it cannot be joined to."""
+        artifact_id, parts = chunk.artifact.artifact_id, [*chunk.artifact.parts]
+        if artifact_id in self._waiting:
+            before, waiting = self._waiting[artifact_id]
+            if not _joins(before, chunk):
+                return False
+            joined = replace(before, emits=(before.emits[0], chunk.emits[1]), last=chunk.last)
+            waiting += parts
+            self._waiting[artifact_id] = joined, waiting
+        else:
+            self._waiting[artifact_id] = chunk, parts
+        self._size += sum(map(_bytes, parts))
+        self.some.set()
+        return True
+
+    def take(self) -> list[Chunk]:
+        """All that waits; nothing waits afterwards."""
+        waiting, self._waiting, self._size = self._waiting, {}, 0
+        self.some.clear()
+        return [replace(one, artifact=replace(one.artifact, parts=tuple(parts))) for one, parts in waiting.values()]
+
+
+def _joins(before: Chunk, after: Chunk) -> bool:
+    """Whether two chunks of an artifact can be one: nothing begins anew, and both describe the artifact alike."""
+    same = replace(after.artifact, parts=before.artifact.parts) == before.artifact
+    return after.append and same and not before.last
+
+
+def _bytes(part: Part) -> int:
+    return len(str(part.value).encode()) + PART_BYTES

@@ -1,0 +1,258 @@
+"""Many small chunks become few events: sooner or later, in order, each once, and the task is the same as ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Artifact, Part, Task, TaskState
+from a2a_serverless.engine.chunks import DELAY_S, PART_BYTES, SIZE, Chunk, Chunks
+from tests.echo import agent_of
+from tests.faults.plans import At, Count, NoFaults, die, fail
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+Work = Callable[["AgentTask"], Awaitable[object]]
+DELAY_MS = int(DELAY_S * 1000)
+
+
+def chunk(number: int, text: str = "x", *, append: bool = True, last: bool = False, artifact: str = "a") -> Chunk:
+    return Chunk(Artifact(artifact, (Part("text", text),), "a.txt"), (number, number), append, last)
+
+
+def filled(*chunks: Chunk) -> Chunks:
+    waiting = Chunks()
+    assert all(waiting.add(one) for one in chunks)
+    return waiting
+
+
+async def talk(task: AgentTask, words: range, pause_s: float = 0.06) -> None:
+    for word in words:
+        await task.emit("talk.txt", f"{word} ", append=True, last=word == LAST)
+        await asyncio.sleep(pause_s)
+
+
+FIRST_HALF, SECOND_HALF = range(12), range(12, 24)
+LAST = 23
+
+
+async def chatty(task: AgentTask) -> str:
+    """Speaks, thinks, speaks again."""
+    await talk(task, FIRST_HALF)
+    await task.step("think", asyncio.sleep, 0.1)
+    await talk(task, SECOND_HALF)
+    return "That is all."
+
+
+def played(work: Work, faults: Any = None) -> tuple[World, Task]:
+    world = World([agent_of(work)], faults=faults or NoFaults())
+    task = world.send("hello", push=False)
+    world.settle()
+    return world, world.get(task.task_id)
+
+
+def chunks_of(world: World, task: Task) -> list[ArtifactEvent]:
+    return [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+
+
+def words(task: Task) -> list[Any]:
+    return [part.value for artifact in task.artifacts for part in artifact.parts]
+
+
+# ---- Which chunks become one
+
+
+def test_chunks_of_an_artifact_become_one_with_their_range_and_their_parts_as_they_were() -> None:
+    waiting = filled(chunk(3, "one ", append=False), chunk(4, "two "), chunk(5, "three", last=True))
+    parts = (Part("text", "one "), Part("text", "two "), Part("text", "three"))
+    assert waiting.take() == [Chunk(Artifact("a", parts, "a.txt"), (3, 5), append=False, last=True)]
+    assert waiting.take() == []
+
+
+def test_chunks_of_several_artifacts_wait_side_by_side_in_the_order_in_which_they_began() -> None:
+    waiting = filled(chunk(1, artifact="a"), chunk(1, artifact="b"), chunk(2, artifact="a"), chunk(2, artifact="b"))
+    assert [(one.artifact.artifact_id, one.emits) for one in waiting.take()] == [("a", (1, 2)), ("b", (1, 2))]
+
+
+described = replace(chunk(2), artifact=Artifact("a", (Part("text", "x"),), "a.txt", "in other words"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(chunk(1), chunk(2, append=False)), (chunk(1, last=True), chunk(2)), (chunk(1), described)],
+    ids=["it begins the artifact anew", "the last one has been", "it describes the artifact otherwise"],
+)
+def test_a_chunk_stays_alone_when(before: Chunk, after: Chunk) -> None:
+    waiting = filled(before)
+    assert not waiting.add(after)
+    assert waiting.take() == [before]
+
+
+def test_what_waits_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
+    waiting = filled(chunk(1, "水" * ((SIZE - PART_BYTES) // 3 - 1)))
+    assert not waiting.full
+    waiting.add(chunk(2, "水"))
+    assert waiting.full
+    waiting.take()
+    assert not waiting.full
+
+
+# ---- When they are written
+
+
+def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_is_lost() -> None:
+    async def work(task: AgentTask) -> None:
+        for number in range(1000):
+            await task.emit("talk.txt", f"word {number} ", append=True)
+            await asyncio.sleep(0.01)
+
+    count = Count(frozenset({"table"}))
+    world, task = played(work, count)
+    calls = [call for call in count.calls if call in {"table.append", "table.append_chunk", "table.touch"}]
+    assert len(calls) <= 60
+    assert words(task) == [f"word {number} " for number in range(1000)]
+    ranges = [event.emits for event in chunks_of(world, task)]
+    assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
+
+
+def test_a_chunk_is_in_the_log_a_quarter_of_a_second_later_whatever_the_agent_does() -> None:
+    seen: list[int] = []
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("talk.txt", "at once")
+        for _ in range(10):
+            seen.append(len(chunks_of(world, sent)))
+            await asyncio.sleep(DELAY_S / 2)
+
+    world = World([agent_of(work)])
+    sent = world.send("hello", push=False)
+    world.settle()
+    assert seen == [0, 0, *[1] * 8]
+
+
+def test_big_chunks_do_not_wait() -> None:
+    async def work(task: AgentTask) -> None:
+        for number in range(4):
+            await task.emit("big.txt", str(number) * SIZE, append=True)
+            assert len(chunks_of(world, sent)) == number + 1
+
+    world = World([agent_of(work)])
+    sent = world.send("hello", push=False)
+    world.settle()
+    assert world.get(sent.task_id).status.state is TaskState.COMPLETED
+
+
+NEXT: dict[str, Work] = {
+    "a step": lambda task: task.step("look", asyncio.sleep, 0.1),
+    "progress": lambda task: task.progress("on"),
+    "a question": lambda task: task.ask("Which?"),
+    "the end": lambda task: asyncio.sleep(0, task),
+}
+
+
+@pytest.mark.parametrize("then", NEXT)
+def test_what_was_emitted_is_in_the_log_before(then: str) -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one ", append=True)
+        await task.emit("a.txt", "two ", append=True)
+        await NEXT[then](task)
+
+    world, task = played(work)
+    chunks = chunks_of(world, task)
+    assert [(event.n, event.emits) for event in chunks] == [(3, (1, 2))]
+
+
+def test_a_step_does_not_begin_before_what_was_emitted_is_in_the_log() -> None:
+    async def look() -> int:
+        return len(chunks_of(world, sent))
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one")
+        assert await task.step("look", look) == 1
+
+    world = World([agent_of(work)])
+    sent = world.send("hello", push=False)
+    world.settle()
+    assert world.get(sent.task_id).status.state is TaskState.COMPLETED
+
+
+# ---- When something happens meanwhile
+
+
+def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one ")
+        raise ValueError
+
+    _, task = played(work)
+    assert (task.status.state, words(task)) == (TaskState.FAILED, ["one "])
+
+
+def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one ")
+        world.cancel(sent.task_id)
+        await asyncio.sleep(10)
+
+    world = World([agent_of(work)])
+    sent = world.send("hello", push=False)
+    world.settle()
+    task = world.get(sent.task_id)
+    assert (task.status.state, words(task)) == (TaskState.CANCELED, [])
+
+
+def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_alone() -> None:
+    stood: list[int] = []
+
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one ", append=True)
+        if not stood:
+            stood.append(1)
+            world.elsewhere(300_000)
+        await asyncio.sleep(1)
+        await task.emit("a.txt", "two", append=True)
+
+    world = World([agent_of(work)])
+    key = ME.key(world.send("hello", push=False).task_id)
+    world.queue.lose()
+    world.survives(lambda: world.run(key))
+    world.settle()
+    task = world.get(key.task)
+    assert (task.status.state, words(task)) == (TaskState.COMPLETED, ["one ", "two"])
+    assert {event.fence for event in chunks_of(world, task)} == {2}
+
+
+def calls_of_the_run() -> range:
+    """The numbers of all calls but the client's: it makes the task with the first two and reads it with the last."""
+    count = Count()
+    played(chatty, count)
+    assert (count.calls[:2], count.calls[-1]) == (["table.create", "queue.ring"], "table.load")
+    return range(3, len(count.calls))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
+@pytest.mark.parametrize("what", [die, fail])
+def test_rule_07_whatever_call_goes_wrong_every_chunk_is_there_once(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
+    for number in calls_of_the_run():
+        world, task = played(chatty, At(number, late=late, what=what))
+        assert task.status.state is TaskState.COMPLETED, number
+        assert words(task) == [f"{word} " for word in (*FIRST_HALF, *SECOND_HALF)], number
+        emits = [event.emits for event in chunks_of(world, task)]
+        assert [first for first, _ in emits] == [1, *(last + 1 for _, last in emits[:-1])], number
+
+
+def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_done_that_very_moment() -> None:
+    async def work(task: AgentTask) -> None:
+        await task.emit("a.txt", "one")
+        await asyncio.sleep(DELAY_S)
+
+    world, task = played(work, At(1, late=False, what=die, only="table.append_chunk"))
+    assert world.kills == 1
+    assert (task.status.state, words(task)) == (TaskState.COMPLETED, ["one"])
