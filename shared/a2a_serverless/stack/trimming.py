@@ -26,17 +26,16 @@ UNUSED = (
     "pillow.libs/libsharpyuv*",
     "pillow.libs/libwebp*",
     "a2a_serverless/cli",  # for people
-    "a2a_serverless/client",
     "a2a_serverless/testing.py",  # for authors of agents
 )
-# What is built in to write and draw, and what asks models for it, is needed where agents run.
+# What is built in to write and draw, what asks models for it, and what calls other agents is needed where agents run.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
-GENERATORS = ("a2a_serverless/adapters/bedrock", "a2a_serverless/adapters/builtin")
+AGENTS_NEED = ("a2a_serverless/adapters/bedrock", "a2a_serverless/adapters/builtin", "a2a_serverless/client")
 
 
 def trim(folder: Path) -> None:
     """Remove from a function's folder what it does not use."""
-    for pattern in UNUSED if folder.name in RUN_AGENTS else (*UNUSED, *GENERATORS):
+    for pattern in UNUSED if folder.name in RUN_AGENTS else (*UNUSED, *AGENTS_NEED):
         for path in folder.glob(pattern):
             _remove(path)
     data = folder / "botocore/data"
