@@ -116,6 +116,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "webhook_trusted_domains",
         "webhook_allowed_domains",
         "trust",
+        "allowance",
         "webhooks_per_owner_per_day",
         "agent_urls",
     }

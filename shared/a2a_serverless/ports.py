@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, Message, Principal, PushRequest, Task, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.share import Share, Unfinished
     from a2a_serverless.domain.url_policy import WebhookTarget
 
 SHARDS: Final = 8
@@ -215,6 +216,38 @@ class PushStore(Protocol):
 
     def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         """What was given up at ``since`` (ms) or later (task, config), longest ago first. May be a moment late."""
+        ...
+
+
+class Owners(Protocol):
+    """What is kept of owners, to give each its share. Losing any of it does no harm."""
+
+    def share(self, who: Principal) -> Share | None:
+        """The owner's share; None when nothing is known."""
+        ...
+
+    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
+        """Replaces the share while it is ``before``; False when it is another one, or when that cannot be told."""
+        ...
+
+    def unfinished(self, who: Principal) -> Unfinished | None:
+        """The owner's unfinished tasks as they were last counted."""
+        ...
+
+    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
+        """Stores what was counted."""
+        ...
+
+    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+        """Keeps a stream of the owner's for open, until ``until`` (ms) at most."""
+        ...
+
+    def drop_stream(self, who: Principal, name: str) -> None:
+        """Forgets a stream. Absent is fine."""
+        ...
+
+    def streams(self, who: Principal, limit: int) -> int:
+        """How many streams of the owner's are open; counting ends at ``limit``."""
         ...
 
 

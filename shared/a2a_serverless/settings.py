@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
+from a2a_serverless.domain.share import Allowance
+
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Trust
     from a2a_serverless.domain.card import SecurityScheme
@@ -43,6 +45,7 @@ class Settings:
     webhook_local_allow: tuple[str, ...] = ()
     trust: Trust | None = None
     webhooks_per_owner_per_day: int = 100_000
+    allowance: Allowance = field(default_factory=Allowance)
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
@@ -88,6 +91,12 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
         trust=_trust(environment),
         webhooks_per_owner_per_day=_whole(environment, "WEBHOOKS_PER_OWNER_PER_DAY", 100_000, 1, 100_000_000),
+        allowance=Allowance(
+            requests=_whole(environment, "REQUESTS_PER_OWNER_PER_SECOND", 0, 0, 100_000),
+            sends=_whole(environment, "SENDS_PER_OWNER_PER_MINUTE", 0, 0, 1_000_000),
+            tasks=_whole(environment, "TASKS_PER_OWNER", 0, 0, 10_000),
+            streams=_whole(environment, "STREAMS_PER_OWNER", 0, 0, 10_000),
+        ),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),

@@ -73,6 +73,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.egress import Lookup
     from a2a_serverless.adapters.kms import KmsSealer
+    from a2a_serverless.adapters.owners import DynamoOwners
     from a2a_serverless.adapters.proofs import SignedProofs
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -81,6 +82,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
     from a2a_serverless.services.listing import Shelf
     from a2a_serverless.services.push import Webhooks
     from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.turnstile import Turnstile
 
     settings, aws, clock, ids = read(environment), _aws(), SystemClock(), UuidIds()
     table = _table(settings, aws)
@@ -120,6 +122,14 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         SignedProofs(public, clock.now),
         settings.jwks_max_age_seconds,
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
+        turnstile=Turnstile(
+            DynamoOwners(table, clock.now),
+            index,
+            clock,
+            ids,
+            settings.allowance,
+            settings.task_max_life_days * DAY_MS,
+        ),
     )
 
 

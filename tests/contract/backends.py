@@ -20,6 +20,7 @@ from a2a_serverless.adapters.dynamo import (
     DynamoTaskLog,
 )
 from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
+from a2a_serverless.adapters.owners import DynamoOwners, MemoryOwners
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import ApiKeys, HostBoard, Publications, PushStore, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, HostBoard, Owners, Publications, PushStore, TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -56,12 +57,13 @@ class Store:
     now: Now
     blobs: MemoryBlobs
     api_keys: ApiKeys
+    owners: Owners
 
 
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys(now))
+    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys(now), MemoryOwners(now))
 
 
 @contextmanager
@@ -132,4 +134,5 @@ def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) 
         now=now,
         blobs=blobs,
         api_keys=DynamoApiKeys(table),
+        owners=DynamoOwners(table, now),
     )

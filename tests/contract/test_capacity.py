@@ -19,6 +19,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
 from a2a_serverless.domain.push import Cursor
+from a2a_serverless.domain.share import Allowance, Share, drawn
 from a2a_serverless.ports import Opening, Receipt
 from tests.contract.backends import NOW, dynamo
 from tests.contract.tasks import attempt, by, chunk, config, moved
@@ -196,3 +197,15 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
     event = replace(chunk(2), artifact=Artifact("document", (Part("text", "x" * 1500),)))
     store.log.append_chunk(KEY, event, _opening().head.expires)
     assert (meter.calls, meter.units) == (["PutItem"], 2.0)
+
+
+def test_ten_sends_are_drawn_for_two_calls_and_two_units(metered: tuple[Store, Meter]) -> None:
+    store, meter = metered
+    who = Principal(KEY.tenant, KEY.owner)
+    first, second = Share(1_200_000, NOW, 10), Share(1_190_000, NOW, 20)
+    store.owners.keep_share(who, None, first)
+    meter.reset()
+    assert store.owners.share(who) == first
+    assert store.owners.keep_share(who, first, second)
+    assert (meter.calls, meter.units) == (["GetItem", "UpdateItem"], 2.0)
+    assert drawn(first, Allowance(sends=1200, tasks=1000))[1] == 10

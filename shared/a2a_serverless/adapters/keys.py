@@ -17,6 +17,8 @@ from a2a_serverless.ports import SHARDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.domain.model import Principal
+
 LONGEST: Final = 300
 PUBLIC: Final = "PUBLIC"
 RECEIPT: Final = "RECEIPT"
@@ -28,6 +30,9 @@ EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
 PUSHES: Final = "PUSH#"
 WEBHOOKS: Final = "WEBHOOKS#"
+SHARE: Final = "SHARE"
+UNFINISHED: Final = "UNFINISHED"
+STREAMS: Final = "STREAM#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
@@ -65,9 +70,14 @@ def receipt(key: TaskKey, agent: str, message_id: str) -> str:
     return "SENT#" + path(key.tenant, key.owner, agent, message_id)
 
 
-def owner(key: TaskKey) -> str:
+def owner(key: TaskKey | Principal) -> str:
     """The partition of what is counted for an owner."""
     return "OWNER#" + path(key.tenant, key.owner)
+
+
+def stream(name: str) -> str:
+    """The sort key of an open stream."""
+    return STREAMS + part(name)
 
 
 def webhooks(day: int) -> str:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import trace
-from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, MethodNotFound, Unauthenticated
+from a2a_serverless.domain.errors import (
+    A2AError,
+    ContentTypeNotSupported,
+    MethodNotFound,
+    TooManyRequests,
+    Unauthenticated,
+)
 from a2a_serverless.handlers.callback import CALLBACKS, take_callback
 from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
 from a2a_serverless.handlers.documents import catalogue, serve_document
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Ids, Proofs, Publications
     from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Binding
 
 STREAM_MS: Final = 840_000
@@ -51,12 +58,13 @@ class Edge:
     stream_ms: int = STREAM_MS
     limits: Limits = LIMITS
     rest_binding: Binding = "rest"
+    turnstile: Turnstile | None = None
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """The answer to a request. Never raises: what is our fault is logged and answered as such."""
         try:
             return self._route(request)
-        except Unauthenticated as error:
+        except (Unauthenticated, TooManyRequests) as error:
             return refused(error, _form(request))
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
             return _refused(noted(error, self.desk), "1.0")
@@ -83,6 +91,8 @@ class Edge:
         if not below and request.verb != "POST":
             raise VerbNotAllowed(("POST",))
         caller = self.gate.admit(request.headers)
+        if self.turnstile:
+            self.turnstile.let_in(caller.who)
         if task := task_of(below):
             return serve_deliveries(self.desk, self.gate, caller, agent, request, task)
         return self._rest(agent, caller, request, "/" + below, binding) if below else self._rpc(agent, caller, request)
@@ -128,7 +138,7 @@ class Edge:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left), trace=_trace(request, self.desk.ids))
         used = codec(binding, version, desk.clock.now())
-        return Operator(desk, self.gate, agent, used, version, min(self.stream_ms, left), self.limits)
+        return Operator(desk, self.gate, agent, used, version, min(self.stream_ms, left), self.limits, self.turnstile)
 
 
 def _trace(request: HttpRequest, ids: Ids) -> str:

@@ -20,7 +20,7 @@ from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
 from a2a_serverless.wire.errors import code_of, headers_of, status_of
-from a2a_serverless.wire.operations import READING, STREAMING
+from a2a_serverless.wire.operations import READING, SENDING, STREAMING
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.follow import Beat, Item
     from a2a_serverless.services.serve import Opened
     from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Codec
     from a2a_serverless.wire.limits import Limits
     from a2a_serverless.wire.operations import Operation
@@ -63,6 +64,7 @@ class Operator:
     version: WireVersion
     stream_ms: int
     limits: Limits
+    turnstile: Turnstile | None = None
 
     def operate(
         self, caller: Caller, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
@@ -73,10 +75,12 @@ class Operator:
             echoed = UNCACHED | self._negotiated(request)
             asked = self.codec.parse(operation, params, self.limits)
             who = self._entered(caller.who, params)
+            if self.turnstile and operation in SENDING:
+                self.turnstile.let_send(who)
             if operation in STREAMING:
-                opened = self._open(who, request, asked)
+                opened, close = self._open(who, request, asked)
                 _log(self, operation, opened.task_id)
-                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(opened, envelope))
+                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(opened, envelope, close))
             answer = serve(self.desk, who, self.agent, asked, self.version)
             _log(self, operation, answer.task_id if isinstance(answer, Task) else None)
             result = self.codec.answer(operation, answer)
@@ -102,24 +106,36 @@ class Operator:
         tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
         return self.gate.enter(who, tenant) if tenant else who
 
-    def _open(self, who: Principal, request: HttpRequest, asked: Request) -> Opened:
+    def _open(self, who: Principal, request: HttpRequest, asked: Request) -> tuple[Opened, Callable[[], None]]:
+        """The stream, and what is to be called when it ends."""
         after = sse.last_event_id(request.headers.get("last-event-id"))
         until = self.desk.clock.now() + self.stream_ms
-        return open_stream(self.desk, who, self.agent, asked, self.version, after, until)
+        close = self.turnstile.open_stream(who, until) if self.turnstile else _nothing
+        try:
+            return open_stream(self.desk, who, self.agent, asked, self.version, after, until), close
+        except BaseException:
+            close()
+            raise
 
-    async def _frames(self, opened: Opened, envelope: Envelope) -> AsyncGenerator[bytes]:
+    async def _frames(self, opened: Opened, envelope: Envelope, close: Callable[[], None]) -> AsyncGenerator[bytes]:
         try:
             async with aclosing(opened.items) as items:
                 async for item in items:
                     yield self._frame(item, opened, envelope)
         except Exception as error:  # noqa: BLE001 - the status line is long gone
             yield sse.failure(envelope.failure(noted(error, self.desk))[1])
+        finally:
+            await self.desk.off_loop(close)
 
     def _frame(self, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
         if item is None:
             return sse.BEAT
         content = self.codec.stream_item(item.content, opened.task_id, opened.context_id)
         return sse.frame(envelope.success(content), item.n)
+
+
+def _nothing() -> None:
+    """Nobody counts streams."""
 
 
 def noted(error: Exception, desk: Desk) -> Exception:

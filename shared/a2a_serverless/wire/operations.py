@@ -23,6 +23,7 @@ class Operation(StrEnum):
 
 
 STREAMING: Final = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
+SENDING: Final = frozenset({Operation.SEND, Operation.STREAM})
 READING: Final = frozenset(
     {
         Operation.GET,

@@ -1,0 +1,112 @@
+"""What is kept of owners, in the table and in memory. It expires when nothing is heard of an owner for a while."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters import items, keys
+from a2a_serverless.domain.share import Share, Unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.domain.model import Principal
+
+KEPT_S: Final = 30 * 86_400
+
+
+class DynamoOwners:
+    """``ports.Owners``. ``now`` is the clock (ms)."""
+
+    def __init__(self, table: Table, now: Callable[[], int]) -> None:
+        self._table = table
+        self._now = now
+
+    def share(self, who: Principal) -> Share | None:
+        item = self._table.get(keys.owner(who), keys.SHARE)
+        return _share_of(item) if item else None
+
+    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
+        item = items.placed(keys.owner(who), keys.SHARE, self._expires(), _said(after))
+        if before is None:
+            return self._table.write(self._table.put_new(item)) is None
+        held = _said(before)
+        change = {**_said(after), "expires": item["expires"]}
+        return self._table.write(self._table.update(item, held, change, held)) is None
+
+    def unfinished(self, who: Principal) -> Unfinished | None:
+        item = self._table.get(keys.owner(who), keys.UNFINISHED)
+        if item is None:
+            return None
+        known = items.readable(item)
+        return Unfinished(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()))
+
+    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
+        said = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
+        self._table.write(self._table.put(items.placed(keys.owner(who), keys.UNFINISHED, self._expires(), said)))
+
+    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+        item = items.placed(keys.owner(who), keys.stream(name), -(-until // 1000), {})
+        self._table.write(self._table.put(item))
+
+    def drop_stream(self, who: Principal, name: str) -> None:
+        place = {"pk": {"S": keys.owner(who)}, "sk": {"S": keys.stream(name)}}
+        self._table.write(self._table.delete(place, {"sk": place["sk"]}))
+
+    def streams(self, who: Principal, limit: int) -> int:
+        found = self._table.beginning(keys.owner(who), keys.STREAMS)
+        return sum(1 for _, _ in zip(range(limit), found, strict=False))
+
+    def _expires(self) -> int:
+        return self._now() // 1000 + KEPT_S
+
+
+class MemoryOwners:
+    """The twin."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._lock = RLock()
+        self._shares: dict[Principal, Share] = {}
+        self._unfinished: dict[Principal, Unfinished] = {}
+        self._streams: dict[Principal, dict[str, int]] = {}
+
+    def share(self, who: Principal) -> Share | None:
+        return self._shares.get(who)
+
+    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
+        with self._lock:
+            same = self._shares.get(who) == before
+            if same:
+                self._shares[who] = after
+        return same
+
+    def unfinished(self, who: Principal) -> Unfinished | None:
+        return self._unfinished.get(who)
+
+    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
+        self._unfinished[who] = counted
+
+    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+        with self._lock:
+            self._streams.setdefault(who, {})[name] = -(-until // 1000)
+
+    def drop_stream(self, who: Principal, name: str) -> None:
+        with self._lock:
+            self._streams.get(who, {}).pop(name, None)
+
+    def streams(self, who: Principal, limit: int) -> int:
+        with self._lock:
+            return min(limit, sum(until * 1000 > self._now() for until in self._streams.get(who, {}).values()))
+
+
+def _said(share: Share) -> Item:
+    return {name: {"N": str(getattr(share, name))} for name in ("level", "at", "made")}
+
+
+def _share_of(item: Item) -> Share:
+    known = items.readable(item)
+    return Share(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))

@@ -1,0 +1,238 @@
+"""What each owner may ask for: 429 in every binding, with the time to wait, and nobody pays for somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryProofs, MemoryTable
+from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.errors import TooManyRequests
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.turnstile import Turnstile
+from a2a_serverless.wire.operations import Operation
+from tests.echo import Asker
+from tests.handlers.requests import BINDINGS, Names
+from tests.world import LIFE, ME, World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.handlers.exchange import HttpAnswer
+
+EVE = Principal(ME.tenant, "eve")
+
+
+class Named(OpenGate):
+    """The caller is whom the header names."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        return Caller(Principal(ME.tenant, headers.get("x-me", ME.owner)))
+
+
+class Counting(MemoryOwners):
+    """Counts the calls that are made to it."""
+
+    calls = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in {"share", "keep_share", "unfinished", "keep_unfinished", "streams", "hold_stream", "drop_stream"}:
+            self.calls += 1
+        return super().__getattribute__(name)
+
+
+class Place:
+    """A deployment with limits. Tasks of its agent wait for their client until somebody cancels them."""
+
+    def __init__(self, **allowance: int) -> None:
+        self.world = World([Asker().agent])
+        self.owners = Counting(self.world.clock.now)
+        self.allowance = Allowance(**allowance)
+        self.edge = self.instance()
+        self.sent = 0
+
+    def instance(self) -> Edge:
+        """Another instance of the api."""
+        world = self.world
+        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, self.allowance, LIFE.max_life_ms)
+        return Edge(world.desk, world.table, world.engine.agents, Named(), MemoryProofs(), 60, turnstile=turnstile)
+
+    def ask(
+        self,
+        operation: Operation,
+        names: Names,
+        *,
+        me: str = ME.owner,
+        binding: str = "1.0 REST",
+        edge: Edge | None = None,
+    ) -> HttpAnswer:
+        request = BINDINGS[binding][operation](names)
+        return (edge or self.edge).answer(replace(request, headers={**request.headers, "x-me": me}))
+
+    def send(self, me: str = ME.owner, *, binding: str = "1.0 REST", edge: Edge | None = None) -> HttpAnswer:
+        self.sent += 1
+        return self.ask(Operation.SEND, Names(message=f"message-{self.sent}"), me=me, binding=binding, edge=edge)
+
+
+def refused(answer: HttpAnswer) -> bool:
+    assert (answer.status == 429) == ("retry-after" in answer.headers)
+    return answer.status == 429
+
+
+@pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
+def test_who_asks_too_fast_is_told_when_to_come_again_in_the_form_of_the_binding(binding: str) -> None:
+    place = Place(requests=2)
+    answers = [place.ask(Operation.GET, Names(task="none"), binding=binding) for _ in range(21)]
+    assert [answer.status for answer in answers[:20]].count(429) == 0
+    last = answers[-1]
+    body = json.loads(last.body)
+    assert (last.status, last.headers["retry-after"]) == (429, "1")
+    assert ("jsonrpc" in body) == ("JSON-RPC" in binding)
+    assert "Slow down" in json.dumps(body)
+    place.world.wait(1000)
+    again = [place.ask(Operation.GET, Names(task="none"), binding=binding).status for _ in range(3)]
+    assert (again[0] == 429, again[1] == 429, again[2] == 429) == (False, False, True)
+
+
+def test_who_asks_too_fast_does_not_slow_down_others_and_costs_no_call() -> None:
+    place = Place(requests=1)
+    for _ in range(50):
+        place.ask(Operation.GET, Names(task="none"), me="eve")
+    assert refused(place.ask(Operation.GET, Names(task="none"), me="eve"))
+    assert not refused(place.ask(Operation.GET, Names(task="none")))
+    assert place.owners.calls == 0
+
+
+@pytest.mark.parametrize("binding", ["1.0 JSON-RPC", "0.3 JSON-RPC", "0.3 REST"])
+def test_an_owner_sends_so_many_messages_a_minute_wherever_they_come_in(binding: str) -> None:
+    place = Place(sends=120)
+    instances = [place.instance() for _ in range(4)]
+    answers = [place.send(edge=instances[number % 4], binding=binding) for number in range(121)]
+    assert [refused(answer) for answer in answers] == [False] * 120 + [True]
+    assert answers[-1].headers["retry-after"] == "1"
+    assert not refused(place.send("eve"))
+    place.world.wait(1_000)
+    assert [refused(place.send(edge=instances[0])) for _ in range(5)][::4] == [False, True]
+
+
+def test_a_message_that_is_refused_leaves_nothing_behind() -> None:
+    place = Place(sends=1)
+    place.send()
+    before = len(place.world.table.feed)
+    assert refused(place.send())
+    assert len(place.world.table.feed) == before
+
+
+def test_sends_are_drawn_ten_at_a_time() -> None:
+    place = Place(sends=1200, tasks=1000)
+    place.send()
+    place.owners.calls = 0
+    for _ in range(1000 - 1):
+        assert not refused(place.send())
+    assert place.owners.calls <= 2 * 100
+
+
+def test_an_owner_has_so_many_unfinished_tasks_and_others_have_theirs() -> None:
+    place = Place(tasks=30)
+    answers = [place.send() for _ in range(31)]
+    assert [refused(answer) for answer in answers] == [False] * 30 + [True]
+    assert answers[-1].headers["retry-after"] == str(COUNT_AGAIN_MS // 1000)
+    assert not refused(place.send("eve"))
+
+
+def test_a_finished_task_makes_room_for_another() -> None:
+    place = Place(tasks=10)
+    tasks = [json.loads(place.send().body)["task"]["id"] for _ in range(10)]
+    assert refused(place.send())
+    for task in tasks[:4]:
+        assert place.ask(Operation.CANCEL, Names(task=task)).status == 200
+    place.world.wait(COUNT_AGAIN_MS)
+    edge = place.instance()
+    assert [refused(place.send(edge=edge)) for _ in range(5)] == [False] * 4 + [True]
+
+
+def test_tasks_that_end_on_the_way_are_never_in_the_way() -> None:
+    place = Place(tasks=5)
+    for _ in range(40):
+        answer = place.send()
+        assert not refused(answer)
+        place.ask(Operation.CANCEL, Names(task=json.loads(answer.body)["task"]["id"]))
+        place.world.wait(120_000)
+
+
+def test_counting_looks_only_at_what_has_changed_since_the_last_time() -> None:
+    seen: list[int] = []
+
+    class Index(MemoryTable):
+        def page(self, *arguments: Any, **named: Any) -> Any:
+            found = super().page(*arguments, **named)
+            seen.append(len(found[0]))
+            return found
+
+    place = Place(tasks=10)
+    place.world = World([Asker().agent], table=Index)
+    place.edge = place.instance()
+    for _ in range(100):
+        answer = place.send()
+        assert not refused(answer)
+        place.ask(Operation.CANCEL, Names(task=json.loads(answer.body)["task"]["id"]))
+        place.world.wait(5_000)
+    assert max(seen) <= 30
+    assert len(seen) <= 15
+
+
+def test_an_owner_has_so_many_streams_open_and_closing_one_makes_room() -> None:
+    place = Place(streams=2)
+    task = json.loads(place.send().body)["task"]["id"]
+    place.world.settle()
+    streams = [place.ask(Operation.SUBSCRIBE, Names(task=task), edge=place.instance()) for _ in range(3)]
+    assert [refused(stream) for stream in streams] == [False, False, True]
+
+    async def first_and_close() -> None:
+        stream: Any = streams[0].stream
+        await anext(stream)
+        await stream.aclose()
+
+    asyncio.run(first_and_close())
+    assert not refused(place.ask(Operation.SUBSCRIBE, Names(task=task)))
+    assert refused(place.ask(Operation.SUBSCRIBE, Names(task=task)))
+    place.world.wait(15 * 60_000)
+    assert not refused(place.ask(Operation.SUBSCRIBE, Names(task=task)))
+
+
+def test_a_stream_that_is_refused_is_not_counted() -> None:
+    place = Place(streams=1)
+    assert place.ask(Operation.SUBSCRIBE, Names(task="none")).status == 404
+    assert place.owners.streams(ME, 9) == 0
+
+
+def test_many_writers_of_one_share_end_in_a_refusal_and_not_in_a_loop() -> None:
+    class Contended(MemoryOwners):
+        def keep_share(self, who: Principal, before: object, after: object) -> bool:
+            del who, before, after
+            return False
+
+    world = World([Asker().agent])
+    turnstile = Turnstile(
+        Contended(world.clock.now), world.table, world.clock, world.ids, Allowance(sends=5), LIFE.max_life_ms
+    )
+    with pytest.raises(Exception, match="Too many writers"):
+        turnstile.let_send(ME)
+
+
+def test_zero_is_no_limit() -> None:
+    place = Place()
+    assert not any(refused(place.send()) for _ in range(50))
+    assert place.owners.calls == 0
+
+
+def test_what_a_refusal_says_is_at_least_a_second() -> None:
+    assert TooManyRequests("no", 0).retry_after_s == 1
