@@ -92,7 +92,8 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         ending = Ending.OVERTAKEN
     except StoreFailed as failed:
         raise failed.__cause__ or failed from None
-    _end_children(engine, key)
+    if ending is not Ending.ENDED or hold.head.children:
+        _end_children(engine, key)
     return ending
 
 

@@ -19,6 +19,7 @@ from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Change, Head, Life, Look
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.services.listing import Shelf
@@ -195,15 +196,22 @@ def _check_context(message: Message, head: Head) -> None:
 
 
 def _task(log: TaskLog, key: TaskKey) -> Task:
-    loaded = log.load(key)
-    if loaded is None:
-        raise TaskNotFound
-    head, events = loaded
+    head, events = _loaded(log, key)
     return fold(key.task, head.context_id, events)
 
 
+def _loaded(log: TaskLog, key: TaskKey) -> tuple[Head, list[Event]]:
+    loaded = log.load(key)
+    if loaded is None:
+        raise TaskNotFound
+    return loaded
+
+
 def _wait(desk: Desk, head: Head, until: int) -> Task:
-    head, pause = found(desk.log, head.key, head.agent).head, POLL_FIRST_S
+    head, events = _loaded(desk.log, head.key)
+    if _settled(head):
+        return fold(head.key.task, head.context_id, events)
+    pause = POLL_FIRST_S
     while not _settled(head) and (left := until - desk.clock.now()) > 0:
         desk.clock.sleep(min(pause, left / 1000))
         pause = min(pause * 1.5, POLL_LAST_S)

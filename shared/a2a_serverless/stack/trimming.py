@@ -21,10 +21,13 @@ UNUSED = (
     "dateutil/zoneinfo",  # a copy of the time zone database
     "botocore/data/*/*/examples-1.json",
     "PIL/_avif*",  # formats that we neither read nor write
+    "PIL/_imagingcms*",
     "PIL/_webp*",
     "pillow.libs/libavif*",
+    "pillow.libs/liblcms2*",
     "pillow.libs/libsharpyuv*",
     "pillow.libs/libwebp*",
+    "urllib3/contrib/emscripten",  # browsers
     "a2a_serverless/cli",  # for people
     "a2a_serverless/testing.py",  # for authors of agents
 )
@@ -38,6 +41,8 @@ def trim(folder: Path) -> None:
     for pattern in UNUSED if folder.name in RUN_AGENTS else (*UNUSED, *AGENTS_NEED):
         for path in folder.glob(pattern):
             _remove(path)
+    if (folder / "certifi").exists():  # botocore prefers its certificates to its own
+        _remove(folder / "botocore/cacert.pem")
     data = folder / "botocore/data"
     for service in data.glob("*/"):
         if service.is_dir() and service.name not in SERVICES:

@@ -1,0 +1,73 @@
+"""What is deployed: sizes of the functions' zips, and whether every source in them comes compiled (N2, N3).
+
+The zips are those that `make build` makes for this machine. Compiled files are of the kind that Python uses without
+looking at the source (PEP 552, unchecked hash); a zip without them makes each cold start compile what it imports.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+from a2a_serverless.stack import places, sam
+from cold_start import compiled
+from measuring import Figure, Report, figure, goal, main
+
+MEGABYTE = 1_000_000
+UNCHECKED = b"\x01\0\0\0"
+
+
+def measure(_rounds: int) -> Report:
+    """The zips of one build."""
+    folder = sam.build(places.find(), sam.this_machine()).path
+    zips = {name: folder / f"{name.title()}Function.zip" for name in sam.FUNCTIONS}
+    sizes = {name: _sizes(path) for name, path in zips.items()}
+    others = [size for name, size in sizes.items() if name != "api"]
+    shares = [_share_compiled(path) for path in zips.values()]
+    return Report(
+        "Zips",
+        __doc__ or "",
+        [
+            *(figure(f"{name}, zipped", "MB", [size[0]], ours=True) for name, size in sizes.items()),
+            *(figure(f"{name}, unzipped", "MB", [size[1]], ours=True) for name, size in sizes.items()),
+            _plain(),
+        ],
+        [
+            goal("N2", "smallest share of a zip's sources that come compiled, unchecked", ">=", 1, [min(shares)]),
+            goal("N3", "api, zipped MB", "<=", 16, [sizes["api"][0]]),
+            goal("N3", "api, unzipped MB", "<=", 46, [sizes["api"][1]]),
+            goal("N3", "largest of the others, zipped MB", "<=", 8, [max(size[0] for size in others)]),
+            goal("N3", "largest of the others, unzipped MB", "<=", 26, [max(size[1] for size in others)]),
+        ],
+        ["Zips for Lambda's own Python and for arm64 differ by a few percent."],
+    )
+
+
+def _sizes(path: Path) -> tuple[float, float]:
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    zipped, unzipped = sum(one.compress_size for one in entries), sum(one.file_size for one in entries)
+    return zipped / MEGABYTE, unzipped / MEGABYTE
+
+
+def _share_compiled(path: Path) -> float:
+    """Of the sources that compile at all, those whose compiled file is there and is never checked."""
+    tag = sys.implementation.cache_tag
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        sources = [name for name in names if name.endswith(".py")]
+        targets = [re.sub(r"([^/]+)\.py$", rf"__pycache__/\1.{tag}.pyc", name) for name in sources]
+        found = [name in names and archive.read(name)[4:8] == UNCHECKED for name in targets]
+    return sum(found) / len(found)
+
+
+def _plain() -> Figure:
+    packages = compiled("plain")
+    size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file())
+    return figure("plain stack as it is installed, unzipped", "MB", [size / MEGABYTE])
+
+
+if __name__ == "__main__":
+    main(measure, rounds=1)
