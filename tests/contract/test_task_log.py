@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -317,11 +317,17 @@ def test_a_runner_whose_lease_was_taken_over_can_neither_renew_nor_report(store:
     assert head_of(store.log).fence == 2
 
 
+def _another(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    return value + (1 if isinstance(value, int) else "x")
+
+
 def test_every_field_of_a_head_is_kept(store: Store) -> None:
     head = created(store.log).head
     fixed = {"key", "agent", "context_id", "state", "created_at", "expires", "rev"}
     plain = {field.name: getattr(head, field.name) for field in fields(head) if field.name not in fixed}
-    others = {name: not value if isinstance(value, bool) else value + 1 for name, value in plain.items()}
+    others = {name: _another(value) for name, value in plain.items()}
     full = moved(head, **others)
     assert store.log.touch(head, full)
     assert head_of(store.log) == full
