@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.sqs import SqsBells
+from a2a_serverless.adapters.sqs import SqsBells, group_of
 from a2a_serverless.domain.bells import DeliveryBell, WorkBell, from_json
 from a2a_serverless.domain.model import TaskKey
 from tests.adapters.clouds import cloud
@@ -59,6 +61,23 @@ def test_a_bell_carries_ids_and_nothing_else(queues: Queues) -> None:
     (body,) = queues.bodies(queues.deliveries)
     ids = {"tenant": "租户", "owner": "owner", "task": "task", "config": "hook"}
     assert json.loads(body) == {"v": 1, "kind": "deliver", **ids}
+
+
+def test_all_bells_of_an_owner_are_of_one_group_and_those_of_another_of_another() -> None:
+    sent: list[dict[str, Any]] = []
+
+    class Client:
+        def send_message(self, **parameters: Any) -> None:
+            sent.append(parameters)
+
+    client: Any = Client()
+    bells = SqsBells(client, "work", "deliveries")
+    for bell in (WorkBell(KEY), DeliveryBell(replace(KEY, task="another"), "hook"), WorkBell(replace(KEY, owner="b"))):
+        bells.ring(bell)
+    mine, too, other = (one["MessageGroupId"] for one in sent)
+    assert mine == too != other
+    assert re.fullmatch("[0-9a-f]{32}", mine)
+    assert group_of(TaskKey("a/b", "c", "t")) != group_of(TaskKey("a", "b/c", "t"))
 
 
 @pytest.mark.parametrize("delay_s", [1, 900])

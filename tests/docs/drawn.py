@@ -100,8 +100,16 @@ def isolation() -> str:
     return table()
 
 
+def fairness() -> str:
+    """How long owners wait beside a hostile one; its own test holds it."""
+    from tests.fairness.run import Size, table
+
+    return table(Size())
+
+
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
+    "fairness": (ROOT / "docs" / "access.md", fairness),
 }
 
 

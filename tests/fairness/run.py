@@ -1,0 +1,175 @@
+"""A hostile owner with very many tasks and webhooks beside modest ones; ``python -m tests.fairness.run`` prints it.
+
+The real use cases, workers and notifiers over the in-memory store, in virtual time, with fewer consumers than the
+hostile owner could keep busy; once with queues that stand in line, and once with fair ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.domain.bells import DeliveryBell, WorkBell
+from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest, TaskKey
+from a2a_serverless.services.tasks import send
+from tests.echo import agent_of
+from tests.fairness.line import Line
+from tests.together import Together
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+HOSTILE: Final = Principal("tenant", "hostile")
+MODEST: Final = tuple(Principal("tenant", f"modest-{number}") for number in (1, 2, 3))
+EVERY_S: Final = 60
+POST_MS: Final = 2_000
+WORK_S: Final = 20
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much there is of everything. The run lasts ``minutes``."""
+
+    tasks: int = 90
+    workers: int = 4
+    notifiers: int = 3
+    minutes: int = 6
+
+
+@dataclass
+class Waits:
+    """Seconds from a task's making to its first run, and to its first webhook, by owner."""
+
+    work: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    webhooks: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+
+async def slow(task: AgentTask) -> str:
+    """An agent that works for a while."""
+    await task.step("work", asyncio.sleep, WORK_S)
+    return "done"
+
+
+class Deployment:
+    """A few workers and notifiers behind their queues, and everybody's clients."""
+
+    def __init__(self, size: Size, *, fair: bool) -> None:
+        self.size = size
+        self.waits = Waits()
+        self._made: dict[TaskKey, int] = {}
+        self._told: set[TaskKey] = set()
+        self.world = World([agent_of(slow)], between=lambda _: self._line(fair=fair))
+        self.together = Together(self.world)
+        self.world.receiver.takes = POST_MS
+        self._sent = 0
+        self._end = self.world.now + size.minutes * 60_000
+
+    def _line(self, *, fair: bool) -> Line:
+        self.line = Line(lambda: self.world.now, fair=fair)
+        return self.line
+
+    def run(self) -> Waits:
+        """The waits of those who have waited to the end of it, and of those who wait still."""
+        workers = [lambda: self._consume(WorkBell) for _ in range(self.size.workers)]
+        notifiers = [lambda: self._consume(DeliveryBell) for _ in range(self.size.notifiers)]
+        self.together.run(self._flood, self._visit, *workers, *notifiers)
+        for key, at in self._made.items():
+            if key not in self._told:
+                self.waits.webhooks[key.owner].append((self.world.now - at) / 1000)
+            if not self._started(key):
+                self.waits.work[key.owner].append((self.world.now - at) / 1000)
+        return self.waits
+
+    def _flood(self) -> None:
+        for _ in range(self.size.tasks):
+            self._send(HOSTILE)
+
+    def _visit(self) -> None:
+        while self.together.now() < self._end - 60_000:
+            self.together.sleep(EVERY_S / 2)
+            for who in MODEST:
+                self._send(who)
+            self.together.sleep(EVERY_S / 2)
+
+    def _send(self, who: Principal) -> None:
+        self._sent += 1
+        message = Message(f"message-{self._sent}", Role.USER, (Part("text", "hello"),))
+        push = PushRequest(f"https://hooks-{self._sent}.example.com/a2a", config_id="hook")
+        desk = replace(self.world.desk, clock=self.together)
+        task: Any = send(desk, who, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
+        key = who.key(task.task_id)
+        self._made[key] = self.world.now
+        self.line.ring(DeliveryBell(key, "hook"))  # as the relay does
+
+    def _consume(self, kind: type[WorkBell | DeliveryBell]) -> None:
+        while self.together.now() < self._end:
+            taken = self.line.take(kind)
+            if taken is None:
+                self.together.sleep(1)
+                continue
+            number, bell = taken
+            self._note(bell)
+            self._answer(bell)
+            self.line.done(number)
+
+    def _note(self, bell: WorkBell | DeliveryBell) -> None:
+        waited = (self.world.now - self._made[bell.key]) / 1000
+        if isinstance(bell, DeliveryBell) and bell.key not in self._told:
+            self._told.add(bell.key)
+            self.waits.webhooks[bell.key.owner].append(waited)
+        elif isinstance(bell, WorkBell) and not self._started(bell.key):
+            self.waits.work[bell.key.owner].append(waited)
+
+    def _started(self, key: TaskKey) -> bool:
+        look = self.world.table.look(key)
+        return look is not None and look.head.fence > 0
+
+    def _answer(self, bell: WorkBell | DeliveryBell) -> None:
+        if isinstance(bell, DeliveryBell):
+            self.together.notifier(bell)()
+        else:
+            self.together.worker(bell.key)()
+
+
+@cache
+def played(size: Size, *, fair: bool) -> Waits:
+    """What a run comes to; it is the same each time."""
+    return Deployment(size, fair=fair).run()
+
+
+def worst(waits: dict[str, list[float]]) -> tuple[float, float]:
+    """The longest wait among the modest owners, and among the hostile one's tasks."""
+    return max(max(waits[who.owner]) for who in MODEST), max(waits[HOSTILE.owner])
+
+
+def table(size: Size) -> str:
+    """The run as a table: seconds of waiting, middle and longest."""
+    lines = ["| queues | owner | tasks | work begins after | first webhook after |", "|---|---|---|---|---|"]
+    for fair in (False, True):
+        waits = played(size, fair=fair)
+        for owner in (HOSTILE.owner, *(who.owner for who in MODEST)):
+            told = [
+                f"{statistics.median(of[owner]):.0f} s, at most {max(of[owner]):.0f} s"
+                for of in (waits.work, waits.webhooks)
+            ]
+            name = "fair" if fair else "in line"
+            lines.append(f"| {name} | {owner} | {len(waits.work[owner])} | {told[0]} | {told[1]} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in vars(Size()).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    print(table(Size(**vars(parser.parse_args()))))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
