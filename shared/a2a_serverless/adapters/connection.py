@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import h11
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from a2a_serverless.adapters.egress import Deadline
 
@@ -24,6 +24,9 @@ MAX_KEPT: Final = 64
 MAX_IDLE_SECONDS: Final = 2.0  # servers close after 5 s and more
 MAX_AGE_SECONDS: Final = 30.0  # after it the name is looked up again
 _HEADER_FIELDS_TOO_LARGE: Final = 431
+# What h11 is told of a request, so that it expects an answer; the bytes that go out are the caller's.
+_SOME_REQUEST: Final = h11.Request(method="POST", target="/", headers=[("Host", "any")])
+_ITS_END: Final = h11.EndOfMessage()
 
 Origin: TypeAlias = tuple[str, str, int]  # scheme, host, port
 
@@ -41,8 +44,11 @@ class Connection:
         self._sock = sock
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
 
-    def send(self, events: Iterable[h11.Event], deadline: Deadline) -> None:
-        view = memoryview(b"".join(self._http.send(event) or b"" for event in events))
+    def send(self, request: bytes, deadline: Deadline) -> None:
+        """Writes a whole request with a body of known length, or none; not a HEAD, whose answer would have no body."""
+        self._http.send(_SOME_REQUEST)
+        self._http.send(_ITS_END)
+        view = memoryview(request)
         while view:
             self._sock.settimeout(deadline.left())
             view = view[self._sock.send(view) :]

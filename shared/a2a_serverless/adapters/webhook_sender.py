@@ -1,13 +1,14 @@
 """Sends webhooks, and fetches what a client's URL points to: one request, one answer, everything bounded.
 
-The parser is h11: strict, maintained, without I/O, and as fast here as ``http.client`` (``bench/sender.py``), so one
-deadline and one byte budget can stand around every read. Redirects, cookies, ambient credentials and compression do
-not exist here. A request is written at most once per call, on a kept connection too: whether to send again is the
+The parser of answers is h11: strict, maintained, without I/O, so one deadline and one byte budget can stand around
+every read. Requests have one form and are written here. Redirects, cookies, ambient credentials and compression do not
+exist. A request is written at most once per call, on a kept connection too: whether to send again is the
 delivery schedule's decision, which signs afresh and records the attempt.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ _OUR_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
 )
 
+# RFC 9110, 5.1 and 5.5, without the bytes beyond ASCII: a token, and text that neither begins nor ends with a blank.
+_FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?")
+
 
 class HeaderRefused(Exception):
     """A header that cannot be sent: line breaks, control or non-ASCII characters, or one that is ours to set."""
@@ -74,18 +78,17 @@ class _Request:
     body: bytes
     limit: int
 
-    def events(self, target: WebhookTarget) -> list[h11.Event]:
+    def written(self, target: WebhookTarget) -> bytes:
         """What goes on the wire. Raises HeaderRefused without a word of the value, which may be a secret."""
-        if not _OUR_HEADERS.isdisjoint(name.lower() for name in self.headers):
+        if not _OUR_HEADERS.isdisjoint(map(str.lower, self.headers)):
             raise HeaderRefused("a header is not the caller's to set")
         ours = {"Host": target.authority, "User-Agent": "a2a-serverless", "Accept-Encoding": "identity"}
         length = {"Content-Length": str(len(self.body))} if self.method == "POST" else {}
-        headers = [*ours.items(), *length.items(), *self.headers.items()]
-        try:
-            head = h11.Request(method=self.method, target=target.path_and_query, headers=headers)
-        except (h11.LocalProtocolError, UnicodeError):
-            raise HeaderRefused("a header has a name or a value that HTTP does not allow") from None
-        return [head, h11.Data(self.body), h11.EndOfMessage()]
+        fields = [f"{name}: {value}" for name, value in (ours | length | dict(self.headers)).items()]
+        if not all(map(_FIELD.fullmatch, fields)):
+            raise HeaderRefused("a header has a name or a value that HTTP does not allow")
+        head = "\r\n".join([f"{self.method} {target.path_and_query} HTTP/1.1", *fields, "\r\n"])
+        return head.encode("ascii") + self.body
 
 
 @dataclass(slots=True)
@@ -178,11 +181,11 @@ class WebhookSender:
         return report.outcome(deadline.elapsed_ms())
 
     def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, report: _Report) -> None:
-        events, reusable = request.events(target), False
+        written, reusable = request.written(target), False
         connection = self._connection(target, deadline, report)
         try:
             report.request_sent = True
-            connection.send(events, deadline)
+            connection.send(written, deadline)
             for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
                 report.note(event, request.limit)
             reusable = connection.finish()

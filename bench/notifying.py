@@ -1,0 +1,243 @@
+"""A notifier as one Lambda instance runs it, over in-memory adapters and real TLS on loopback, in real time.
+
+Events are committed at a steady rate; the other side is a process of its own that notes when the first byte of each
+request came. Both read the system's monotonic clock, so what lies between can be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import ssl
+import sys
+import threading
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from a2a_serverless.adapters.egress import connect, strict_ssl_context
+from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.memory import MemoryMetrics, MemorySealer, MemoryTable
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.bells import Bell, DeliveryBell
+from a2a_serverless.domain.events import ArtifactEvent, Incoming
+from a2a_serverless.domain.key_ring import first_ring
+from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey
+from a2a_serverless.domain.push import Cursor, PushConfig, Verification
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.ports import Opening
+from a2a_serverless.services.deliver import Post, deliver
+from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.services.relay import relay
+from a2a_serverless.wiring import BELLS_AT_ONCE
+from tests.adapters.strangers import authority, server_context
+
+PER_SECOND: Final = 50
+ADDRESS: Final = "93.184.215.14"
+NOWHERE: Final = "93.184.215.15"
+ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+LIFE: Final = heads.Life(86_400_000, 86_400_000)
+RUN_MS: Final = 900_000
+
+Arrivals = dict[tuple[str, int], float]
+"""(task, event number) -> when its first request began to arrive, in seconds of the monotonic clock."""
+
+
+class Bells:
+    """Bells that ring at once, or after a delay, in this process."""
+
+    def __init__(self) -> None:
+        self.queue: SimpleQueue[DeliveryBell | None] = SimpleQueue()
+
+    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+        if not isinstance(bell, DeliveryBell):
+            return
+        if not delay_s:
+            self.queue.put(bell)
+            return
+        later = threading.Timer(delay_s, self.queue.put, [bell])
+        later.daemon = True
+        later.start()
+
+
+class Instance:
+    """The notifier, with as many bells at a time as the deployed one; ``dead`` hosts swallow every connection."""
+
+    def __init__(self, port: int, context: ssl.SSLContext) -> None:
+        self.clock, self.ids, self.bells = SystemClock(), UuidIds(), Bells()
+        self.table = MemoryTable(self.clock.now)
+        self.committed: Arrivals = {}
+        self.dead: frozenset[str] = frozenset()
+        self._port = port
+        keys = Es256Keys()
+        ring = first_ring(keys.make(0), keys.make(0), now=0)
+        self._post = Post(
+            log=self.table,
+            store=self.table,
+            bells=self.bells,
+            sender=WebhookSender(EgressPolicy(), resolver=self._resolve, connector=self._connect, ssl_context=context),
+            signer=RingSigner(lambda: ring),
+            sealer=MemorySealer(),
+            clock=self.clock,
+            ids=self.ids,
+            issuer="https://agents.example.com",
+            chance=random.random,
+            hosts=Hosts(self.table),
+            metrics=MemoryMetrics(),
+        )
+        for _ in range(BELLS_AT_ONCE):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def open(self, host: str) -> TaskKey:
+        """A running task with a trusted webhook at the host."""
+        now, by = self.clock.now(), self.ids.new
+        key = TaskKey("tenant", "owner", by())
+        config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now, verification=Verification.TRUSTED)
+        message = Message(by(), Role.USER, (Part("text", "hi"),))
+        head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
+        self.table.create(Opening(head, event, None, ((config, Cursor("c", config.incarnation)),)))
+        look = self.table.look(key)
+        if look is None or not self.table.append(heads.take(look, now=now, by=by())):
+            raise RuntimeError("nobody else is here")
+        relay(self.table, self.bells, [key], now)
+        return key
+
+    def commit(self, key: TaskKey) -> None:
+        """Appends a chunk of 800 characters, and rings as the relay does."""
+        look = self.table.look(key)
+        if look is None:
+            raise RuntimeError("the task is gone")
+        n, artifact = look.last + 1, Artifact("a", (Part("text", "x" * 800),))
+        event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), look.head.fence)  # noqa: FBT003, PLR2004
+        self.table.append_chunk(key, event, look.head.expires)
+        self.committed[key.task, n] = time.monotonic()
+        relay(self.table, self.bells, [key], self.clock.now())
+
+    def close(self) -> None:
+        for _ in range(BELLS_AT_ONCE):
+            self.bells.queue.put(None)
+
+    def _work(self) -> None:
+        while (bell := self.bells.queue.get()) is not None:
+            deliver(self._post, bell, lambda: RUN_MS)
+
+    def _resolve(self, host: str, _port: int) -> list[str]:
+        return [NOWHERE if host in self.dead else ADDRESS]
+
+    def _connect(self, address: str, _port: int, seconds: float) -> socket.socket:
+        if address == NOWHERE:
+            time.sleep(seconds)
+            raise TimeoutError("nobody answers")
+        return connect("127.0.0.1", self._port, seconds)
+
+
+class Receiver(asyncio.Protocol):
+    """Answers 200 to each request, and notes which it was and when its first byte came."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+        self._got, self._began = b"", 0.0
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport if isinstance(transport, asyncio.Transport) else None
+
+    def data_received(self, data: bytes) -> None:
+        self._began = self._began if self._got else time.monotonic()
+        self._got += data
+        head, end, body = self._got.partition(b"\r\n\r\n")
+        if not end or len(body) < _number(head, b"Content-Length"):
+            return
+        self._got = b""
+        claims = json.loads(urlsafe_b64decode(_field(head, b"Authorization").split(b".")[1] + b"=="))
+        self._arrivals.setdefault((claims["taskId"], claims["eventNumber"]), self._began)
+        if self._transport:
+            self._transport.write(ANSWER)
+
+
+def receive(parent: Connection) -> None:
+    """The other process. Whatever it is sent, it answers with what has arrived since it was last asked."""
+
+    async def serve() -> None:
+        arrivals: Arrivals = {}
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Receiver(arrivals), "127.0.0.1", 0, ssl=server_context("*.example.com"), backlog=1024
+        )
+
+        def tell() -> None:
+            parent.recv()
+            parent.send(arrivals)
+            arrivals.clear()
+
+        loop.add_reader(parent.fileno(), tell)
+        parent.send((server.sockets[0].getsockname()[1], authority().pem))
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[int, ssl.SSLContext, Callable[[], Arrivals]]]:
+    """The other process: its port, what trusts it, and what has arrived since it was last asked."""
+    here, there = Pipe()
+    process = Process(target=receive, args=(there,), daemon=True)
+    process.start()
+    port, pem = here.recv()
+    context = strict_ssl_context()
+    context.load_verify_locations(cadata=pem)
+
+    def arrived() -> Arrivals:
+        here.send("?")
+        found: Arrivals = here.recv()
+        return found
+
+    try:
+        yield port, context, arrived
+    finally:
+        process.terminate()
+
+
+def warm(instance: Instance, keys: list[TaskKey]) -> None:
+    """Lets the snapshots out that every task begins with, and forgets them."""
+    play(instance, keys, 2)
+    instance.committed.clear()
+
+
+def play(instance: Instance, keys: list[TaskKey], seconds: int) -> None:
+    """Commits events at the rate, to one task after the other, whatever becomes of them; then waits a little."""
+    start = time.monotonic()
+    for number in range(seconds * PER_SECOND):
+        time.sleep(max(0.0, start + number / PER_SECOND - time.monotonic()))
+        instance.commit(keys[number % len(keys)])
+    time.sleep(1.0)
+
+
+def delays_ms(committed: Arrivals, arrived: Arrivals) -> list[float]:
+    """From commit to first byte, sorted; what has not arrived yet counts as a minute."""
+    return sorted((arrived.get(event, at + 60) - at) * 1000 for event, at in committed.items())
+
+
+def percentile(values: list[float], part: float) -> float:
+    """The value below which ``part`` of the sorted values are."""
+    return values[min(len(values) - 1, int(len(values) * part))]
+
+
+def _field(head: bytes, name: bytes) -> bytes:
+    return head.partition(b"\r\n" + name + b": ")[2].partition(b"\r\n")[0]
+
+
+def _number(head: bytes, name: bytes) -> int:
+    return int(_field(head, name))
