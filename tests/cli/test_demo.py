@@ -15,6 +15,10 @@ from rich.console import Console
 
 from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.agents.document import document
+from a2a_serverless.agents.image import image
+from a2a_serverless.agents.orchestrator import orchestrator
+from a2a_serverless.agents.outline import outline
+from a2a_serverless.agents.summary import summary
 from a2a_serverless.cli.demo import Source, tell
 from a2a_serverless.cli.options import World
 from a2a_serverless.cli.stage import Stage
@@ -23,11 +27,13 @@ from a2a_serverless.client import HttpAnswer, HttpCall, Unreachable
 from a2a_serverless.domain.agent import Agent, AgentTask, Reject
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
+from tests.agents.test_image import Sketches
 from tests.client.deployment import BASE, Deployment, rpc
-from tests.world import HOOK
+from tests.world import HOOK, Received
 
 REST_API = "http://127.0.0.1:4566/restapis/x/live/_user_request_"
 RECEIVER = "http://127.0.0.1:8010"
+SHIPPED = (orchestrator, outline, document, summary, image)
 TEXT = "# Ships\n\nA ship sails. It has a mast and a sail.\n\nSome ships have engines."
 
 
@@ -36,7 +42,7 @@ class Theatre:
     """A stack that stands, without its processes."""
 
     folder: Path
-    agent: Agent = document
+    instead: tuple[Agent, ...] = ()
     patience_s: float = 60
     json: bool = False
     lost: frozenset[int] = frozenset()
@@ -45,7 +51,8 @@ class Theatre:
     answer: bytes = b""
 
     def __post_init__(self) -> None:
-        self.deployment = Deployment(replace(self.agent, id="document"), text_model=BuiltinText())
+        agents = {agent.id: agent for agent in (*SHIPPED, *self.instead)}
+        self.deployment = Deployment(*agents.values(), text_model=BuiltinText(), pictures=Sketches())
         self.written = io.StringIO()
         console = Console(file=self.written, width=100, color_system=None, highlight=False)
         terminal = Terminal(out=console, err=console, json=self.json)
@@ -64,7 +71,7 @@ class Theatre:
             config = {"pushNotificationConfig": {"url": HOOK, "token": "t"}}
             yield HttpAnswer(201, {}, io.BytesIO(json.dumps(config).encode()))
         elif call.url.startswith(RECEIVER):
-            yield HttpAnswer(200, {}, io.BytesIO(self._feed()))
+            yield HttpAnswer(200, {}, io.BytesIO(self._feed(int(call.url.rpartition("=")[2]))))
         elif call.body and self.answer:
             yield HttpAnswer(200, {}, io.BytesIO(self.answer))
         else:
@@ -72,30 +79,61 @@ class Theatre:
             with self.deployment.transport(replace(call, url=BASE + call.url.removeprefix(REST_API))) as answer:
                 yield answer
 
-    def _feed(self) -> bytes:
+    def _feed(self, after: int) -> bytes:
         self.deployment.world.settle()
         posts = [post for post in self.deployment.world.receiver.posts if post.n not in self.lost]
-        views = [*self.bad, *(_view(post.n, post.body) for post in posts)]
-        return b"".join(b"data: %s\n\n" % json.dumps({"number": 1, "receivedAt": 0, **view}).encode() for view in views)
+        views = [*self.bad, *(_view(post) for post in posts)]
+        numbered = [{"number": number, **view} for number, view in enumerate(views, 1) if number > after]
+        return b"".join(b"data: %s\n\n" % json.dumps({"receivedAt": 0, **view}).encode() for view in numbered)
 
 
-def _view(n: int, body: Any) -> dict[str, Any]:
+def _item(body: Any) -> Any:
     (item,) = body.values()
+    return item
+
+
+def _view(post: Received) -> dict[str, Any]:
+    n, item = post.n, _item(post.body)
     state = item.get("status", {}).get("state", "").removeprefix("TASK_STATE_").lower().replace("_", "-")
     view = {"outcome": "accepted", "kid": "key-one-two", "jti": f"token-{n:04}", "eventNumber": n}
-    return view | {"taskId": item.get("taskId") or item["id"], "state": state or None}
+    made = [item["artifact"]] if "artifact" in item else []
+    return view | {"taskId": item.get("taskId") or item["id"], "state": state or None, "artifacts": made}
 
 
-def test_the_document_is_what_the_task_has_and_every_webhook_is_told(tmp_path: Path) -> None:
+def test_the_files_are_what_the_tasks_have_and_every_webhook_is_told(tmp_path: Path) -> None:
     theatre = Theatre(tmp_path)
     report = theatre.play()
-    (name,) = report["files"]
-    assert Path(name) == tmp_path / "out" / "ships.document.md"
-    assert "A ship sails." in Path(name).read_text()
+    made = ("ships.outline.json", "ships.document.md", "ships.summary.md", "ships.report.json")
+    assert [Path(name) for name in report["files"]] == [tmp_path / "out" / name for name in made]
+    assert "A ship sails." in Path(report["files"][1]).read_text()
     assert [one["verified"] for one in report["notifications"]] == [True] * len(report["notifications"])
     told = theatre.written.getvalue()
     assert "connection closed" in told
     assert all(f" {one['event']}  " in told for one in report["notifications"])
+
+
+def test_the_refined_picture_is_another_file_and_the_first_one_stays(tmp_path: Path) -> None:
+    first, red = map(Path, Theatre(tmp_path).play()["pictures"])
+    assert (first.name, red.name) == ("first.sailboat_image.png", "red.sailboat_image.png")
+    assert ("red" in first.read_text(), "red" in red.read_text()) == (False, True)
+
+
+def test_the_timeline_tells_what_each_artifact_took(tmp_path: Path) -> None:
+    report = Theatre(tmp_path).play()
+    names = [phase["name"] for phase in report["phases"]]
+    chain = ["first webhook", "outline.json", "document.md", "summary.md", "report.json", "the end", "GetTask"]
+    assert names[: len(chain) + 2] == ["card", "send", *chain]
+
+
+def test_a_chain_with_a_missing_link_is_the_agents_fault_and_says_why(tmp_path: Path) -> None:
+    async def give_up(_: AgentTask) -> None:
+        raise Reject("I have no words.")
+
+    with pytest.raises(StackError) as failed:
+        Theatre(tmp_path, (replace(summary, work=give_up),)).play()
+    assert failed.value.part == "agent"
+    assert "summary.md is missing" in failed.value.why
+    assert "I have no words." in failed.value.why
 
 
 def test_what_was_refused_is_shown_with_the_reason_and_does_not_count(tmp_path: Path) -> None:
@@ -131,7 +169,7 @@ def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
         raise Reject("Not my job.")
 
     with pytest.raises(StackError) as failed:
-        Theatre(tmp_path, replace(document, work=refuse)).play()
+        Theatre(tmp_path, (replace(orchestrator, work=refuse),)).play()
     assert (failed.value.part, failed.value.why) == ("agent", "the task is rejected")
 
 
@@ -140,7 +178,7 @@ def test_a_task_that_made_nothing_is_told(tmp_path: Path) -> None:
         pass
 
     with pytest.raises(StackError, match="0 artifacts"):
-        Theatre(tmp_path, replace(document, work=idle)).play()
+        Theatre(tmp_path, (replace(orchestrator, work=idle),)).play()
 
 
 @pytest.mark.parametrize(

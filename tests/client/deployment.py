@@ -21,7 +21,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from a2a_serverless.client.http import Body
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, TextModel
+    from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
     from a2a_serverless.domain.model import Json
 
 BASE = "http://127.0.0.1:8000"
@@ -39,8 +39,14 @@ class Locked(OpenGate):
 class Deployment:
     """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for a second."""
 
-    def __init__(self, *agents: Agent, gate: Gate | None = None, text_model: TextModel | None = None) -> None:
-        self.world = World(agents, text_model)
+    def __init__(
+        self,
+        *agents: Agent,
+        gate: Gate | None = None,
+        text_model: TextModel | None = None,
+        pictures: PictureModel | None = None,
+    ) -> None:
+        self.world = World(agents, text_model, pictures)
         by_id = {agent.id: agent for agent in agents}
         self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), MemoryProofs(), 3600)
         self.calls: list[HttpCall] = []

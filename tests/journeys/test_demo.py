@@ -10,15 +10,23 @@ __all__ = ["shell"]
 TEXT = "# Ships\n\nA ship sails. It has a mast and a sail.\n\nSome ships have engines. They burn oil."
 
 
-def test_the_demo_writes_the_document_and_tells_of_verified_webhooks_only(shell: Shell) -> None:
+def test_the_demo_plays_the_chain_and_the_sailboat_and_tells_of_verified_webhooks_only(shell: Shell) -> None:
     (shell.folder / "ships.md").write_text(TEXT)
     report = shell.json("demo", "ships.md")
-    assert report["files"] == ["out/ships.document.md"]
+    made = ("outline.json", "document.md", "summary.md", "report.json")
+    assert report["files"] == [f"out/ships.{name}" for name in made]
     assert "A ship sails." in (shell.folder / "out/ships.document.md").read_text()
+    pictures = [(shell.folder / name).read_bytes() for name in report["pictures"]]
+    assert [content[:4] for content in pictures] == [b"\x89PNG"] * 2
+    assert pictures[0] != pictures[1]
     told = report["notifications"]
     assert all(one["verified"] and one["kid"] and one["jti"] for one in told)
-    numbers = [one["event"] for one in told]
-    assert (numbers[0], numbers, told[-1]["state"]) == (1, sorted(set(numbers)), "completed")
+    tasks = dict.fromkeys(one["task_id"] for one in told)
+    assert len(tasks) == 3
+    for task in tasks:
+        heard = [one for one in told if one["task_id"] == task]
+        numbers = [one["event"] for one in heard]
+        assert (numbers[0], numbers, heard[-1]["state"]) == (1, sorted(set(numbers)), "completed")
     assert shell.running("state/demo") == []
 
 

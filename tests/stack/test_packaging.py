@@ -2,13 +2,17 @@ import gzip
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import botocore
+import botocore.session
 import pytest
 import yaml
+from botocore.loaders import Loader
 
 from a2a_serverless.stack import packaging, trimming
 from a2a_serverless.stack.errors import StackError
@@ -71,7 +75,30 @@ def test_only_the_services_that_we_call_stay_in_the_sdks_data(build: Path) -> No
 def test_the_sdks_data_is_as_it_was_but_for_its_documentation(build: Path) -> None:
     with pack(build) as archive:
         model = json.loads(archive.read("botocore/data/dynamodb/service-2.json"))
-    assert model == {"operations": {"PutItem": {"http": {}}}, "shapes": {"documentation": {"type": "string"}}}
+    assert model == {
+        "documentation": "",
+        "operations": {"PutItem": {"http": {}, "documentation": ""}},
+        "shapes": {"documentation": {"type": "string", "documentation": ""}},
+    }
+
+
+@pytest.mark.parametrize("service", sorted(trimming.SERVICES))
+def test_the_sdk_makes_a_client_of_its_trimmed_data(service: str, tmp_path: Path) -> None:
+    data, whole = tmp_path / "botocore/data", Path(botocore.__file__).with_name("data")
+    data.mkdir(parents=True)
+    for name in ("endpoints.json", "partitions.json", "_retry.json", "sdk-default-configuration.json"):
+        shutil.copyfile(whole / name, data / name)
+    shutil.copytree(whole / service, data / service)
+    trimming.trim(tmp_path)
+    session = botocore.session.Session()
+    session.register_component(
+        "data_loader", Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
+    )
+    made = session.create_client(
+        service, region_name="us-east-1", aws_access_key_id="made up", aws_secret_access_key="made up"
+    )
+    assert made.meta.service_model.operation_names
+    made.close()
 
 
 def test_what_writes_and_draws_is_only_where_agents_run(build: Path) -> None:

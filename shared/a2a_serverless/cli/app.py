@@ -21,7 +21,7 @@ Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where the document is left.", metavar="FOLDER")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where documents and pictures are left.", metavar="FOLDER")]
 Patience = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 
 app = typer.Typer(
@@ -48,13 +48,14 @@ def demo(
     state: State = None,
     _json: Json = False,
 ) -> None:
-    """Send a document task to a fresh stack on this machine, and let signed webhooks tell what happens.
+    """Have a chain of agents write on a fresh stack on this machine, and let signed webhooks tell what happens.
 
-    Starts everything that it needs, stops it again, and leaves the document in out/.
+    A picture and its refinement follow. Starts everything that it needs, stops it again, and leaves what was made in
+    out/.
     """
     path = source or stack.EXAMPLE
     text = read_file(path)
-    from a2a_serverless.cli.demo import Source, play
+    from a2a_serverless.cli.demo import Source, made_in, play
     from a2a_serverless.cli.stage import Stage
 
     world, places = world_of(ctx), stack.demo_places(stack.places_of(state))
@@ -62,7 +63,9 @@ def demo(
     if world.terminal.json:
         world.terminal.data(report)
     else:
-        world.terminal.out.print(f"Done. The document is in {out}/.", style="bold", highlight=False)
+        world.terminal.out.print("Done. Look at:", style="bold", highlight=False)
+        for path in made_in(report):
+            world.terminal.raw(f"  {path}\n")
 
 
 HERE = "On this machine"

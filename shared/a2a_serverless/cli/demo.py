@@ -1,7 +1,9 @@
 """The main job, on real input: a task is sent, the line is closed, and from then on only webhooks speak.
 
-The card, the send and the get go through the emulator's REST API to the deployed api function, so a wrong route in the
-template fails the demo; the webhooks come from the deployed notifier. What was not verified does not count.
+First a chain: the orchestrator has other agents outline, write and summarise the text. Then a picture, and its
+refinement in the same conversation. Cards, sends and gets go through the emulator's REST API to the deployed api
+function, so a wrong route in the template fails the demo; the webhooks come from the deployed notifier. What was not
+verified does not count.
 """
 
 import time
@@ -18,11 +20,15 @@ from a2a_serverless.cli.stage import Stage, blamed, standing
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
-from a2a_serverless.domain.model import Json, JsonObject, Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Json, JsonObject, Message, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.stack.errors import StackError
 
-AGENT = "document"
+CHAIN = "orchestrator"
+CHAIN_MAKES = ("outline.json", "document.md", "summary.md")
+PAINTER = "image"
+SAILBOAT = "Generate an image of a sailboat on the ocean"
+REFINEMENT = "Please modify the sailboat to be red"
 SETTLED = {str(state) for state in TERMINAL | INTERRUPTED}
 FIXED = 50  # what a webhook's line holds besides what it says
 WIDEST = 60
@@ -47,11 +53,23 @@ def play(stage: Stage, source: Source) -> JsonObject:
 
 def tell(stage: Stage, rest_url: str, receiver_url: str, source: Source) -> JsonObject:
     """The job itself, on a stack that stands."""
-    client = _meet(stage, f"{rest_url}/{AGENT}")
-    task = _hand_in(stage, client, Inbox(receiver_url, stage.world.transport), source)
-    files = _fetch(stage, client, task, source)
+    inbox = Inbox(receiver_url, stage.world.transport)
+    chain = _meet(stage, f"{rest_url}/{CHAIN}")
+    title = f"Sending {source.path.name}, {len(source.text):,} characters"
+    task = _hand_in(stage, chain, inbox, text_message(source.text, source.media_type), title)
+    files = _fetch(stage, chain, task, f"{source.path.stem}.", CHAIN_MAKES)
     _draw(stage)
-    return _report(stage, task, files)
+    pictures = _paint(stage, _meet(stage, f"{rest_url}/{PAINTER}"), inbox)
+    return _report(stage, task, files, pictures)
+
+
+def _paint(stage: Stage, client: Client, inbox: Inbox) -> list[Path]:
+    """A picture, and a refinement: a new task in the same conversation, which leaves the first picture as it is."""
+    first = _hand_in(stage, client, inbox, text_message(SAILBOAT), f'Sending "{SAILBOAT}"')
+    pictures = _fetch(stage, client, first, "first.")
+    message = text_message(REFINEMENT, context_id=first.context_id)
+    refined = _hand_in(stage, client, inbox, message, f'Sending "{REFINEMENT}" in the same conversation')
+    return pictures + _fetch(stage, client, refined, "red.")
 
 
 def _meet(stage: Stage, url: str) -> Client:
@@ -62,64 +80,76 @@ def _meet(stage: Stage, url: str) -> Client:
     return replace(found.client, url=url)
 
 
-def _hand_in(stage: Stage, client: Client, inbox: Inbox, source: Source) -> Task:
-    """Sends the task and listens until the webhooks have told its end."""
-    with stage.part("receiver", "Telling the receiver what to expect"):
-        push = inbox.expect()
-    title = f"Sending {source.path.name}, {len(source.text):,} characters"
+def _hand_in(stage: Stage, client: Client, inbox: Inbox, message: Message, title: str) -> Task:
+    """Sends a message and listens until the webhooks have told its task's end."""
     with stage.phase("send"), stage.part("send", title) as remarks:
-        task = _sent(client, source, push)
+        with blamed("receiver"):
+            push = inbox.expect()
+        task = client.send(SendRequest(message, return_immediately=True, push=push))
+        if isinstance(task, Message):
+            raise StackError("send", "the agent answered with a message and made no task")
         remarks += [f"{task.status.state}", "connection closed"]
     stage.console.print(f"  task {task.task_id}", style="dim", markup=False)
     sent = stage.phases[-1]
     heard = _listen(stage, inbox, task.task_id, sent.begin)
-    first, last = heard[0].at / 1000, heard[-1].at / 1000
-    stage.phases += [Phase("first webhook", sent.end, max(first, sent.end)), Phase("the others", first, last)]
+    stage.phases += _told(heard, sent.end)
     if heard[-1].state != TaskState.COMPLETED:
         raise StackError("agent", f"the task is {heard[-1].says}")
     return task
 
 
-def _sent(client: Client, source: Source, push: PushRequest) -> Task:
-    message = text_message(source.text, source.media_type)
-    sent = client.send(SendRequest(message, return_immediately=True, push=push))
-    if isinstance(sent, Message):
-        raise StackError("send", "the agent answered with a message and made no task")
-    return sent
+def _told(heard: list[Entry], since: float) -> list[Phase]:
+    """How long it took to the first webhook, from there to the end of each artifact, and to the last one."""
+    phases: list[Phase] = []
+    for entry in heard:
+        name = "first webhook" if not phases else "the end" if entry is heard[-1] else entry.artifact
+        if name and phases and phases[-1].name == name:
+            phases[-1] = replace(phases[-1], end=entry.at / 1000)
+        elif name:
+            begin = phases[-1].end if phases else since
+            phases.append(Phase(name, begin, max(begin, entry.at / 1000)))
+    return phases
 
 
 def _listen(stage: Stage, inbox: Inbox, task_id: str, sent_at: float) -> list[Entry]:
     """Prints what the receiver got, until a verified webhook has told the task's end; returns the verified ones."""
-    console, give_up = stage.console, time.monotonic() + stage.patience_s
+    console, give_up, heard = stage.console, time.monotonic() + stage.patience_s, list[Entry]()
     console.print("\nListening. Nobody polls: each line is one signed POST.", style="bold")
     console.print(_line(console, ("after", "event", "what it says", "key", "token"), Text("receiver")), style="dim")
     with console.status("Listening"), blamed("receiver"):
-        for entry in inbox.entries():
+        for entry in inbox.entries(stage.entries[-1].number if stage.entries else 0):
             if entry:
                 stage.entries.append(entry)
                 console.print(_entry_line(console, entry, sent_at))
-            if entry and entry.verified and entry.task_id == task_id and entry.state in SETTLED:
-                break
+            if entry and entry.verified and entry.task_id == task_id:
+                heard.append(entry)
+                if entry.state in SETTLED:
+                    break
             if time.monotonic() > give_up:
-                raise StackError("webhooks", _silence(stage))
+                raise StackError("webhooks", _silence(stage, heard))
     console.print()
-    return [entry for entry in stage.entries if entry.verified]
+    return heard
 
 
-def _silence(stage: Stage) -> str:
-    told = [entry.event for entry in stage.entries if entry.verified and entry.event]
+def _silence(stage: Stage, heard: list[Entry]) -> str:
+    told = [entry.event for entry in heard if entry.event]
     last = f"the last verified one told event {max(told)}" if told else "there was not one"
     return f"no verified webhook told the task's end within {stage.patience_s:.0f} s; {last}"
 
 
-def _fetch(stage: Stage, client: Client, sent: Task, source: Source) -> list[Path]:
+def _fetch(stage: Stage, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
+    """Fetches the finished task and saves what it made. ``needed`` are the names of artifacts that must be there."""
     with stage.phase("GetTask"), stage.part("get", "Fetching the task with GetTask") as remarks:
         task = client.get(sent.task_id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
+        missing = set(needed) - {artifact.name for artifact in task.artifacts}
+        if missing:
+            said = task.status.message.text() if task.status.message else "it does not say why"
+            raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {said}")
         remarks += [str(task.status.state), *map(size_words, task.artifacts)]
-    with stage.part("out", "Saving the document") as remarks:
-        files = save(task, stage.out, f"{source.path.stem}.")
+    with stage.part("out", "Saving what it made") as remarks:
+        files = save(task, stage.out, prefix)
         remarks.extend(map(str, files))
     return files
 
@@ -152,7 +182,7 @@ def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text
     return Text.assemble(f"{after:>8}  {event:>5}  ", what, f"  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
 
 
-def _report(stage: Stage, task: Task, files: list[Path]) -> JsonObject:
+def _report(stage: Stage, task: Task, files: list[Path], pictures: list[Path]) -> JsonObject:
     notifications: list[Json] = []
     for entry in stage.entries:
         told = asdict(entry)
@@ -161,6 +191,13 @@ def _report(stage: Stage, task: Task, files: list[Path]) -> JsonObject:
     return {
         "taskId": task.task_id,
         "files": [str(path) for path in files],
+        "pictures": [str(path) for path in pictures],
         "notifications": notifications,
-        "seconds": {phase.name: round(phase.seconds, 3) for phase in stage.phases},
+        "phases": [{"name": phase.name, "seconds": round(phase.seconds, 3)} for phase in stage.phases],
     }
+
+
+def made_in(report: JsonObject) -> list[str]:
+    """The files that a run has left."""
+    files, pictures = report["files"], report["pictures"]
+    return [str(path) for paths in (files, pictures) if isinstance(paths, list) for path in paths]

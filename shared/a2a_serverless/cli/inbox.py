@@ -38,6 +38,11 @@ class Entry:
         return self.outcome in {"accepted", "late"}
 
     @property
+    def artifact(self) -> str:
+        """The name of the artifact that it tells of; empty when it tells of none."""
+        return next((name for name, _ in _artifacts(self.view)), "")
+
+    @property
     def says(self) -> str:
         """What it tells, in a few words."""
         artifacts = [f"+ {name}, {size:,} characters" for name, size in _artifacts(self.view)]

@@ -48,7 +48,7 @@ def local_parameters(options: Options) -> dict[str, str]:
         **sam.this_machine().parameters,
         "ResponseStreaming": "off",
         "PublicBaseUrl": options.api_url,
-        "WebhookLocalAllow": f"{LOOPBACK}:{options.receiver_port}",
+        "WebhookLocalAllow": f"{LOOPBACK}:*",
         "AnonymousAccess": "on",
         "WorkerConcurrency": "0",
         **options.parameters,

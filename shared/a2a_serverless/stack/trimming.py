@@ -68,12 +68,11 @@ def _write(path: Path, document: object) -> None:
 
 
 def _undocumented(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same without ``documentation`` texts; a member of a shape may have that name too, and is not a text."""
+    """The same with empty ``documentation`` texts: botocore reads some. A member of a shape may have that name too."""
     if isinstance(value, dict):
         return {
-            name: _undocumented(inner)
+            name: "" if name == "documentation" and isinstance(inner, str) else _undocumented(inner)
             for name, inner in value.items()
-            if name != "documentation" or not isinstance(inner, str)
         }
     return [_undocumented(inner) for inner in value] if isinstance(value, list) else value
 
