@@ -64,8 +64,8 @@ def demo(
         world.terminal.data(report)
     else:
         world.terminal.out.print("Done. Look at:", style="bold", highlight=False)
-        for path in made_in(report):
-            world.terminal.raw(f"  {path}\n")
+        for made in made_in(report):
+            world.terminal.raw(f"  {made}\n")
 
 
 HERE = "On this machine"

@@ -4,7 +4,7 @@ from typing import Final
 
 _LINES: Final = {
     "demo": (
-        ("", "The whole way of one task, on examples/demo.md"),
+        ("", "A chain of agents on examples/demo.md, and a picture"),
         ("notes.md", "On a text of yours"),
         ("--json", "For scripts: what happened, as JSON"),
     ),
