@@ -1,8 +1,8 @@
 """Warm requests: processor time of one SendMessage (returnImmediately) and one GetTask, without the database (N4).
 
-Ours is the built api function, from API Gateway's event to its answer, over clients of AWS that answer at once. The
-others are asked as ASGI applications on a running loop, with their stores in memory and an echo for an agent, which
-they run in the process of the request; their figures hold that too, and no Mangum.
+Each from API Gateway's event to its answer, as Lambda asks it. Ours is the built api function over clients of AWS that
+answer at once. The others run under Mangum, with their stores in memory and an echo for an agent, which they run in the
+process of the request: their figures hold that too. fasta2a starts and stops its worker with every call there.
 """
 
 from __future__ import annotations

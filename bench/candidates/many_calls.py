@@ -1,15 +1,13 @@
 """Warm requests: sends messages and gets their tasks, and prints the processor time of one of each (us) as JSON.
 
-``python -S many_calls.py <module> <path> <version> <times>``. A candidate is asked without its web server: an ASGI
-application on one running loop, or a handler of Lambda events.
+``python -S many_calls.py <module> <path> <version> <times>``. Each candidate is asked as Lambda asks it: a handler, an
+event of API Gateway's. What it leaves to be done after an answer is done during the next calls, and counts there.
 """
 
-import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -18,10 +16,10 @@ from first_call import Context
 NEW = {"send": "SendMessage", "get": "GetTask"}
 OLD = {"send": "message/send", "get": "tasks/get"}
 WARM_UP = 50
-Call = Callable[[bytes], Awaitable[dict[str, Any]]]
+Call = Callable[[str], dict[str, Any]]
 
 
-def body(version: str, kind: str, what: str) -> bytes:
+def body(version: str, kind: str, what: str) -> str:
     """A request; `what` is the message's or the task's id."""
     new = version == "1.0"
     params: dict[str, Any] = {"id": what}
@@ -30,54 +28,22 @@ def body(version: str, kind: str, what: str) -> bytes:
         message = {"messageId": what, "role": "ROLE_USER" if new else "user", "parts": [part]}
         waits: dict[str, Any] = {"returnImmediately": True} if new else {"blocking": False}
         params = {"message": message, "configuration": waits}
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": (NEW if new else OLD)[kind], "params": params}).encode()
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": (NEW if new else OLD)[kind], "params": params})
 
 
-def asgi(app: Any, path: str, version: str) -> Call:  # noqa: ANN401 - any ASGI application
-    """Asks an ASGI application."""
-    headers = [(b"content-type", b"application/json"), (b"a2a-version", version.encode()), (b"host", b"example.com")]
-    scope: dict[str, Any] = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-    }
-    scope |= {"query_string": b"", "headers": headers, "scheme": "https", "root_path": "", "asgi": {"version": "3.0"}}
-
-    async def call(content: bytes) -> dict[str, Any]:
-        sent: list[bytes] = []
-        waiting = [{"type": "http.request", "body": content, "more_body": False}]
-
-        async def receive() -> dict[str, Any]:
-            return waiting.pop() if waiting else {"type": "http.disconnect"}
-
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message.get("body", b""))
-
-        await app(dict(scope), receive, send)
-        return dict(json.loads(b"".join(sent)))
-
-    return call
-
-
-def gateway(handler: Any, path: str, version: str) -> Call:  # noqa: ANN401 - any handler of Lambda events
-    """Asks a handler of API Gateway's events."""
+def caller(handler: Callable[..., dict[str, Any]], path: str, version: str) -> Call:
+    """Asks a handler, and reads its answer."""
     headers = {"Content-Type": "application/json", "A2A-Version": version, "Host": "example.com"}
     event = {"resource": "/{agent}", "path": path, "httpMethod": "POST", "headers": headers, "isBase64Encoded": False}
-
-    async def call(content: bytes) -> dict[str, Any]:
-        return dict(json.loads(handler({**event, "body": content.decode()}, Context())["body"]))
-
-    return call
+    event |= {"multiValueHeaders": {name: [value] for name, value in headers.items()}}
+    event |= {"queryStringParameters": None, "multiValueQueryStringParameters": None, "requestContext": {}}
+    return lambda content: dict(json.loads(handler({**event, "body": content}, Context())["body"]))
 
 
-async def timed(call: Call, bodies: list[bytes]) -> tuple[float, list[dict[str, Any]]]:
-    """The processor time of one call (us), with what it leaves to be done afterwards, and all answers."""
+def timed(call: Call, bodies: list[str]) -> tuple[float, list[dict[str, Any]]]:
+    """The processor time of one call (us), and all answers."""
     start = time.process_time()
-    answers = [await call(content) for content in bodies]
-    while len(asyncio.all_tasks()) > RESTING:  # noqa: ASYNC110 - there is nothing that says so
-        await asyncio.sleep(0)
+    answers = [call(content) for content in bodies]
     return (time.process_time() - start) / len(bodies) * 1_000_000, answers
 
 
@@ -87,29 +53,17 @@ def task_of(answer: dict[str, Any]) -> str:
     return str(result.get("task", result)["id"])
 
 
-RESTING = 1
-
-
-async def main() -> None:
+def main() -> None:
     """Prints the figures."""
-    global RESTING  # noqa: PLW0603 - how many tasks a candidate keeps while nothing happens
     module, path, version, times = sys.argv[1:]
-    candidate = import_module(module)
-    async with AsyncExitStack() as stack:
-        if hasattr(candidate, "app"):
-            await stack.enter_async_context(candidate.app.router.lifespan_context(candidate.app))
-            call = asgi(candidate.app, path, version)
-        else:
-            call = gateway(candidate.handler, path, version)
-        await asyncio.sleep(0.01)
-        RESTING = len(asyncio.all_tasks())
-        await timed(call, [body(version, "send", f"warm-{number}") for number in range(WARM_UP)])
-        send, answers = await timed(call, [body(version, "send", f"sent-{number}") for number in range(int(times))])
-        get, found = await timed(call, [body(version, "get", task_of(answer)) for answer in answers])
-        if not all("result" in one for one in found):
-            raise SystemExit(f"no result: {found[0]}")
-        print(json.dumps({"send": send, "get": get}))
+    call = caller(import_module(module).handler, path, version)
+    timed(call, [body(version, "send", f"warm-{number}") for number in range(WARM_UP)])
+    send, answers = timed(call, [body(version, "send", f"sent-{number}") for number in range(int(times))])
+    get, found = timed(call, [body(version, "get", task_of(answer)) for answer in answers])
+    if not all("result" in one for one in found):
+        raise SystemExit(f"no result: {found[0]}")
+    print(json.dumps({"send": send, "get": get}))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

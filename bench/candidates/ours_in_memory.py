@@ -16,7 +16,21 @@ class Database:
     def __init__(self) -> None:
         self._items: dict[str, dict[str, Item]] = defaultdict(dict)
 
-    def transact_write_items(self, *, TransactItems: list[Item]) -> Item:  # noqa: N803 - botocore's names
+    def get_item(self, *, Key: Item, **_: object) -> Item:  # noqa: N803 - botocore's names
+        """One item."""
+        item = self._items[Key["pk"]["S"]].get(Key["sk"]["S"])
+        return {"Item": item} if item else {}
+
+    def put_item(self, *, Item: Item, **_: object) -> Item:  # noqa: N803
+        """Puts it."""
+        self._items[Item["pk"]["S"]][Item["sk"]["S"]] = Item
+        return {}
+
+    def update_item(self, **_: object) -> Item:
+        """Changes nothing: only an owner's share is updated by a send, and none is used up here."""
+        return {}
+
+    def transact_write_items(self, *, TransactItems: list[Item]) -> Item:  # noqa: N803
         """Puts what is put."""
         for action in TransactItems:
             item = action["Put"]["Item"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import time
+from uuid import RFC_4122, UUID
 
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 
@@ -19,4 +20,7 @@ def test_sleeping_no_time_returns() -> None:
 def test_ids_are_fit_for_urls_and_never_the_same() -> None:
     ids = [UuidIds().new() for _ in range(1000)]
     assert len(set(ids)) == 1000
-    assert all(re.fullmatch(r"[A-Za-z0-9-]{1,40}", one) for one in ids)
+    assert all(re.fullmatch(r"[a-z0-9-]{36}", one) for one in ids)
+    known = [UUID(one) for one in ids]
+    assert {(one.version, one.variant) for one in known} == {(4, RFC_4122)}
+    assert [str(one) for one in known] == ids

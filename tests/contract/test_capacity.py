@@ -1,16 +1,13 @@
 """What storage costs in DynamoDB's units, indexes and idempotency counted, for an ordinary task.
 
-DynamoDB Local reports single calls as AWS does, but not transactions: it adds the bytes of all items up before it
-rounds, and multiplies everything by four. So items in a transaction are counted by AWS's rule (two units for each
-kilobyte begun of each item), and index entries, which follow once it is done, by a quarter of what is reported.
+How it is counted stands in ``meter.py``.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -22,6 +19,7 @@ from a2a_serverless.domain.push import Cursor
 from a2a_serverless.domain.share import Allowance, Share, drawn
 from a2a_serverless.ports import Opening, Receipt
 from tests.contract.backends import NOW, dynamo
+from tests.contract.meter import HEAD_BYTES, Meter, metering, size
 from tests.contract.tasks import attempt, by, chunk, config, moved
 
 if TYPE_CHECKING:
@@ -42,72 +40,10 @@ LIFE: Final = heads.Life(7 * DAY_MS, 30 * DAY_MS)
 TEXT: Final = "Write a short document about the sea. " * 13
 
 
-CALLS: Final = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "GetItem", "Query")
-QUADRUPLED: Final = 4
-HEAD_BYTES: Final = 1024
-
-
-@dataclass
-class Meter:
-    """Calls and capacity units since the last reset."""
-
-    calls: list[str] = field(default_factory=list)
-    units: float = 0.0
-
-    def ask(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
-        self.calls.append(model.name)
-        self.units += sum(2 * _kilobytes(action) for action in params.get("TransactItems", []))
-        return {**params, "ReturnConsumedCapacity": "INDEXES"}
-
-    def count(self, parsed: dict[str, Any], **_: object) -> None:
-        used = parsed["ConsumedCapacity"]
-        if isinstance(used, dict):
-            self.units += used["CapacityUnits"]
-            return
-        indexes = (index for table in used for index in table.get("GlobalSecondaryIndexes", {}).values())
-        self.units += sum(index["CapacityUnits"] for index in indexes) / QUADRUPLED
-
-    @property
-    def writes(self) -> int:
-        return len([call for call in self.calls if call not in {"GetItem", "Query"}])
-
-    def reset(self) -> None:
-        self.calls.clear()
-        self.units = 0.0
-
-
-def _kilobytes(action: dict[str, Any]) -> int:
-    """Of what is put, its size; of what is updated, the head's, which a test below keeps under one."""
-    return -(-_size(action["Put"]["Item"]) // HEAD_BYTES) if "Put" in action else 1
-
-
-def _size(item: dict[str, Any]) -> int:
-    values = (text for value in item.values() for text in value.values())
-    return sum(len(name) for name in item) + sum(1 if text is True else len(text.encode()) for text in values)
-
-
-@contextmanager
-def _metered(client: DynamoDBClient) -> Iterator[Meter]:
-    meter, events = Meter(), client.meta.events
-    hooks: list[tuple[str, Any]] = [
-        (f"{moment}.dynamodb.{call}", hook)
-        for call in CALLS
-        for moment, hook in (
-            ("provide-client-params", meter.ask),
-            ("after-call", meter.count),
-        )
-    ]
-    for name, hook in hooks:
-        events.register(name, hook)
-    yield meter
-    for name, hook in hooks:
-        events.unregister(name, hook)
-
-
 @pytest.fixture
 def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
     """A store on DynamoDB Local and a meter on its client."""
-    with dynamo(local_client, "capacity", time.sleep) as store, _metered(local_client) as meter:
+    with dynamo(local_client, "capacity", time.sleep) as store, metering(local_client) as meter:
         yield store, meter
 
 
@@ -144,7 +80,7 @@ def test_a_head_stays_below_one_kilobyte(metered: tuple[Store, Meter], local_cli
     _run(store)
     where = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
     item = local_client.get_item(TableName="capacity", Key=where)["Item"]
-    assert _size(dict(item)) < HEAD_BYTES
+    assert size(dict(item)) < HEAD_BYTES
 
 
 def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Store, Meter]) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
-import uuid
+from typing import Final
+
+_GIVEN: Final = 0xF << 76 | 0x3 << 62  # the bits that say which kind of UUID it is
+_VERSION_4: Final = 0x4 << 76 | 0x2 << 62
 
 
 class SystemClock:
@@ -17,7 +21,8 @@ class SystemClock:
 
 
 class UuidIds:
-    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters."""
+    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters. Without ``uuid``: a send makes six of them."""
 
     def new(self) -> str:
-        return str(uuid.uuid4())
+        digits = f"{int.from_bytes(os.urandom(16)) & ~_GIVEN | _VERSION_4:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -144,7 +144,8 @@ class Edge:
 def _trace(request: HttpRequest, ids: Ids) -> str:
     """The caller's trace; else the one that X-Ray has begun at the gateway; else a new one."""
     theirs = trace.accepted(request.headers.get(trace.HEADER))
-    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), ids.new()) or trace.begun(ids.new())
+    seed = ids.new()
+    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.begun(seed)
 
 
 def _routes(binding: Binding) -> tuple[rest.Route, ...]:
