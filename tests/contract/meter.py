@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CALLS: Final = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "GetItem", "Query")
+READS: Final = frozenset({"GetItem", "Query"})
 QUADRUPLED: Final = 4
 HEAD_BYTES: Final = 1024
 
 
 @dataclass
 class Meter:
-    """Calls and capacity units since the last reset."""
+    """Calls and capacity units since the last reset; ``read`` is the part of the units that reads cost."""
 
     calls: list[str] = field(default_factory=list)
     units: float = 0.0
+    read: float = 0.0
 
     def ask(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
         self.calls.append(model.name)
@@ -37,17 +39,18 @@ class Meter:
         used = parsed["ConsumedCapacity"]
         if isinstance(used, dict):
             self.units += used["CapacityUnits"]
+            self.read += used["CapacityUnits"] if self.calls[-1] in READS else 0
             return
         indexes = (index for table in used for index in table.get("GlobalSecondaryIndexes", {}).values())
         self.units += sum(index["CapacityUnits"] for index in indexes) / QUADRUPLED
 
     @property
     def writes(self) -> int:
-        return len([call for call in self.calls if call not in {"GetItem", "Query"}])
+        return len([call for call in self.calls if call not in READS])
 
     def reset(self) -> None:
         self.calls.clear()
-        self.units = 0.0
+        self.units = self.read = 0.0
 
 
 def _kilobytes(action: dict[str, Any]) -> int:

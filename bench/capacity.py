@@ -1,0 +1,191 @@
+"""What tasks cost in DynamoDB: calls and capacity units on AWS's own DynamoDB Local (N5, N6, N11).
+
+The real use cases and engine run over the real adapter; nothing is estimated but transactions, which DynamoDB Local
+does not bill as AWS does (how they are counted: `tests/contract/meter.py`). Needs Java and Maven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from deployment import DAY_MS, SKILL, WHO, Deployment, deployed
+from measuring import ROOT, Figure, Report, figure, goal, main
+
+sys.path.insert(0, str(ROOT))
+
+from a2a_serverless.adapters import items, keys, stored
+from a2a_serverless.adapters.bodies import Bodies
+from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
+from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.domain.agent import Agent, AgentTask
+from a2a_serverless.domain.events import Incoming
+from a2a_serverless.domain.head import Life, submit
+from a2a_serverless.domain.model import Message, Part, Principal, Role, TaskState
+from a2a_serverless.domain.queries import ListTasks
+from a2a_serverless.services import tasks
+from a2a_serverless.services.listing import list_tasks
+from tests.contract.backends import client_at
+from tests.contract.dynamodb_local import dynamodb_local
+from tests.contract.meter import Meter, metering
+from tests.contract.schema import table_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+NAME: Final = "bench"
+TEXT: Final = "Write a short document about the sea. " * 13  # half a kilobyte
+CHUNKS: Final = 1000
+SECONDS: Final = 10
+FEW, MANY, PAGE = 1_000, 100_000, 50
+FULL: Final = 120  # of the listed tasks so many have their first event, too
+
+
+@dataclass(frozen=True)
+class Database:
+    """An empty table and what reads its meter."""
+
+    client: DynamoDBClient
+    meter: Meter
+
+    def deploy(self, work: Callable[[AgentTask], Awaitable[Any]]) -> Deployment:
+        """An agent over this table."""
+        table = Table(self.client, NAME, SystemClock().now, Patience(time.sleep, lambda: 0.5))
+        log = DynamoTaskLog(table, Bodies(MemoryBlobs()))
+        agent = Agent("bench", "Bench", "Is measured", (SKILL,), work)
+        return deployed(agent, log, DynamoTaskIndex(table), DynamoPushStore(table))
+
+
+@contextmanager
+def database() -> Iterator[Database]:
+    """DynamoDB Local, with an empty table."""
+    with TemporaryDirectory() as folder, dynamodb_local(Path(folder)) as url, client_at(url) as client:
+        client.create_table(TableName=NAME, **table_schema())
+        with metering(client) as meter:
+            yield Database(client, meter)
+
+
+async def ordinary(task: AgentTask) -> None:
+    """One small artifact."""
+    await task.emit("document.md", TEXT, last=True)
+
+
+async def talkative(task: AgentTask) -> None:
+    """Chunks, evenly over some seconds, as a model's answer comes."""
+    begun = time.monotonic()
+    for number in range(CHUNKS):
+        await task.emit("talk.txt", f"word {number} and a few more ", append=True)
+        await asyncio.sleep(max(0.0, begun + (number + 1) * SECONDS / CHUNKS - time.monotonic()))
+
+
+def lived(of: Database, work: Callable[[AgentTask], Awaitable[Any]]) -> tuple[Deployment, str]:
+    """A task from its send to its end; the meter has counted that alone."""
+    deployment = of.deploy(work)
+    of.meter.reset()
+    task = deployment.send(TEXT)
+    asyncio.run(deployment.run(task))
+    return deployment, task.task_id
+
+
+def counted(meter: Meter) -> tuple[float, float, float]:
+    """Write calls, write units and read units since the last reset."""
+    return float(meter.writes), meter.units - meter.read, meter.read
+
+
+def fill(client: DynamoDBClient, who: Principal, count: int) -> None:
+    """So many tasks of an owner, as their first transaction leaves them; all but the newest have only their heads."""
+    now = SystemClock().now()
+    puts = ({"PutRequest": {"Item": item}} for number in range(count) for item in _items(who, number, count, now))
+    while some := list(islice(puts, 25)):
+        left: Any = {NAME: some}
+        while left:
+            left = client.batch_write_item(RequestItems=left)["UnprocessedItems"]
+
+
+def _items(who: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
+    key = who.key(f"task-{number:06d}")
+    incoming = Incoming(Message(f"m-{number}", Role.USER, (Part("text", TEXT),), f"context-{number % 10}", key.task))
+    life = Life(7 * DAY_MS, 30 * DAY_MS)
+    at = now - (count - number) * 1000
+    head, event = submit(
+        key, "bench", f"context-{number % 10}", incoming, now=at, by=f"by-{number}", life=life, push=False
+    )
+    pk, expires = keys.task(key), head.expires
+    made = [items.placed(pk, keys.HEAD, expires, items.head_item(head))]
+    if number >= count - FULL:
+        body = {"by": {"S": event.by}, "body": {"S": stored.event_text(event)}}
+        made.append(items.placed(pk, keys.event(1), expires, body))
+    return made
+
+
+def listed(of: Database, who: Principal) -> tuple[float, float]:
+    """Calls and read units of the first page of the newest tasks."""
+    deployment = of.deploy(ordinary)
+    of.meter.reset()
+    page = list_tasks(deployment.desk.shelf, who, "bench", ListTasks(page_size=PAGE))
+    if len(page.tasks) != PAGE:
+        raise SystemExit(f"a page of {len(page.tasks)}")
+    return float(len(of.meter.calls)), of.meter.units
+
+
+def measure(_rounds: int) -> Report:
+    """Every number, once: they do not vary."""
+    with database() as of:
+        deployment, task_id = lived(of, ordinary)
+        calls, writes, reads = counted(of.meter)
+        of.meter.reset()
+        done = tasks.get(deployment.desk, WHO, "bench", task_id)
+        get = float(len(of.meter.calls)), of.meter.units
+        deployment, talk_id = lived(of, talkative)
+        talk = counted(of.meter)
+        whole = tasks.get(deployment.desk, WHO, "bench", talk_id)
+        if done.status.state is not TaskState.COMPLETED or len(whole.artifacts[0].parts) != CHUNKS:
+            raise SystemExit("a task is not whole")
+        few, many = Principal("tenant", "few"), Principal("tenant", "many")
+        fill(of.client, few, FEW)
+        fill(of.client, many, MANY)
+        pages = {count: listed(of, who) for count, who in ((FEW, few), (MANY, many))}
+    return Report(
+        "What DynamoDB is asked",
+        __doc__ or "",
+        [
+            _one("a queued task with one small artifact", "write units", writes),
+            _one("what its run and its send read", "read units", reads),
+            _one(f"{CHUNKS:,} chunks in {SECONDS} s", "write units", talk[1]),
+            _one("GetTask", "read units", get[1]),
+            *(_one(f"ListTasks, {PAGE} of {count:,}", "read units", pages[count][1]) for count in pages),
+            *(_one(f"ListTasks, {PAGE} of {count:,}", "calls", pages[count][0]) for count in pages),
+        ],
+        [
+            goal("N5", "queued task with one small artifact, write units", "<=", 28, [writes]),
+            goal("N5", "the same, write calls", "<=", 5, [calls]),
+            goal("N5", "GetTask, calls", "<=", 1, [get[0]]),
+            goal("N6", f"{CHUNKS:,} chunks within {SECONDS} s, write calls", "<=", 60, [talk[0]]),
+            goal("N11", f"page of {PAGE}, calls at {MANY:,} tasks by those at {FEW:,}", "<=", 1.1, [_by(pages, 0)]),
+            goal("N11", f"page of {PAGE}, read units at {MANY:,} by those at {FEW:,}", "<=", 1.1, [_by(pages, 1)]),
+        ],
+        [f"Each alone, the {CHUNKS:,} chunks were {CHUNKS + 3:,} write calls: submitted, working, end."],
+    )
+
+
+def _by(pages: dict[int, tuple[float, float]], what: int) -> float:
+    return pages[MANY][what] / pages[FEW][what]
+
+
+def _one(name: str, unit: str, value: float) -> Figure:
+    return figure(name, unit, [value], ours=True)
+
+
+if __name__ == "__main__":
+    main(measure, rounds=1)
