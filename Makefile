@@ -63,6 +63,14 @@ faults: SEEDS ?= 1
 faults: $(ENVIRONMENTS) ## webhooks under every kind of fault, as a table: make faults SEEDS=5
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
 
+.PHONY: soak redeploy
+soak: MINUTES ?= 10
+soak: $(ENVIRONMENTS) ## the stack on this machine under load, and what it holds: make soak MINUTES=10
+	@$(RUN)python bench/soak.py --minutes $(MINUTES) $(ARGS)
+
+redeploy: $(ENVIRONMENTS) ## new code deployed over tasks that are at work, and what came of them
+	@$(RUN)python bench/redeploy.py
+
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)

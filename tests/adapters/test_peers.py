@@ -74,6 +74,16 @@ def elsewhere() -> Iterator[Elsewhere]:
         server.shutdown()
 
 
+def test_calls_carry_the_trace_that_they_belong_to_and_the_others_none(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [TASKS["1.0"]["task"]] * 2
+    peers = A2APeers({}, {"far": elsewhere.url})
+    peers.traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(ME, "far", "far")
+    peers.get(ME, "far", "far")
+    sent = [headers.get("Traceparent") for _, headers, _ in elsewhere.asked]
+    assert sent == ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None]
+
+
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 def test_an_agent_is_spoken_to_in_the_version_and_at_the_address_that_its_card_says(
     elsewhere: Elsewhere, version: str

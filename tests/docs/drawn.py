@@ -14,8 +14,10 @@ from typing import Any
 import typer
 import yaml
 
+import cost
 from a2a_serverless.cli.app import app
 from a2a_serverless.cli.examples import COMMAND_LINES
+from a2a_serverless.domain.measures import MEASURES
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.docs.documents import ROOT
 
@@ -85,11 +87,42 @@ def layers() -> str:
     return "\n".join(["```text", *(line.replace(" | ", ", ") for line in said), "```"])
 
 
+def metrics() -> str:
+    """Every metric, as operators find it."""
+    rows = [
+        f"| `{name}` | {one.unit if one.unit != 'None' else ''} | {f'`{one.by}`' if one.by else ''} | {one.says} |"
+        for name, one in MEASURES.items()
+    ]
+    return "\n".join(["| metric | unit | by | |", "|---|---|---|---|", *rows])
+
+
+def bill() -> str:
+    """What a million tasks cost."""
+    items = cost.bill(cost.Scale())
+    run, left = cost.total(items), cost.total(items) - cost.free(items)
+    where = f"prices of {cost.PRICES['as_of']}, {cost.PRICES['region']}"
+    sums = f"**{run:.2f} USD** at list price; **{left:.2f} USD** after what AWS gives every account every month ({where})."
+    return f"{cost.shown(items)}\n\n{sums}"
+
+
+def standing() -> str:
+    """What nobody's calls cost a month."""
+    alarms = sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in template()["Resources"].values())
+    items = cost.standing(alarms, len(MEASURES) + DIMENSIONS)
+    return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month, nothing given away."
+
+
+DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
+
+
 DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "states": (ROOT / "ARCHITECTURE.md", states),
     "layers": (ROOT / "ARCHITECTURE.md", layers),
     "parameters": (ROOT / "docs" / "parameters.md", parameters),
     "commands": (ROOT / "docs" / "commands.md", commands),
+    "metrics": (ROOT / "docs" / "operate.md", metrics),
+    "cost": (ROOT / "docs" / "cost.md", bill),
+    "standing cost": (ROOT / "docs" / "cost.md", standing),
 }
 
 

@@ -39,7 +39,8 @@ class EmfMetrics:
             "Metrics": [{"Name": name, "Unit": measure.unit}],
         }
         line = {**what, "service": self._service, name: value}
-        self._write(json.dumps({"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}))
+        body = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
+        self._write(json.dumps(body, separators=(",", ":")))
 
 
 def _print(line: str) -> None:

@@ -51,6 +51,7 @@ def local_parameters(options: Options) -> dict[str, str]:
         "WebhookLocalAllow": f"{LOOPBACK}:*",
         "AnonymousAccess": "on",
         "WorkerConcurrency": "0",
+        "NotifierConcurrency": "0",
         **options.parameters,
     }
 

@@ -1,0 +1,184 @@
+"""What queued tasks cost on AWS, item by item: counted usage (usage.json) times public prices (prices.json).
+
+    .venv/bin/python bench/cost.py                     a million tasks as N12 has them
+    .venv/bin/python bench/cost.py --tasks 50000 --posts 10 --agent-seconds 30
+
+``usage.json`` is counted by ``python -m tests.costs.usage`` and held by a test. What a count cannot say stands in
+``ASSUMED``, with its reason; time that an agent waits for its model is ``--agent-seconds``, 0 in N12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).parent
+PRICES: Final[dict[str, Any]] = json.loads((HERE / "prices.json").read_text())
+USAGE: Final[dict[str, Any]] = json.loads((HERE / "usage.json").read_text())
+N12_USD: Final = 45.0
+MILLION: Final = 1_000_000
+GIGABYTE: Final = 1_000_000_000
+
+ASSUMED: Final[dict[str, float]] = {
+    "table_call_ms": 5,  # DynamoDB within a region, transactions included
+    "bell_ms": 10,  # SQS SendMessage
+    "post_ms": 60,  # a webhook's answer, on a connection that is kept for the second POST
+    "invocation_ms": 6,  # decode, sign, encode: measured CPU on two shared cores, doubled
+    "cold_share": 0.01,  # of invocations
+    "cold_ms": 600,  # INIT is billed
+    "platform_log_bytes": 220,  # Lambda's own lines; SystemLogLevel=WARN leaves the faults only
+    "receives": 1.0,  # ReceiveMessage for each bell: the poller takes up to ten at once
+    "deletes": 1.0,  # DeleteMessageBatch for each bell, likewise
+    "sampled": 0.05,  # of requests, by X-Ray's default rule
+    "post_bytes": 2500,  # sent for each POST, TLS included
+    "answer_bytes": 2500,  # sent for each request
+    "stored_bytes": 6000,  # of a task, indexes included, for its life and retention
+    "stored_months": 37 / 30,
+}
+MEMORY_GB: Final = {"api": 1.0, "worker": 1.0, "relay": 0.5, "notifier": 0.5}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How many tasks, POSTs for each of them, seconds that an agent waits, and which processor."""
+
+    tasks: int = MILLION
+    posts: float | None = None
+    agent_seconds: float = 0.0
+    architecture: str = "arm64"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the bill. ``kept`` is paid for keeping tasks, not for running them."""
+
+    what: str
+    quantity: float
+    unit: str
+    usd: float
+    kept: bool = False
+
+
+def bill(scale: Scale, usage: Mapping[str, Any] = USAGE) -> list[Item]:
+    """Every item, in USD for all tasks together."""
+    run = (*_storage(scale, usage), *_calls(scale, usage), *_compute(scale, usage), *_words(scale, usage))
+    return [*run, *_kept(scale)]
+
+
+def free(items: list[Item]) -> float:
+    """What of it AWS gives every account every month, without an end, when nothing else in the account uses it."""
+    saved = 0.0
+    for name, given in PRICES["free_every_month"].items():
+        used = [item for item in items if item.what == name or (name == "Lambda" and item.unit == "GB-s")]
+        quantity = sum(item.quantity for item in used)
+        saved += sum(item.usd for item in used) * min(1.0, given / quantity) if quantity else 0.0
+    return saved
+
+
+def total(items: list[Item]) -> float:
+    """What running costs, keeping left out."""
+    return sum(item.usd for item in items if not item.kept)
+
+
+def standing(alarms: int, metrics: int) -> list[Item]:
+    """What a deployment costs a month while nobody uses it."""
+    month, million = PRICES["per_month"], PRICES["per_million"]
+    polls = 2 * 5 * 3 * 60 * 24 * 30  # two queues, five pollers each, 20 s each
+    sweeps = 60 * 24 * 30
+    sweep = 8 * million["dynamodb_read_unit"] / 2 + 0.5 * 0.05 * PRICES["per_unit"]["lambda_gb_second_arm64"] * MILLION
+    return [
+        Item("KMS key that seals", 1, "key", month["kms_key"]),
+        Item("secret with the key ring", 1, "secret", month["secret"]),
+        Item("alarms", alarms, "alarms", alarms * month["alarm"]),
+        Item("metrics, for the hours in which they are emitted", metrics, "metrics", metrics * month["custom_metric"]),
+        Item("dashboard", 1, "dashboard", month["dashboard"]),
+        Item("empty polls of two queues", polls, "requests", polls * million["sqs_request"] / MILLION),
+        Item("sweeper, every minute", sweeps, "runs", sweeps * (million["lambda_request"] + sweep) / MILLION),
+    ]
+
+
+def _more(scale: Scale, usage: Mapping[str, Any]) -> float:
+    """POSTs beyond the counted ones; each costs its move and its record, a bell, and what both bring along."""
+    return 0.0 if scale.posts is None else scale.posts - usage["posts"]
+
+
+def _storage(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
+    per, more = PRICES["per_million"], _more(scale, usage)
+    writes, reads = scale.tasks * (usage["write_units"] + 3 * more), scale.tasks * (usage["read_units"] + 4 * more)
+    yield Item("DynamoDB writes", writes, "units", writes * per["dynamodb_write_unit"] / MILLION)
+    yield Item("DynamoDB reads", reads, "units", reads * per["dynamodb_read_unit"] / MILLION)
+
+
+def _calls(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
+    per, more = PRICES["per_million"], _more(scale, usage)
+    requests = scale.tasks * usage["requests"]
+    bells = scale.tasks * (usage["bells"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
+    invoked = scale.tasks * (sum(one["invocations"] for one in usage["functions"].values()) + more)
+    traces = requests * ASSUMED["sampled"]
+    yield Item("API Gateway", requests, "requests", requests * per["api_gateway_rest_request"] / MILLION)
+    yield Item("SQS", bells, "requests", bells * per["sqs_request"] / MILLION)
+    yield Item("Lambda requests", invoked, "requests", invoked * per["lambda_request"] / MILLION)
+    yield Item("X-Ray", traces, "traces", traces * per["xray_trace"] / MILLION)
+
+
+def _compute(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
+    price = PRICES["per_unit"][f"lambda_gb_second_{scale.architecture}"]
+    for name, one in usage["functions"].items():
+        seconds = _seconds(one) + (scale.agent_seconds if name == "worker" else 0.0)
+        if name == "notifier":
+            seconds += _more(scale, usage) * (ASSUMED["post_ms"] + 5 * ASSUMED["table_call_ms"]) / 1000
+        gb_seconds = scale.tasks * seconds * MEMORY_GB[name]
+        yield Item(f"Lambda {name}", gb_seconds, "GB-s", gb_seconds * price)
+
+
+def _seconds(one: Mapping[str, float]) -> float:
+    """How long a function runs for one task, cold starts in their share."""
+    waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in ("table_call", "bell", "post"))
+    starts = one["invocations"] * (ASSUMED["invocation_ms"] + ASSUMED["cold_share"] * ASSUMED["cold_ms"])
+    return (waits + starts) / 1000
+
+
+def _words(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
+    per, more = PRICES["per_unit"], _more(scale, usage)
+    invoked = sum(one["invocations"] for one in usage["functions"].values())
+    logs = scale.tasks * (usage["log_bytes"] + 900 * more + invoked * ASSUMED["platform_log_bytes"]) / GIGABYTE
+    posts = usage["posts"] + more
+    out = scale.tasks * (posts * ASSUMED["post_bytes"] + usage["requests"] * ASSUMED["answer_bytes"]) / GIGABYTE
+    yield Item("logs and metrics", logs, "GB", logs * per["logs_ingested_gb"])
+    yield Item("data out", out, "GB", out * per["data_out_gb"])
+
+
+def _kept(scale: Scale) -> Iterator[Item]:
+    month = PRICES["per_month"]
+    months = scale.tasks * ASSUMED["stored_bytes"] * ASSUMED["stored_months"] / GIGABYTE
+    price = month["dynamodb_stored_gb"] + month["dynamodb_point_in_time_gb"]
+    what = "kept in DynamoDB until they expire, with point-in-time recovery (not in the sum)"
+    yield Item(what, months, "GB-months", months * price, kept=True)
+
+
+def shown(items: list[Item]) -> str:
+    """A table."""
+    rows = [f"| {item.what} | {item.quantity:,.1f} {item.unit} | {item.usd:.2f} |" for item in items]
+    return "\n".join(["| item | quantity | USD |", "|---|---|---|", *rows])
+
+
+def main() -> None:
+    """Prints the bill."""
+    reader = argparse.ArgumentParser(description="What queued tasks cost on AWS.")
+    reader.add_argument("--tasks", type=int, default=MILLION)
+    reader.add_argument("--posts", type=float, help=f"POSTs to webhooks for each task, {USAGE['posts']} as counted")
+    reader.add_argument("--agent-seconds", type=float, default=0.0, help="seconds that the worker waits for its model")
+    reader.add_argument("--architecture", choices=["arm64", "x86_64"], default="arm64")
+    asked = reader.parse_args()
+    items = bill(Scale(asked.tasks, asked.posts, asked.agent_seconds, asked.architecture))
+    print(shown(items))
+    print(f"\n{total(items):.2f} USD for {asked.tasks:,} tasks, prices of {PRICES['as_of']} in {PRICES['region']}")
+    print(f"{total(items) - free(items):.2f} USD of it in a month whose free amounts nothing else has used")
+
+
+if __name__ == "__main__":
+    main()

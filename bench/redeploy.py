@@ -1,0 +1,179 @@
+"""A redeploy over running work: tasks that take a minute, new code deployed over them, and what came of them.
+
+The stack is a copy of the checkout's, with one more agent that works slowly; then its code is changed, built and
+deployed again while the tasks run. Each must end once, with every step done once and every webhook told everything.
+
+    make redeploy
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from a2a_serverless.client import Client, over_urllib, text_message
+from a2a_serverless.domain.model import PushRequest, SendRequest, Task
+from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.stack import places, processes, sam, session
+from a2a_serverless.stack.places import CHECKOUT, Places
+
+COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
+TASKS: Final = 4
+STEPS: Final = 40
+PATIENCE_S: Final = 300
+SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
+
+import asyncio
+
+from a2a_serverless.domain.agent import AgentTask, Skill, agent
+
+SKILL = Skill("slow", "Slow", "Takes its time.", ("slow",))
+RELEASE = 1
+
+
+@agent(name="Slow", description="Takes its time.", skills=[SKILL])
+async def slow(task: AgentTask) -> None:
+    """{STEPS} steps of a second."""
+    for number in range({STEPS}):
+        said = await task.step(f"step {{number}}", wait, number)
+        await task.emit("steps.txt", said, append=True, last=number == {STEPS - 1})
+
+
+async def wait(number: int) -> str:
+    """One step."""
+    await asyncio.sleep(1)
+    return f"{{number}} by release {{RELEASE}}\\n"
+'''
+
+
+def checkout(folder: Path) -> Places:
+    """A copy of the checkout with the slow agent in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in COPIED:
+        source, target = CHECKOUT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+        else:
+            shutil.copy(source, target)
+    (folder / ".a2a").mkdir()
+    (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
+    agents = folder / "shared/a2a_serverless/agents"
+    (agents / "slow.py").write_text(SLOW)
+    registry = agents / "registry.py"
+    listed = registry.read_text().replace("= (", "= (slow, ", 1)
+    registry.write_text(listed.replace("\nfrom a2a", "\nfrom a2a_serverless.agents.slow import slow\nfrom a2a", 1))
+    return places.find(folder)
+
+
+def changed(here: Places) -> None:
+    """The next release: every function's code is another."""
+    agents = here.root / "shared/a2a_serverless"
+    slow = agents / "agents/slow.py"
+    slow.write_text(slow.read_text().replace("RELEASE = 1", "RELEASE = 2"))
+    (agents / "__init__.py").write_text('"""A2A on AWS Lambda, the next release."""\n')
+
+
+def begin(stack: session.Running) -> list[str]:
+    """Tasks, with webhooks, that are at work when this returns."""
+    agent, found = slow_agent(stack), []
+    for _ in range(TASKS):
+        config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
+        push = PushRequest(config["url"], token=config["token"])
+        task = agent.send(SendRequest(text_message("go"), return_immediately=True, push=push))
+        assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
+        found.append(task.task_id)
+    until = time.monotonic() + PATIENCE_S
+    while not all(agent.get(task).artifacts for task in found) and time.monotonic() < until:
+        time.sleep(0.5)
+    return found
+
+
+def slow_agent(stack: session.Running) -> Client:
+    """The agent through the emulator's REST API, so that the deployed function answers."""
+    return Client(f"{stack.deployment.rest_url}/slow", over_urllib)
+
+
+def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """JSON from a server of ours; a body is POSTed."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - on this machine
+        return dict(json.loads(answer.read()))
+
+
+def ended(stack: session.Running, tasks: list[str]) -> list[Task]:
+    """The tasks at their end, or when patience is."""
+    agent, until = slow_agent(stack), time.monotonic() + PATIENCE_S
+    while True:
+        found = [agent.get(task) for task in tasks]
+        told = all(delivered(stack, task) for task in tasks)
+        if (told and all(task.status.state in TERMINAL for task in found)) or time.monotonic() > until:
+            return found
+        time.sleep(1)
+
+
+def delivered(stack: session.Running, task: str) -> bool:
+    """Whether the task's webhook has got everything."""
+    log = fetched(f"{stack.deployment.rest_url}/slow/tasks/{task}/deliveries")["deliveries"]
+    return all(one["deliveredUpTo"] == one["lastEvent"] for one in log)
+
+
+def wrong_with(stack: session.Running, task: Task) -> Iterator[str]:
+    """What a task lacks."""
+    lines = task.artifacts[0].text().splitlines() if task.artifacts else []
+    if task.status.state.value != "completed":
+        yield f"{task.task_id} is {task.status.state.value}"
+    if [int(line.partition(" ")[0]) for line in lines] != list(range(STEPS)):
+        yield f"{task.task_id} has other steps than {STEPS}, each once: {lines}"
+    if not delivered(stack, task.task_id):
+        yield f"{task.task_id} has a webhook that has not got everything"
+
+
+@contextmanager
+def running(here: Places) -> Iterator[session.Running]:
+    """The stack, until the run ends."""
+    emulator, api, receiver = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver"))
+    console = Console(stderr=True)
+    try:
+        yield session.up(here, session.Options(emulator, api, receiver), console)
+    finally:
+        session.down(here, console)
+
+
+def redeploy(here: Places, stack: session.Running) -> None:
+    """What ``make up`` does to the functions of a running stack."""
+    parameters = session.local_parameters(session.Options(stack.emulator.port, stack.api.port, stack.receiver.port))
+    sam.deploy(here, sam.build(here, sam.this_machine()), stack.emulator.url, parameters)
+
+
+def main() -> int:
+    """Runs it and says what came of it."""
+    here = checkout(CHECKOUT / ".a2a/redeploy")
+    with running(here) as stack:
+        tasks = begin(stack)
+        before = [len(slow_agent(stack).get(task).artifacts[0].text().splitlines()) for task in tasks]
+        changed(here)
+        redeploy(here, stack)
+        found = ended(stack, tasks)
+        wrong = [line for task in found for line in wrong_with(stack, task)]
+        lines = [line for task in found for line in task.artifacts[0].text().splitlines()]
+    old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
+    print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the new code was built and deployed;")
+    print(f"{old} steps ran on the old release and {new} on the new one.")
+    print("\n".join(wrong) or "Every task ended once, with each step once, and every webhook got everything.")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The calculator's counts are the code's, and a million tasks stay below the goal."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.costs.usage import USAGE, counted
+from tests.functions.template import ROOT, resources
+
+sys.path.append(str(ROOT / "bench"))
+
+import cost
+
+
+def test_the_usage_that_is_priced_is_what_the_code_uses() -> None:
+    assert json.loads(USAGE.read_text()) == counted(), "python -m tests.costs.usage counts anew"
+
+
+def test_n12_a_million_queued_tasks_cost_45_dollars_at_most_in_a_month_of_their_own() -> None:
+    items = cost.bill(cost.Scale())
+    assert cost.total(items) - cost.free(items) <= cost.N12_USD
+    assert cost.total(items) <= 50
+
+
+def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None:
+    one, ten = (cost.total(cost.bill(cost.Scale(tasks))) for tasks in (1, 10))
+    assert ten == pytest.approx(10 * one)
+    more = cost.total(cost.bill(cost.Scale(posts=10)))
+    slow = cost.total(cost.bill(cost.Scale(agent_seconds=30)))
+    plain = cost.total(cost.bill(cost.Scale()))
+    assert plain < more
+    assert slow == pytest.approx(plain + 30 * 1_000_000 * cost.PRICES["per_unit"]["lambda_gb_second_arm64"])
+
+
+def test_the_memory_that_is_priced_is_that_of_the_template() -> None:
+    functions = resources("AWS::Serverless::Function")
+    for name, gigabytes in cost.MEMORY_GB.items():
+        assert functions[f"{name.title()}Function"].get("MemorySize", 512) == gigabytes * 1024
+
+
+def test_what_is_free_is_never_more_than_what_is_used() -> None:
+    items = cost.bill(cost.Scale(tasks=1))
+    assert 0 < cost.free(items) < cost.total(items)

@@ -1,0 +1,178 @@
+"""What one queued task uses of AWS, counted: the real use cases in a world of their own, every call of a port noted.
+
+A task whose answer is its last message, with a webhook, sent and fetched once: its two notifications take three POSTs,
+the ownership challenge counted in. ``python -m tests.costs.usage`` writes ``bench/usage.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.metrics import EmfMetrics
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.trace import begun
+from a2a_serverless.handlers.exchange import HttpRequest
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.handlers.runtime import JsonLines
+from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.wire import v1
+from tests.echo import agent_of
+from tests.faults.plans import Count
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
+PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
+TEXT: Final = "Write a short document about the sea. " * 13
+WRITES: Final = {"admit": 1, "move": 1, "record": 1, "verify": 1, "touch": 1}
+TASK_UNITS: Final = 26  # create, take, the end: tests/contract/test_capacity.py, without the chunk
+CONFIG_UNITS: Final = 4  # a configuration and its cursor, in the transaction that makes the task
+TASK_WRITES: Final = frozenset({"create", "append", "append_chunk"})
+
+
+async def writes(_: AgentTask) -> str:
+    """One message."""
+    return TEXT
+
+
+class Counted(World):
+    """A world that knows which function makes a call, and what that function would log."""
+
+    def __init__(self) -> None:
+        self.noted = Noted(self)
+        super().__init__([agent_of(writes)], faults=self.noted)
+        self.lines: list[str] = []
+        metrics = EmfMetrics("A2AServerless", "a2a-serverless", lambda: self.now, self.lines.append)
+        self.desk = replace(self.desk, metrics=metrics, trace=begun("a"))
+        self.engine = replace(self.engine, metrics=metrics)
+        self.post = replace(self.post, metrics=metrics, hosts=Hosts(self.post.store, metrics=metrics))  # type: ignore[arg-type]
+
+    def answer(self, bell: Any) -> Any:
+        """What the function behind the queue does, through its handler, so that it logs what it would log."""
+        name = "worker" if isinstance(bell, WorkBell) else "notifier"
+        work: Any = super().answer
+        handler: Any = make_queue_handler(type(bell), lambda one, _: work(one))
+        body = {"v": 1, "kind": "work", "tenant": bell.key.tenant, "owner": bell.key.owner, "task": bell.key.task}
+        body |= {} if name == "worker" else {"kind": "deliver", "config": bell.config_id}
+        event = {"Records": [{"messageId": "m", "body": json.dumps(body)}]}
+        return self.noted.within(name, lambda: handler(event, _Clock()))
+
+    def _relay(self) -> bool:
+        return bool(self.noted.within("relay", super()._relay))
+
+    def _sweep(self) -> bool:
+        return bool(self.noted.within("sweeper", super()._sweep))
+
+
+class _Clock:
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+class Noted(Count):
+    """The calls by function."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(PORTS)
+        self.world = world
+        self.by: Counter[tuple[str, str]] = Counter()
+        self.invocations: Counter[str] = Counter()
+        self.function = "api"
+
+    def before(self, port: str, call: str) -> None:
+        """The sweeper comes every minute, for all tasks together: its calls are nobody's."""
+        if self.function == "sweeper":
+            return
+        self.by[self.function, f"{port}.{call}"] += 1
+
+    def within(self, function: str, work: Any) -> Any:
+        """Does ``work`` as that function; an invocation that called nothing is none."""
+        before, self.function = self.function, function
+        called = sum(self.by.values())
+        try:
+            return work()
+        finally:
+            self.invocations[function] += sum(self.by.values()) > called
+            self.function = before
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(JsonLines().format(record))
+
+
+def counted() -> dict[str, Any]:
+    """The usage of one task."""
+    world, kept = Counted(), _Kept()
+    ours = logging.getLogger("a2a_serverless")
+    before = ours.level
+    ours.setLevel(logging.INFO)
+    ours.addHandler(kept)
+    try:
+        task = _call(world, "SendMessage", v1.print_send(world.request(TEXT)))["result"]["task"]["id"]
+        world.settle()
+        _call(world, "GetTask", {"id": task})
+    finally:
+        ours.removeHandler(kept)
+        ours.setLevel(before)
+    return _summed(world, [*kept.lines, *world.lines])
+
+
+def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    headers = {"content-type": "application/json", "a2a-version": "1.0"}
+    world.noted.invocations["api"] += 1
+    return dict(json.loads(edge.answer(HttpRequest("POST", "/echo", headers, body=body)).body))
+
+
+def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
+    by = world.noted.by
+    calls = {function: Counter[str]() for function in world.noted.invocations}
+    for (function, call), count in by.items():
+        calls[function][call] += count
+    table = Counter({call.removeprefix("table."): by_call for call, by_call in _totals(by).items() if "table." in call})
+    wrote = sum(WRITES.get(call, 0) * count for call, count in table.items())
+    return {
+        "requests": 2,
+        "posts": _totals(by)["receiver.post"],
+        "bells": _totals(by)["queue.ring"],
+        "write_units": TASK_UNITS + CONFIG_UNITS + wrote,
+        "read_units": sum(count for call, count in table.items() if call not in TASK_WRITES | set(WRITES)),
+        "log_bytes": 100 * round(sum(len(line) for line in lines) / 100),
+        "functions": {
+            function: {
+                "invocations": count,
+                "table_calls": sum(n for call, n in calls[function].items() if call.startswith("table.")),
+                "bells": calls[function]["queue.ring"],
+                "posts": calls[function]["receiver.post"],
+            }
+            for function, count in sorted(world.noted.invocations.items())
+            if count
+        },
+    }
+
+
+def _totals(by: Counter[tuple[str, str]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (_, call), count in by.items():
+        found[call] += count
+    return found
+
+
+if __name__ == "__main__":
+    USAGE.write_text(json.dumps(counted(), indent=2) + "\n")

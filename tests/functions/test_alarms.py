@@ -1,0 +1,103 @@
+"""Alarms and dashboard watch what is really emitted, under exactly that name, and the runbook knows every alarm."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from a2a_serverless.domain.measures import MEASURES
+from tests.functions.template import ROOT, resources, template
+
+NAMESPACE = "A2AServerless"
+ALARMS = resources("AWS::CloudWatch::Alarm")
+STACK = {"Ref": "AWS::StackName"}
+OURS = {name: alarm for name, alarm in ALARMS.items() if alarm["Namespace"] == NAMESPACE}
+RUNBOOK = ROOT / "docs/operate.md"
+
+
+def emitted() -> set[str]:
+    """The names that code counts or measures."""
+    code = "\n".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
+    return set(re.findall(r'(?:metrics\.(?:count|measure)|_count)\(\s*(?:post, [\w.]+, )?"([A-Za-z]+)"', code))
+
+
+def shown() -> list[list[Any]]:
+    """The metrics of the dashboard, without their options."""
+    (dashboard,) = resources("AWS::CloudWatch::Dashboard").values()
+    widgets = json.loads(dashboard["DashboardBody"]["Fn::Sub"])["widgets"]
+    rows = [row for widget in widgets for row in widget["properties"]["metrics"]]
+    return [[word for word in row if isinstance(word, str)] for row in rows]
+
+
+def test_code_emits_the_metrics_that_are_described_and_no_others() -> None:
+    assert emitted() == set(MEASURES)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_alarm_of_ours_watches_a_metric_under_its_exact_name_and_dimensions(name: str) -> None:
+    assert OURS[name]["MetricName"] in MEASURES
+    assert OURS[name]["Dimensions"] == [{"Name": "service", "Value": STACK}]
+
+
+def test_the_functions_write_under_the_namespace_and_service_that_alarms_watch() -> None:
+    variables = template()["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == NAMESPACE
+    assert variables["POWERTOOLS_SERVICE_NAME"] == STACK
+
+
+@pytest.mark.parametrize("name", set(ALARMS) - set(OURS))
+def test_an_alarm_on_aws_s_own_metrics_names_a_resource_of_the_template(name: str) -> None:
+    known = {
+        "AWS/SQS": ({"ApproximateNumberOfMessagesVisible"}, ["QueueName"]),
+        "AWS/Lambda": ({"Errors", "IteratorAge"}, ["FunctionName"]),
+        "AWS/ApiGateway": ({"5XXError"}, ["ApiName", "Stage"]),
+    }
+    names, dimensions = known[ALARMS[name]["Namespace"]]
+    assert ALARMS[name]["MetricName"] in names
+    assert [one["Name"] for one in ALARMS[name]["Dimensions"]] == dimensions
+    value = ALARMS[name]["Dimensions"][0]["Value"]
+    resource = value.get("Ref") or value["Fn::GetAtt"][0]
+    assert resource in {*template()["Resources"], "AWS::StackName"}
+
+
+def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
+    (api,) = resources("AWS::Serverless::Api").values()
+    assert api["DefinitionBody"]["info"]["title"] == STACK
+
+
+def test_what_must_wake_somebody_has_an_alarm() -> None:
+    watched = {alarm["MetricName"] for alarm in ALARMS.values()}
+    queues = {alarm["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for alarm in ALARMS.values()}
+    assert {"WorkDeadLetters", "DeliveryDeadLetters", "RelayFailures"} <= queues
+    needed = {"DeliverySuccess", "OldestDueDelivery", "LeaseLost", "Sweeps", "KeyAge", "5XXError", "ServerErrors"}
+    assert needed <= watched
+
+
+@pytest.mark.parametrize("name", ["SweeperSilentAlarm", "KeyAgeAlarm"])
+def test_silence_is_an_alarm_where_it_is_the_fault(name: str) -> None:
+    assert ALARMS[name]["TreatMissingData"] == "breaching"
+
+
+def test_every_alarm_is_described_and_goes_to_the_topic_when_there_is_one() -> None:
+    for name, alarm in ALARMS.items():
+        assert alarm["AlarmDescription"], name
+        assert alarm["AlarmActions"] == {
+            "Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]
+        }
+
+
+def test_the_dashboard_shows_every_metric_of_ours_with_its_own_dimensions() -> None:
+    ours = [row for row in shown() if row[0] == NAMESPACE]
+    assert {row[1] for row in ours} == set(MEASURES)
+    for _, name, *dimensions in ours:
+        assert dimensions[:2] == ["service", "${AWS::StackName}"]
+        assert dimensions[2::2] in ([], [MEASURES[name].by]), name
+
+
+def test_the_runbook_has_a_section_for_each_alarm_and_for_no_other() -> None:
+    sections = re.findall(r"^### (\w+Alarm)$", RUNBOOK.read_text(), re.MULTILINE)
+    assert sorted(sections) == sorted(ALARMS)
+    for section in RUNBOOK.read_text().split("\n### ")[1:]:
+        body = section.partition("\n## ")[0]
+        assert body.partition("\n")[0] not in ALARMS or "**Do**" in body, body[:40]

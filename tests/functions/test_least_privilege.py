@@ -1,0 +1,134 @@
+"""What functions may do, read from the template as CloudFormation gets it: SAM's own additions are in it."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.functions.template import functions
+from tests.functions.transformed import of_type, statements, transformed
+
+# Resources with a wildcard, and why there is no narrower one.
+WIDE = {
+    "*": ("xray:PutTraceSegments xray:PutTelemetryRecords", "X-Ray's writes know no resource"),
+    "${Blobs.Arn}/*": ("s3:GetObject s3:PutObject", "objects are named by their content: any of them may be asked for"),
+    "arn:${AWS::Partition}:bedrock:*::foundation-model/*": (
+        "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
+        "an inference profile calls models in regions that it chooses",
+    ),
+    "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/*": (
+        "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
+        "a profile's name is not its identifier",
+    ),
+}
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def text(resource: Any) -> str:
+    return str(resource["Fn::Sub"]) if isinstance(resource, dict) and "Fn::Sub" in resource else json.dumps(resource)
+
+
+def test_no_action_has_a_wildcard_and_every_resource_with_one_has_its_reason() -> None:
+    for role, statement in statements():
+        assert statement["Effect"] == "Allow"
+        assert not {"NotAction", "NotResource"} & set(statement), role
+        actions = listed(statement["Action"])
+        assert all(re.fullmatch(r"[a-z0-9-]+:[A-Za-z]+", action) for action in actions), (role, actions)
+        for resource in listed(statement["Resource"]):
+            named = resource if isinstance(resource, str) else text(resource)
+            if "*" in named:
+                allowed, reason = WIDE[named]
+                assert reason
+                assert set(actions) <= set(allowed.split()), role
+
+
+def test_every_reason_is_needed() -> None:
+    used = {
+        resource if isinstance(resource, str) else text(resource)
+        for _, statement in statements()
+        for resource in listed(statement["Resource"])
+    }
+    assert set(WIDE) <= used
+
+
+def test_no_role_has_a_managed_policy() -> None:
+    for name, role in of_type("AWS::IAM::Role").items():
+        assert "ManagedPolicyArns" not in role["Properties"], name
+
+
+def test_a_role_is_for_one_function_or_for_its_schedule() -> None:
+    roles = set(of_type("AWS::IAM::Role"))
+    own = {f"{name.title()}Role" for name in functions()}
+    assert own <= roles
+    for name in roles - own:
+        (statement,) = [statement for role, statement in statements() if role == name]
+        assert listed(statement["Action"]) == ["lambda:InvokeFunction"], name
+
+
+def test_only_api_gateway_and_the_schedules_may_invoke_a_function_from_outside() -> None:
+    found = of_type("AWS::Lambda::Permission")
+    assert {one["Properties"]["Principal"] for one in found.values()} == {"apigateway.amazonaws.com"}
+    assert all("SourceArn" in one["Properties"] for one in found.values())
+
+
+@pytest.mark.parametrize("kind", ["AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy"])
+def test_storage_and_queues_are_reached_by_tls_only(kind: str) -> None:
+    for policy in of_type(kind).values():
+        (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+        assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+        assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_every_queue_has_the_policy_and_is_encrypted() -> None:
+    (policy,) = of_type("AWS::SQS::QueuePolicy").values()
+    queues = of_type("AWS::SQS::Queue")
+    assert {one["Ref"] for one in policy["Properties"]["Queues"]} == set(queues)
+    assert all(queue["Properties"]["SqsManagedSseEnabled"] is True for queue in queues.values())
+
+
+def test_everything_that_holds_a_customer_s_data_outlives_the_stack_and_the_keys_that_sign_do_not() -> None:
+    policies = {name: one.get("DeletionPolicy") for name, one in transformed()["Resources"].items()}
+    kept = {name for name, policy in policies.items() if policy == "RetainExceptOnCreate"}
+    assert kept == {"Table", "Blobs", "SealingKey"}
+    assert policies["KeyRingSecret"] == "Delete"
+
+
+def test_every_function_traces_by_one_parameter_and_logs_to_a_group_that_forgets() -> None:
+    groups = of_type("AWS::Logs::LogGroup")
+    for name, function in of_type("AWS::Lambda::Function").items():
+        properties = function["Properties"]
+        assert properties["TracingConfig"]["Mode"] == {"Fn::If": ["Traces", "Active", "PassThrough"]}
+        assert groups[properties["LoggingConfig"]["LogGroup"]["Ref"]]["Properties"]["RetentionInDays"], name
+
+
+def test_objects_stay_longer_than_any_task_that_points_at_them() -> None:
+    days = transformed()["Mappings"]["ObjectDays"]
+    parameters = transformed()["Parameters"]
+    longest = parameters["TaskMaxLifeDays"]["MaxValue"]
+    assert [int(day) for day in days] == parameters["TaskRetentionDays"]["AllowedValues"]
+    assert all(entry["Stay"] > int(day) + longest for day, entry in days.items())
+
+
+@pytest.mark.parametrize("name", ["Domain", "DomainRoot", "DomainRecord"])
+def test_a_domain_is_made_only_when_it_is_named(name: str) -> None:
+    resource = transformed()["Resources"][name]
+    assert resource["Condition"] in {"HasDomain", "HasHostedZone"}
+    assert transformed()["Parameters"]["DomainName"]["Default"] == ""
+
+
+def test_at_a_domain_of_one_s_own_well_known_addresses_are_at_the_root() -> None:
+    (mapping,) = of_type("AWS::ApiGateway::BasePathMapping").values()
+    assert "BasePath" not in mapping["Properties"]
+    variables = functions()["notifier"]["Environment"]["Variables"]["PUBLIC_BASE_URL"]
+    assert variables["Fn::If"][2]["Fn::If"][1] == {"Fn::Sub": "https://${DomainName}"}
+
+
+def test_concurrency_is_reserved_only_when_a_parameter_says_so() -> None:
+    for name in ("Api", "Worker", "Notifier"):
+        reserved = transformed()["Resources"][f"{name}Function"]["Properties"]["ReservedConcurrentExecutions"]
+        assert reserved == {"Fn::If": [f"Reserves{name}", {"Ref": f"{name}Reserved"}, {"Ref": "AWS::NoValue"}]}
+        assert transformed()["Parameters"][f"{name}Reserved"]["Default"] == 0

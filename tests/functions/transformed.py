@@ -1,0 +1,67 @@
+"""What CloudFormation gets to see: template.yaml with what SAM's translator makes of it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from a2a_serverless.stack import places
+from a2a_serverless.stack.errors import StackError
+from tests.functions.template import ROOT, template
+
+PROGRAM = """
+import json, sys
+from samtranslator.translator.transform import transform
+print(json.dumps(transform(json.load(sys.stdin), {}, lambda: {})))
+"""
+
+
+@cache
+def transformed() -> dict[str, Any]:
+    """The whole document."""
+    try:
+        python = places.find(ROOT).sam.with_name("python")
+    except StackError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
+    source = json.loads(json.dumps(template()))
+    for resource in source["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["CodeUri"] = "s3://bucket/uploaded"
+    done = subprocess.run(  # noqa: S603 - SAM's, by path
+        [python, "-c", PROGRAM],
+        input=json.dumps(source),
+        env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def of_type(kind: str) -> dict[str, dict[str, Any]]:
+    """Resources of a type, by logical id."""
+    return {name: one for name, one in transformed()["Resources"].items() if one["Type"] == kind}
+
+
+def statements() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every statement of every role, whichever way its conditions go, with the role's logical id."""
+    for name, role in of_type("AWS::IAM::Role").items():
+        for policy in role["Properties"].get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                yield from ((name, one) for one in _branches(statement))
+
+
+def _branches(statement: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Fn::If" not in statement:
+        yield statement
+        return
+    for branch in statement["Fn::If"][1:]:
+        if branch != {"Ref": "AWS::NoValue"}:
+            yield from _branches(branch)
