@@ -40,7 +40,7 @@ SKILL = Skill("slow", "Slow", "Takes its time.", ("slow",))
 RELEASE = 1
 
 
-@agent(name="Slow", description="Takes its time.", skills=[SKILL])
+@agent(id="slow", name="Slow", description="Takes its time.", skills=[SKILL])
 async def slow(task: AgentTask) -> None:
     """{STEPS} steps of a second."""
     for number in range({STEPS}):

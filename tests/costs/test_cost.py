@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
-from tests.costs.usage import USAGE, counted
-from tests.functions.template import ROOT, resources
-
-sys.path.append(str(ROOT / "bench"))
-
 import cost
+from tests.costs.usage import USAGE, counted
+from tests.functions.template import resources
 
 
 def test_the_usage_that_is_priced_is_what_the_code_uses() -> None:

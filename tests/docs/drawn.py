@@ -101,7 +101,9 @@ def bill() -> str:
     items = cost.bill(cost.Scale())
     run, left = cost.total(items), cost.total(items) - cost.free(items)
     where = f"prices of {cost.PRICES['as_of']}, {cost.PRICES['region']}"
-    sums = f"**{run:.2f} USD** at list price; **{left:.2f} USD** after what AWS gives every account every month ({where})."
+    sums = (
+        f"**{run:.2f} USD** at list price; **{left:.2f} USD** after what AWS gives every account every month ({where})."
+    )
     return f"{cost.shown(items)}\n\n{sums}"
 
 
