@@ -39,7 +39,7 @@ def test_what_is_no_bell_is_refused(value: Json) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"v": 2}, "not a bell"),
+        ({"v": 0}, "not a bell"),
         ({"v": "1"}, "not a bell"),
         ({"kind": "play"}, "an unknown kind of bell"),
         ({"kind": None}, "an unknown kind of bell"),

@@ -97,7 +97,7 @@ NO_BELLS = {
     "null": None,
     "a number": "7",
     "a list": "[]",
-    "another version": json.dumps(to_json(WORK) | {"v": 2}),
+    "another version": json.dumps(to_json(WORK) | {"v": 0}),
     "another kind": json.dumps(to_json(WORK) | {"kind": "play"}),
     "no task": json.dumps({"v": 1, "kind": "work", "tenant": "t", "owner": "o"}),
     "a bell of the other queue": json.dumps(to_json(DELIVERY)),

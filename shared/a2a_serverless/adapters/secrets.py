@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +93,15 @@ def ring_of(text: str) -> KeyRing | None:
     return KeyRing(
         current=_key_of(body["current"]),
         next=_key_of(body["next"]),
-        previous=tuple(Retired(**old) for old in body["previous"]),
+        previous=tuple(Retired(**_known(Retired, old)) for old in body["previous"]),
         promoted_at=body["promoted_at"],
     )
 
 
 def _key_of(body: dict[str, Any]) -> SigningKey:
-    return SigningKey(**body)
+    return SigningKey(**_known(SigningKey, body))
+
+
+def _known(kind: type[SigningKey | Retired], body: dict[str, Any]) -> dict[str, Any]:
+    """The fields that this release knows: a later one may have added some that it can do without."""
+    return {field.name: body[field.name] for field in fields(kind) if field.name in body}

@@ -23,6 +23,7 @@ class DeliveryBell:
     config_id: str
 
 
+VERSION: Final = 1
 LONGEST: Final = 1024
 
 Bell: TypeAlias = WorkBell | DeliveryBell
@@ -32,18 +33,25 @@ class BadBell(ValueError):
     """A message that is not a bell of ours. It is counted and thrown away: ringing it again would not mend it."""
 
 
+class NewerBell(Exception):
+    """A bell of a release that is newer than this one: it goes back to its queue, for whoever can read it."""
+
+
 def to_json(bell: Bell) -> dict[str, Json]:
     """The bell as a message body."""
     key = bell.key
-    body: dict[str, Json] = {"v": 1, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
+    body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
     if isinstance(bell, DeliveryBell):
         body |= {"kind": "deliver", "config": bell.config_id}
     return body
 
 
 def from_json(body: Json) -> Bell:
-    """The bell of a message body; raises BadBell for anything else."""
-    if not isinstance(body, dict) or body.get("v") != 1:
+    """The bell of a message body; raises NewerBell for one of a later form, BadBell for anything else."""
+    version = body.get("v") if isinstance(body, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise NewerBell(f"a bell of form {version}; this release reads form {VERSION}")
+    if not isinstance(body, dict) or version != VERSION:
         raise BadBell("not a bell")
     key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
     if body.get("kind") == "work":

@@ -1,6 +1,7 @@
 """SQS batches of bells, for the worker and the notifier.
 
-A message that is no bell of ours is counted and thrown away, because it would be none the next time either. A bell
+A message that is no bell of ours is counted and thrown away, because it would be none the next time either; one of a
+newer release goes back. A bell
 whose answer fails is reported back by itself, so that the queue rings it again and moves it to the dead letters in the
 end; its neighbours stand. Logs carry ids, never content.
 """
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from a2a_serverless.domain.bells import BadBell, DeliveryBell, WorkBell, from_json
+from a2a_serverless.domain.bells import BadBell, DeliveryBell, NewerBell, WorkBell, from_json
 from a2a_serverless.domain.failures import described
 
 Event: TypeAlias = Mapping[str, Any]
@@ -54,6 +55,9 @@ def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], E
             bell = from_json(json.loads(record.get("body", "")))
             if not isinstance(bell, kind):
                 raise BadBell("a bell of the other queue")
+        except NewerBell:
+            logger.warning("a newer release's bell, left in its queue", extra={"message_id": record.get("messageId")})
+            return False
         except (ValueError, TypeError, RecursionError) as error:
             logger.warning(
                 "not a bell, thrown away", extra={"message_id": record.get("messageId"), "reason": type(error).__name__}

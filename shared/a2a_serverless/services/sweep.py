@@ -6,11 +6,14 @@ after a wait that doubles.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import DeliveryBell, WorkBell
+from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000
 BATCH: Final = 100
+FAILURES: Final = 10
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +44,35 @@ class Broom:
 
 
 def sweep(broom: Broom) -> int:
-    """Looks at everything that is due, ``BATCH`` for each shard; returns how much that was."""
-    seen, late_ms = 0, 0
-    for shard in range(SHARDS):
-        for key, config_id in broom.log.due(shard, broom.clock.now(), BATCH):
-            seen += 1
-            if config_id is None:
-                late_ms = max(late_ms, _sweep_head(broom, key))
-            else:
-                late_ms = max(late_ms, _sweep_cursor(broom, key, config_id))
+    """Looks at everything that is due, ``BATCH`` for each shard; returns how much that was.
+
+    What fails (an item that only a newer release can read) does not keep it from the rest: it is raised at the end, or
+    once ``FAILURES`` have.
+    """
+    seen, late_ms, failed = 0, 0, list[Exception]()
+    for key, config_id in _due(broom):
+        seen += 1
+        try:
+            late_ms = max(late_ms, _look_at(broom, key, config_id))
+        except Exception as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+            logger.error("not swept", extra=described(error) | {"task": key.task, "config": config_id})
+        if len(failed) >= FAILURES:
+            break
     broom.metrics.count("Sweeps")
     broom.metrics.measure("OldestDueDelivery", late_ms // 1000)
+    if failed:
+        raise failed[0]
     return seen
+
+
+def _due(broom: Broom) -> Iterator[tuple[TaskKey, str | None]]:
+    for shard in range(SHARDS):
+        yield from broom.log.due(shard, broom.clock.now(), BATCH)
+
+
+def _look_at(broom: Broom, key: TaskKey, config_id: str | None) -> int:
+    return _sweep_head(broom, key) if config_id is None else _sweep_cursor(broom, key, config_id)
 
 
 def _sweep_head(broom: Broom, key: TaskKey) -> int:

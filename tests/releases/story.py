@@ -1,0 +1,164 @@
+"""One item of every kind, and what today's code must read from it. ``python -m tests.releases.story 2`` records one.
+
+A recording is never made again: it is what that release has left in the tables of those who run it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from moto import mock_aws
+
+from a2a_serverless.adapters.secrets import ring_text
+from a2a_serverless.domain import bells, head
+from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.breaker import Trip
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
+from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.ports import Opening, Receipt, StepResult
+from tests.contract.backends import NOW, client_at, dynamo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.backends import Store
+
+HERE: Final = Path(__file__).parent
+KEY: Final = TaskKey("acme", "auth0|5f7c/ö", "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11")
+WHO: Final = Principal(KEY.tenant, KEY.owner)
+TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+LIFE: Final = head.Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+EXPIRES: Final = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
+ASKED: Final = Message(
+    "m-1",
+    Role.USER,
+    (
+        Part("text", "Write about the sea. 海", metadata={"a": 1}),
+        Part("data", {"sections": [1, 2.5, None, True]}, media_type="application/json"),
+        Part("raw", "aGVsbG8=", media_type="image/png", filename="a.png"),
+        Part("url", "https://files.example.com/a"),
+    ),
+    context_id="context/1",
+    task_id=KEY.task,
+    metadata={"k": "v"},
+    extensions=("https://example.com/ext",),
+    reference_task_ids=("t-0",),
+)
+INCOMING: Final = Incoming(ASKED, ("text/plain",), {"m": 1})
+SAID: Final = Message("a-1", Role.AGENT, (Part("text", "done"),), "context/1", KEY.task)
+SMALL: Final = Artifact(
+    "art", (Part("text", "one"),), "document.md", "a document", {"x": 1}, ("https://example.com/ext",)
+)
+BIG: Final = Artifact("art", (Part("text", "two " * 1000),), "document.md")
+EVENTS: Final[tuple[Event, ...]] = (
+    StatusEvent(1, NOW, "by-1", TaskState.SUBMITTED, incoming=INCOMING),
+    StatusEvent(2, NOW + 10, "by-2", TaskState.WORKING, fence=1),
+    ArtifactEvent(3, NOW + 20, "by-3", SMALL, emits=(1, 1), fence=1),
+    ArtifactEvent(4, NOW + 30, "by-4", BIG, append=True, last_chunk=True, emits=(2, 3), fence=1),
+    StatusEvent(5, NOW + 40, "by-5", TaskState.COMPLETED, message=SAID, fence=1),
+)
+STEP: Final = StepResult("digest", {"text": "one", "n": [1, 2]})
+CONFIG: Final = PushConfig(
+    "hook",
+    "https://hooks.example.com/a?b=c",
+    "0.3",
+    "first",
+    NOW,
+    token="sealed-1",
+    scheme="Basic",
+    credentials="sealed-2",
+)
+CURSOR: Final = Cursor("hook", "first")
+MOVED: Final = replace(CURSOR, position=3, attempt=2, next_at=NOW + 99, lease_no=4, due_at=NOW + 100, failing_since=NOW)
+GIVEN_UP: Final = Cursor("lost", "first", state=CursorState.EXHAUSTED, position=1, attempt=12, due_at=NOW + 7)
+ATTEMPT: Final = Attempt(
+    "hook", 2, 1, NOW + 50, 12, status=503, address="192.0.2.1", error="status", kid="kid", next_at=NOW + 99
+)
+RECEIPT: Final = Receipt("document", "m-1", "d" * 64, KEY.task)
+API_KEY: Final = ApiKey("d" * 64, WHO, "a note", NOW)
+DOCUMENT: Final[Json] = {"keys": [{"kty": "EC"}], "text": "海"}
+TRIP: Final = Trip(NOW + 30_000, 2)
+PUBLIC_KEY: Final[dict[str, Any]] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "kid": "kid-1"}
+RING: Final = KeyRing(
+    SigningKey("kid-1", PUBLIC_KEY, "pem-1", NOW),
+    SigningKey("kid-2", PUBLIC_KEY | {"kid": "kid-2"}, "pem-2", NOW + 1),
+    (Retired("kid-0", PUBLIC_KEY | {"kid": "kid-0"}, NOW + 2),),
+    NOW + 3,
+)
+BELLS: Final = (bells.WorkBell(KEY), bells.DeliveryBell(KEY, "hook"))
+
+
+def heads() -> tuple[head.Head, head.Change, head.Change]:
+    """A task's first head, and how it was taken and ended."""
+    first, _ = head.submit(
+        KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
+    )
+    taken = head.take(head.Look(first, 1), now=NOW + 10, by="by-2")
+    ended = head.report(head.Look(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5")
+    return first, taken, ended
+
+
+def write(store: Store) -> None:
+    """Leaves one item of every kind."""
+    first, taken, ended = heads()
+    assert isinstance(EVENTS[0], StatusEvent)
+    lost = replace(CONFIG, config_id="lost", verification=Verification.REFUSED)
+    pushes = ((CONFIG, CURSOR), (lost, Cursor("lost", "first")))
+    assert store.log.create(Opening(first, EVENTS[0], RECEIPT, pushes)) is None
+    assert store.log.append(taken)
+    for chunk in EVENTS[2:4]:
+        assert isinstance(chunk, ArtifactEvent)
+        assert store.log.append_chunk(KEY, chunk, EXPIRES)
+    store.log.keep_step(KEY, "write/1", STEP, EXPIRES)
+    assert store.log.append(ended)
+    assert store.push.move(KEY, CURSOR, MOVED)
+    assert store.push.move(KEY, Cursor("lost", "first"), GIVEN_UP)
+    store.push.record(KEY, ATTEMPT, EXPIRES)
+    store.hosts.trip("hooks.example.com", TRIP)
+    store.publications.publish("jwks", DOCUMENT)
+    store.api_keys.add(API_KEY)
+    store.owners.hold_stream(WHO, "stream", NOW + 60_000)
+
+
+READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
+    "head": (lambda store: store.log.look(KEY), head.Look(heads()[2].after, 5)),
+    "log": (lambda store: store.log.load(KEY), (heads()[2].after, list(EVENTS))),
+    "step": (lambda store: dict(store.log.steps(KEY)), {"write/1": STEP}),
+    "config": (lambda store: store.push.config(KEY, "hook"), CONFIG),
+    "cursor": (lambda store: store.push.cursor(KEY, "hook"), MOVED),
+    "given up": (lambda store: list(store.push.exhausted()), [(KEY, "lost")]),
+    "attempt": (lambda store: store.push.attempts(KEY), [ATTEMPT]),
+    "receipt": (lambda store: store.log.receipt(KEY, "document", "m-1"), RECEIPT),
+    "list": (lambda store: [entry.task for entry in store.index.page(WHO, None, None, 0, 10)[0]], [KEY.task]),
+    "trip": (lambda store: store.hosts.tripped("hooks.example.com"), TRIP),
+    "document": (lambda store: store.publications.published("jwks"), DOCUMENT),
+    "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
+    "stream": (lambda store: store.owners.streams(WHO, 10), 1),
+}
+
+
+def record(folder: Path) -> None:
+    """Writes what today's code stores."""
+    with mock_aws(), client_at(None) as client, dynamo(client, "recorded", lambda _: None) as store:
+        write(store)
+        items = sorted(client.scan(TableName="recorded")["Items"], key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+        blobs = {name: content.decode() for name, content in store.blobs.content.items()}
+    folder.mkdir()
+    _save(folder / "items.json", items)
+    _save(folder / "blobs.json", blobs)
+    _save(folder / "bells.json", [bells.to_json(bell) for bell in BELLS])
+    (folder / "key_ring.json").write_text(ring_text(RING) + "\n")
+
+
+def _save(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    record(HERE / sys.argv[1])

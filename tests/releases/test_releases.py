@@ -1,0 +1,156 @@
+"""What a release has left in tables, queues and secrets is read by today's code; what a later one leaves is refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from moto import mock_aws
+
+from a2a_serverless.adapters import items, keys
+from a2a_serverless.adapters.items import UnknownVersion
+from a2a_serverless.adapters.secrets import ring_of
+from a2a_serverless.domain.bells import NewerBell, WorkBell, from_json
+from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.services.relay import relay
+from a2a_serverless.services.sweep import Broom, sweep
+from a2a_serverless.testing import Counter
+from tests.contract.backends import NOW, client_at, dynamo
+from tests.echo import agent_of
+from tests.handlers.test_queues import Clock
+from tests.releases.story import BELLS, KEY, READS, RING, write
+from tests.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.contract.backends import Store
+
+HERE = Path(__file__).parent
+RELEASES = sorted(folder.name for folder in HERE.iterdir() if folder.is_dir() and folder.name.isdigit())
+_names = (f"release-{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with mock_aws(), client_at(None) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def kept(client: Any, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A table as a release left it."""
+    with dynamo(client, name := next(_names), lambda _: None) as store:
+        for item in recorded(request.param, "items"):
+            client.put_item(TableName=name, Item=item)
+        store.blobs.content.update({blob: text.encode() for blob, text in recorded(request.param, "blobs").items()})
+        yield store
+
+
+def recorded(release: str, what: str) -> Any:
+    return json.loads((HERE / release / f"{what}.json").read_text())
+
+
+@pytest.mark.parametrize("what", READS)
+def test_an_item_that_a_release_has_written_is_read_as_what_it_said(kept: Store, what: str) -> None:
+    read, expected = READS[what]
+    assert read(kept) == expected
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_bells_and_key_rings_of_a_release_are_read(release: str) -> None:
+    assert tuple(from_json(bell) for bell in recorded(release, "bells")) == BELLS
+    assert ring_of((HERE / release / "key_ring.json").read_text()) == RING
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_recording_has_every_kind_of_item_that_a_task_has(release: str) -> None:
+    kinds = {item["sk"]["S"].partition("#")[0] for item in recorded(release, "items")}
+    ours = (keys.HEAD, keys.EVENTS, keys.STEPS, keys.PUSHES, keys.CURSORS, keys.ATTEMPTS, keys.RECEIPT, keys.TRIP)
+    assert {kind.rstrip("#") for kind in ours} <= kinds
+
+
+def test_today_s_code_writes_no_attribute_that_the_last_release_could_not_pass_over(client: Any) -> None:
+    """Its forms are the last release's, plus fields that have defaults; or else VERSION is another."""
+    with dynamo(client, name := next(_names), lambda _: None) as store:
+        write(store)
+        now = {(item["pk"]["S"], item["sk"]["S"]): item for item in client.scan(TableName=name)["Items"]}
+    before = {(item["pk"]["S"], item["sk"]["S"]): item for item in recorded(RELEASES[-1], "items")}
+    for place, item in before.items():
+        assert item.items() <= now[place].items() or now[place]["v"] != item["v"], place
+
+
+class TestALaterRelease:
+    """What a later release has left: an item of a form that today's code does not know."""
+
+    @pytest.fixture
+    def later(self, client: Any) -> Iterator[tuple[Store, list[Any]]]:
+        with dynamo(client, name := next(_names), lambda _: None) as store:
+            write(store)
+            scanned = client.scan(TableName=name)["Items"]
+            for item in scanned:
+                client.put_item(TableName=name, Item=item | {"v": {"N": str(items.VERSION + 1)}})
+            yield store, scanned
+
+    @pytest.mark.parametrize("what", ["head", "log", "step", "config", "cursor", "attempt", "receipt"])
+    def test_it_is_refused_and_not_guessed(self, later: tuple[Store, list[Any]], what: str) -> None:
+        read, _ = READS[what]
+        with pytest.raises(UnknownVersion):
+            read(later[0])
+
+    def test_a_bell_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
+        handler = make_queue_handler(WorkBell, lambda bell, _: later[0].log.load(bell.key))  # type: ignore[arg-type, return-value]
+        body = json.dumps({"v": 1, "kind": "work", "tenant": KEY.tenant, "owner": KEY.owner, "task": KEY.task})
+        answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
+        assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+
+    def test_the_relay_hands_such_a_batch_back(self, later: tuple[Store, list[Any]]) -> None:
+        with pytest.raises(UnknownVersion):
+            relay(later[0].push, World([agent_of(None)]).queue, [KEY], NOW)
+
+
+def test_a_bell_of_a_later_form_goes_back_to_its_queue_and_is_not_thrown_away(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    body = {"v": 2, "kind": "work", "task": {"of": "another form"}}
+    with pytest.raises(NewerBell):
+        from_json(body)  # type: ignore[arg-type]
+    handler = make_queue_handler(WorkBell, lambda *_: pytest.fail("answered"))
+    answer = handler({"Records": [{"messageId": "m", "body": json.dumps(body)}]}, Clock())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+    assert "newer" in caplog.text
+
+
+def test_a_key_ring_of_a_later_form_is_refused_and_a_field_that_was_added_is_passed_over() -> None:
+    body = json.loads((HERE / RELEASES[-1] / "key_ring.json").read_text())
+    with pytest.raises(ValueError, match="form"):
+        ring_of(json.dumps(body | {"v": 2}))
+    body["current"]["added"] = body["previous"][0]["added"] = body["added"] = 1
+    assert ring_of(json.dumps(body)) == RING
+
+
+def test_a_task_that_only_a_later_release_can_read_does_not_keep_the_sweeper_from_the_others() -> None:
+    world = World([agent_of(None)])
+    first, second = world.send(push=False), world.send(push=False)
+    while world.queue.pop():
+        pass
+    world.now += 600_000
+
+    class OneIsNewer:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.table, name)
+
+        def look(self, key: Any) -> Any:
+            if key.task == first.task_id:
+                raise UnknownVersion("newer")
+            return world.table.look(key)
+
+    log: Any = OneIsNewer()
+    with pytest.raises(UnknownVersion):
+        sweep(Broom(log, log, world.queue, world.clock, Counter()))
+    rung = world.queue.pop()
+    assert isinstance(rung, WorkBell)
+    assert rung.key.task == second.task_id
