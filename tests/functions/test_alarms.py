@@ -46,7 +46,7 @@ def test_the_functions_write_under_the_namespace_and_service_that_alarms_watch()
     assert variables["POWERTOOLS_SERVICE_NAME"] == STACK
 
 
-@pytest.mark.parametrize("name", set(ALARMS) - set(OURS))
+@pytest.mark.parametrize("name", sorted(set(ALARMS) - set(OURS)))
 def test_an_alarm_on_aws_s_own_metrics_names_a_resource_of_the_template(name: str) -> None:
     known = {
         "AWS/SQS": ({"ApproximateNumberOfMessagesVisible"}, ["QueueName"]),
