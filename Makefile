@@ -50,6 +50,10 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 	PYTHONPATH=webhook_receiver $(RUN)lint-imports
 	.a2a/venvs/sam/bin/sam validate --lint
 
+.PHONY: audit
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## the templates by checkov's rules, but those that .checkov.yaml has a reason for
+	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
+
 .PHONY: test
 test: $(ENVIRONMENTS) ## every test
 	$(RUN)pytest --numprocesses=auto --dist=loadgroup $(ARGS)
@@ -93,6 +97,7 @@ lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
+	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
