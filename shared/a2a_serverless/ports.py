@@ -5,7 +5,7 @@ Every write may be retried and every call may fail after it took effect; the con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -251,6 +251,34 @@ class Owners(Protocol):
         ...
 
 
+class Remains(Protocol):
+    """Whatever is stored of tasks and owners, expired or not; for erasing it. Everything may be done again."""
+
+    def tasks(self, who: Principal, context_id: str | None, after: str | None) -> tuple[list[TaskKey], str | None]:
+        """Some of the owner's tasks (of a context), and where to go on; None at the end. May be a moment late."""
+        ...
+
+    def items(self, key: TaskKey) -> int:
+        """How many items a task has, without its receipts and the addresses of its calls."""
+        ...
+
+    def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        """Erases a task's receipts (agent, message id) and the addresses of its calls. Returns how many."""
+        ...
+
+    def erase_task(self, key: TaskKey) -> int:
+        """Erases all other items of a task; the head goes last. Returns how many."""
+        ...
+
+    def owned(self, who: Principal) -> int:
+        """How many items are kept of the owner itself."""
+        ...
+
+    def erase_owner(self, who: Principal) -> int:
+        """Erases those. Returns how many."""
+        ...
+
+
 class Bells(Protocol):
     """Queues of bells."""
 
@@ -268,6 +296,14 @@ class Blobs(Protocol):
 
     def get(self, name: str) -> bytes:
         """The content; raises KeyError when there is none."""
+        ...
+
+    def names(self, prefix: str) -> Iterator[str]:
+        """The names that begin with ``prefix``."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Deletes a content. Absent is fine."""
         ...
 
 

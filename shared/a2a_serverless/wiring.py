@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Here, Metrics
+    from a2a_serverless.ports import ApiKeys, Bells, Here, Metrics, PushStore, TaskLog
     from a2a_serverless.services.deliveries import Operations
+    from a2a_serverless.services.erase import Rubber
 
 KEY_RING_CACHE_MS: Final = 300_000
 BELLS_AT_ONCE: Final = 10  # the notifier's BatchSize
@@ -130,6 +131,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
             settings.allowance,
             settings.task_max_life_days * DAY_MS,
         ),
+        rubber=lambda: _rubber(settings, aws, table, log, store),
     )
 
 
@@ -293,7 +295,30 @@ def make_operations(stack: StackName) -> Operations:
         clock=SystemClock(),
     )
     rotator = deployed.output("RotatorFunctionName")
-    return Operations(board, lambda command: deployed.invoke(rotator, command))
+    rubber = _rubber(settings, aws, table, board.log, board.store)
+    return Operations(board, lambda command: deployed.invoke(rotator, command), rubber)
+
+
+def _rubber(settings: Settings, aws: Aws, table: Table, log: TaskLog, store: PushStore) -> Rubber:
+    """What erases, all over the table and the bucket."""
+    from a2a_serverless.adapters import keys
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys
+    from a2a_serverless.adapters.remains import DynamoRemains
+    from a2a_serverless.adapters.s3 import S3Blobs
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.services.erase import Rubber
+
+    blobs = S3Blobs(lambda: aws.s3, settings.need("BLOBS_BUCKET"))
+    return Rubber(
+        log=log,
+        store=store,
+        remains=DynamoRemains(table),
+        blobs=blobs,
+        api_keys=DynamoApiKeys(table),
+        clock=SystemClock(),
+        ids=UuidIds(),
+        place=lambda *names: f"{keys.path(*names)}/",
+    )
 
 
 def _here(agents: Mapping[str, Agent], engine: Callable[[], Engine]) -> Here:

@@ -36,3 +36,13 @@ def test_what_is_not_there_is_a_key_error(blobs: S3Blobs) -> None:
 def test_any_other_failure_goes_through() -> None:
     with cloud("s3") as client, pytest.raises(ClientError, match="NoSuchBucket"):
         S3Blobs(lambda: client, "nowhere").get(NAME)
+
+
+def test_names_are_those_that_begin_so_and_what_is_deleted_is_gone(blobs: S3Blobs) -> None:
+    names = ["t/alice/1/a", "t/alice/1/b", "t/alice/2/a", "t/alice2/1/a"]
+    for name in names:
+        blobs.put(name, b"x")
+    assert list(blobs.names("t/alice/")) == names[:3]
+    blobs.delete(names[0])
+    blobs.delete(names[0])
+    assert list(blobs.names("t/alice/1/")) == ["t/alice/1/b"]

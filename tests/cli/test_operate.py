@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.api_keys import MemoryApiKeys
 from a2a_serverless.adapters.keys import path
+from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.adapters.remains import MemoryRemains
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.operate import moment_of
 from a2a_serverless.cli.options import World as Outside
@@ -20,8 +25,9 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.deployed import NotDeployed, StackName
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.services.deliveries import Operations, Switchboard
+from a2a_serverless.services.erase import Rubber
 from tests.echo import Writer
-from tests.world import HOUR_MS, World, accepting
+from tests.world import HOUR_MS, ME, World, accepting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +52,17 @@ class Deployed:
         if stack != StackName("a2a-serverless"):
             raise NotDeployed(f"the stack {stack.name} cannot be read")
         table, clock = self.world.table, self.world.clock
-        return Operations(Switchboard(table, table, self.world.queue, clock), self.rotator)
+        rubber = Rubber(
+            log=table,
+            store=table,
+            remains=MemoryRemains(table, MemoryOwners(clock.now)),
+            blobs=MemoryBlobs(),
+            api_keys=MemoryApiKeys(clock.now),
+            clock=clock,
+            ids=self.world.ids,
+            place=lambda *names: f"{keys.path(*names)}/",
+        )
+        return Operations(Switchboard(table, table, self.world.queue, clock), self.rotator, rubber)
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)
@@ -181,3 +197,24 @@ def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed
     assert code == 1
     assert "the stack other cannot be read" in err
     assert "--stack" in err
+
+
+# ---- Erasing
+
+
+@pytest.mark.parametrize("what", ["task", "context", "owner"])
+def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, what: str) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    path = {"task": f"tenant/me/{task.task_id}", "context": f"tenant/me/{task.context_id}", "owner": "tenant/me"}[what]
+    counted = deployed.json("erase", what, path, "--dry-run")
+    assert counted["tasks"] == (2 if what == "owner" else 1)
+    assert deployed.world.table.look(ME.key(task.task_id)) is not None
+    code, out, _ = deployed.type("erase", what, path)
+    assert (code, out.partition(",")[0]) == (0, f"Erased {counted['tasks']} tasks")
+    assert deployed.world.table.look(ME.key(task.task_id)) is None
+    assert deployed.json("erase", what, path, "--dry-run")["tasks"] == 0
+
+
+@pytest.mark.parametrize("line", ["task tenant/me", "owner tenant", "owner tenant/me/task", "context //", "owner /me"])
+def test_nobody_erases_more_by_naming_less(deployed: Deployed, line: str) -> None:
+    assert deployed.type("erase", *line.split())[0] == 2

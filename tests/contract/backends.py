@@ -21,6 +21,7 @@ from a2a_serverless.adapters.dynamo import (
 )
 from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
 from a2a_serverless.adapters.owners import DynamoOwners, MemoryOwners
+from a2a_serverless.adapters.remains import DynamoRemains, MemoryRemains
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import ApiKeys, HostBoard, Owners, Publications, PushStore, TaskIndex, TaskLog
+    from a2a_serverless.ports import ApiKeys, HostBoard, Owners, Publications, PushStore, Remains, TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -58,12 +59,22 @@ class Store:
     blobs: MemoryBlobs
     api_keys: ApiKeys
     owners: Owners
+    remains: Remains
+    left: Callable[[], int]
 
 
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    return Store(table, table, table, table, table, now, MemoryBlobs(), MemoryApiKeys(now), MemoryOwners(now))
+    owners = MemoryOwners(now)
+    remains = MemoryRemains(table, owners)
+    shelves = [shelf for shelf in vars(table).values() if hasattr(shelf, "raw")]
+
+    def left() -> int:
+        return sum(len(items) for shelf in shelves for items in shelf.raw.values())
+
+    keys = MemoryApiKeys(now)
+    return Store(table, table, table, table, table, now, MemoryBlobs(), keys, owners, remains, left)
 
 
 @contextmanager
@@ -135,4 +146,6 @@ def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) 
         blobs=blobs,
         api_keys=DynamoApiKeys(table),
         owners=DynamoOwners(table, now),
+        remains=DynamoRemains(table),
+        left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],
     )

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeys
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryBlobs, MemoryProofs
+from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.adapters.remains import MemoryRemains
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate, SignIn
 from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.erase import Rubber
 from a2a_serverless.testing import START
 from a2a_serverless.wire.timestamps import to_text
 from tests.echo import Writer
@@ -34,6 +37,15 @@ def made_world() -> World:
     return world
 
 
+def rubber_of(world: World) -> Rubber:
+    table, clock = world.table, world.clock
+    remains = MemoryRemains(table, MemoryOwners(clock.now))
+    api_keys = MemoryApiKeys()
+    return Rubber(
+        table, table, remains, MemoryBlobs(), api_keys, clock, world.ids, lambda *names: "/".join(names) + "/"
+    )
+
+
 @dataclass
 class Office:
     """An operator at the edge of a world."""
@@ -45,7 +57,11 @@ class Office:
         keys = MemoryApiKeys()
         keys.add(ApiKey(digest_of(OPERATOR), ME, "", 0, operator=True))
         keys.add(ApiKey(digest_of(CALLER), ME, "", 0))
-        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, SignIn(keys.find), MemoryProofs(), 60)
+        world = self.world
+        gate = SignIn(keys.find)
+        edge = Edge(
+            world.desk, world.table, world.engine.agents, gate, MemoryProofs(), 60, rubber=lambda: rubber_of(world)
+        )
         headers = {"x-api-key": self.key} if self.key else {}
         sent = b"" if body is None else json.dumps(body).encode()
         return edge.answer(HttpRequest(verb, f"/operator/{path}", headers, tuple(query.items()), sent))
@@ -154,3 +170,39 @@ def test_there_is_nothing_else(verb: str, path: str, status: int) -> None:
 
 def test_on_a_laptop_without_sign_in_everybody_is_an_operator() -> None:
     assert OpenGate().operates({})
+
+
+# ---- Erasing
+
+
+def test_an_operator_erases_an_owner_after_a_count() -> None:
+    office = Office()
+    counted = office.json("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner, "dryRun": True})
+    assert (counted["tasks"], counted["later"]) == (1, 0)
+    assert office.json("GET", "deliveries")["deliveries"]
+    office.world.wait(60_000)
+    erased = office.json("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner})
+    assert (erased["tasks"], erased["later"]) == (1, 0)
+    assert office.json("GET", "deliveries")["deliveries"] == []
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        [],
+        {"tenant": "t"},
+        {"owner": "o"},
+        {"tenant": "t", "owner": "o", "taks": "x"},
+        {"tenant": "t", "owner": "o", "task": ""},
+        {"tenant": "t", "owner": "o", "task": 7},
+        {"tenant": "t", "owner": "o", "task": "x", "context": "y"},
+    ],
+)
+def test_a_request_that_may_mean_less_than_it_says_erases_nothing(wanted: object) -> None:
+    assert Office().ask("POST", "erase", wanted).status == 400
+
+
+def test_whoever_is_no_operator_cannot_erase() -> None:
+    office = Office(key=CALLER)
+    assert office.ask("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner}).status == 404

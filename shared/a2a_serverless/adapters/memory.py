@@ -22,7 +22,7 @@ from a2a_serverless.domain.url_policy import check_addresses
 from a2a_serverless.ports import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.breaker import Trip
@@ -65,6 +65,18 @@ class _Shelf(Generic[P, K, V]):
 
     def drop(self, partition: P, name: K) -> None:
         self._items.get(partition, {}).pop(name, None)
+
+    @property
+    def raw(self) -> dict[P, dict[K, tuple[V, int]]]:
+        """All items with the second in which they expire, expired ones too."""
+        return self._items
+
+    def clear(self, partition: P, *, really: bool) -> int:
+        """Drops a partition, if ``really``; returns how many items that is."""
+        count = len(self._items.get(partition, {}))
+        if really:
+            self._items.pop(partition, None)
+        return count
 
     def everything(self) -> Iterator[tuple[P, K, V]]:
         for partition in self._items:
@@ -298,6 +310,35 @@ class MemoryTable:
         with self._lock:
             return stored.document_of(self._documents.get(name, "null"))
 
+    def stored(self, who: Principal, context_id: str | None) -> list[TaskKey]:
+        """The owner's tasks (of a context), expired ones too."""
+        with self._lock:
+            heads = [head for partition in self._heads.raw.values() for head, _ in partition.values()]
+        return [
+            head.key
+            for head in heads
+            if (head.key.tenant, head.key.owner) == (who.tenant, who.owner) and context_id in {None, head.context_id}
+        ]
+
+    def erase(self, key: TaskKey, *, really: bool = True) -> int:
+        """Forgets a task; returns how many items that is."""
+        shelves = (self._heads, self._events, self._steps, self._configs, self._cursors, self._attempts)
+        with self._lock:
+            return sum(shelf.clear(key, really=really) for shelf in shelves)
+
+    def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        """Forgets receipts and addresses of calls; returns how many items that is."""
+        places = [((key.tenant, key.owner, agent), message_id) for agent, message_id in receipts]
+        with self._lock:
+            for place in places:
+                self._receipts.drop(*place)
+            return len(places) + sum(self._callbacks.clear(name, really=True) for name in callbacks)
+
+    def erase_owner(self, who: Principal, *, really: bool = True) -> int:
+        """Forgets what was counted for an owner; returns how many items that is."""
+        with self._lock:
+            return self._webhooks.clear((who.tenant, who.owner), really=really)
+
     def _shift(self, before: Head, after: Head) -> bool:
         head = self._heads.get(before.key, None)
         if head is None or head.rev != before.rev:
@@ -377,6 +418,12 @@ class MemoryBlobs:
 
     def get(self, name: str) -> bytes:
         return self.content[name]
+
+    def names(self, prefix: str) -> Iterator[str]:
+        yield from [name for name in self.content if name.startswith(prefix)]
+
+    def delete(self, name: str) -> None:
+        self.content.pop(name, None)
 
 
 class MemoryVault:

@@ -102,6 +102,15 @@ class MemoryOwners:
         with self._lock:
             return min(limit, sum(until * 1000 > self._now() for until in self._streams.get(who, {}).values()))
 
+    def erase(self, who: Principal, *, really: bool = True) -> int:
+        """Forgets all of an owner; returns how much that is."""
+        with self._lock:
+            count = (who in self._shares) + (who in self._unfinished) + len(self._streams.get(who, {}))
+            if really:
+                for kept in (self._shares, self._unfinished, self._streams):
+                    kept.pop(who, None)
+        return count
+
 
 def _said(share: Share) -> Item:
     return {name: {"N": str(getattr(share, name))} for name in ("level", "at", "made")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from mypy_boto3_s3 import S3Client
 
@@ -31,3 +31,10 @@ class S3Blobs:
             raise
         with answer["Body"] as body:
             return body.read()
+
+    def names(self, prefix: str) -> Iterator[str]:
+        pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        yield from (found["Key"] for page in pages for found in page.get("Contents", []))
+
+    def delete(self, name: str) -> None:
+        self._client().delete_object(Bucket=self._bucket, Key=name)

@@ -17,7 +17,7 @@ from a2a_serverless.adapters.items import Item, live
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
@@ -145,6 +145,37 @@ class Table:
         }
         return list(islice(self._pages(query), limit))
 
+    def places(self, pk: str) -> Iterator[Item]:
+        """The keys of all items of a partition, expired ones too."""
+        yield from self._raw_pages(
+            {
+                "KeyConditionExpression": "pk = :pk",
+                "ExpressionAttributeValues": {":pk": {"S": pk}},
+                "ProjectionExpression": "pk, sk",
+                "ConsistentRead": True,
+            }
+        )
+
+    def listed(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+        """The entries of a list index behind position ``after``, expired ones too, at most ``limit``."""
+        values = {":partition": {"S": held[1]}, ":after": {"S": after or ""}}
+        query = {
+            "IndexName": index,
+            "KeyConditionExpression": f"{held[0]} = :partition" + (" AND st > :after" if after else ""),
+            "ExpressionAttributeValues": values if after else {":partition": values[":partition"]},
+            "Limit": limit,
+        }
+        return list(islice(self._raw_pages(query), limit))
+
+    def erase(self, places: Iterable[Item]) -> int:
+        """Deletes items by their keys, whatever they are; returns how many."""
+        count = 0
+        for place in places:
+            key = {"pk": place["pk"], "sk": place["sk"]}
+            self._patience.persist(lambda key=key: self._client.delete_item(TableName=self._name, Key=key))  # type: ignore[misc]
+            count += 1
+        return count
+
     def put(self, item: Item) -> Action:
         """An action: the item is written, whatever was there."""
         return {"Put": {"Item": item}}
@@ -234,10 +265,13 @@ class Table:
         return {kind: {"TableName": self._name, **parameters} for kind, parameters in action.items()}
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
+        yield from (item for item in self._raw_pages(query) if live(item, self._now()))
+
+    def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         start: Mapping[str, Any] | None = {}
         while start is not None:
             page = self._page({**query, **start})
-            yield from (item for item in page["Items"] if live(item, self._now()))
+            yield from page["Items"]
             last = page.get("LastEvaluatedKey")
             start = {"ExclusiveStartKey": last} if last else None
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli import callers, cards, operate, stack, tasks
+from a2a_serverless.cli import callers, cards, erase, operate, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
 from a2a_serverless.cli.options import Json, State, World, world_of
@@ -36,6 +36,7 @@ app = typer.Typer(
 cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
 callers_app = typer.Typer(no_args_is_help=True, help="API keys: who may call a deployed stack.")
 push_app = typer.Typer(no_args_is_help=True, help="Webhooks of a deployed stack, for its operator.")
+erase_app = typer.Typer(no_args_is_help=True, help="Erase what a deployed stack has stored, for its operator.")
 keys_app = typer.Typer(no_args_is_help=True, help="Keys that sign the webhooks of a deployed stack, for its operator.")
 
 
@@ -94,6 +95,10 @@ keys_app.command("show", epilog=EXAMPLES["keys show"])(operate.show_keys)
 keys_app.command("rotate", epilog=EXAMPLES["keys rotate"])(operate.rotate_keys)
 keys_app.command("revoke", epilog=EXAMPLES["keys revoke"])(operate.revoke_key)
 app.add_typer(keys_app, name="keys", rich_help_panel=ACCOUNT)
+erase_app.command("task", epilog=EXAMPLES["erase task"])(erase.erase_task)
+erase_app.command("context", epilog=EXAMPLES["erase context"])(erase.erase_context)
+erase_app.command("owner", epilog=EXAMPLES["erase owner"])(erase.erase_owner)
+app.add_typer(erase_app, name="erase", rich_help_panel=ACCOUNT)
 callers_app.command("add", epilog=EXAMPLES["callers add"])(callers.add_caller)
 callers_app.command("list", epilog=EXAMPLES["callers list"])(callers.list_callers)
 callers_app.command("remove", epilog=EXAMPLES["callers remove"])(callers.remove_caller)

@@ -54,6 +54,12 @@ _LINES: Final = {
         ("duty --operator", "Also for the operator's API"),
         ("monitor --scope a2a:read", "One that may only read"),
     ),
+    "erase task": (("default/alice/TASK --dry-run", "Count first"), ("default/alice/TASK", "Then erase")),
+    "erase context": (("default/alice/CONTEXT --stack my-agents", "A whole conversation"),),
+    "erase owner": (
+        ("default/alice --dry-run", "How much there is"),
+        ("default/alice", "All of it. Started again, it goes on where it was interrupted"),
+    ),
     "callers list": (("", "Whom the keys stand for"),),
     "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),
     "push list": (

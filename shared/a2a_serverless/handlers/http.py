@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Ids, Proofs, Publications
+    from a2a_serverless.services.erase import Rubber
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Binding
@@ -59,6 +60,7 @@ class Edge:
     limits: Limits = LIMITS
     rest_binding: Binding = "rest"
     turnstile: Turnstile | None = None
+    rubber: Callable[[], Rubber] | None = None
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """The answer to a request. Never raises: what is our fault is logged and answered as such."""
@@ -80,7 +82,7 @@ class Edge:
         if first == OPERATOR:
             from a2a_serverless.handlers.operator_api import serve_operator
 
-            return serve_operator(self.desk, self.gate, request, below, self.limits)
+            return serve_operator(self.desk, self.gate, request, below, self.limits, self.rubber)
         binding = self.rest_binding
         if first == LEGACY:
             first, _, below = below.partition("/")

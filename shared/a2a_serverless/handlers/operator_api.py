@@ -2,7 +2,9 @@
 
 ``GET /operator/deliveries`` is what was given up, ``GET /operator/deliveries/TENANT/OWNER/TASK[/CONFIG]`` how webhooks
 of a task stand, ``POST .../CONFIG/redrive`` (``pause``, ``resume``) steers one, ``POST /operator/deliveries/redrive``
-all that were given up and are meant. For whoever is no operator there is no such path.
+all that were given up and are meant. ``POST /operator/erase`` with ``tenant``, ``owner``, and ``context`` or ``task``
+if not all of the owner's is meant, erases for as long as a request may take and says how much is left; ``dryRun`` only
+counts. For whoever is no operator there is no such path.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from urllib.parse import unquote
 
 from a2a_serverless.adapters.keys import path
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound, TaskNotFound
-from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.deliveries import (
     Selection,
@@ -25,31 +27,40 @@ from a2a_serverless.services.deliveries import (
     resume,
     standings,
 )
+from a2a_serverless.services.erase import Scope, count, erase
 from a2a_serverless.wire.deliveries import print_standing
 from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.timestamps import from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import Standing
     from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.services.erase import Rubber
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.wire.limits import Limits
 
+ERASES_MS: Final = 15_000
 LISTED: Final = 100
 LISTED_MOST: Final = 1000
 _LIMIT: Final = re.compile(r"[1-9][0-9]{0,3}")
 CHANGES: Final = {"redrive": redrive, "pause": pause, "resume": resume}
 
 
-def serve_operator(desk: Desk, gate: Gate, request: HttpRequest, below: str, limits: Limits) -> HttpAnswer:
+def serve_operator(
+    desk: Desk, gate: Gate, request: HttpRequest, below: str, limits: Limits, rubber: Callable[[], Rubber] | None = None
+) -> HttpAnswer:
     """The answer to an operator's request. Raises Unauthenticated, MethodNotFound, TaskNotFound and the like."""
     gate.admit(request.headers)
     if not gate.operates(request.headers):
         raise MethodNotFound("There is no such path.")
+    if below == "erase" and rubber:
+        _only(request, "POST")
+        erased = dumps(_erase(rubber(), loads(request.body, limits), desk.clock.now() + ERASES_MS))
+        return HttpAnswer(200, erased, {"content-type": JSON, "cache-control": "no-store"})
     board = Switchboard(desk.log, desk.webhooks.store, desk.bells, desk.clock)
     answer = _answer(board, request, tuple(map(unquote, below.split("/"))), limits)
     return HttpAnswer(200, dumps(answer), {"content-type": JSON, "cache-control": "no-store"})
@@ -74,6 +85,19 @@ def _answer(board: Switchboard, request: HttpRequest, where: tuple[str, ...], li
             CHANGES[change](board, TaskKey(tenant, owner, task), config)
             return _named(_one(board, TaskKey(tenant, owner, task), config))
     raise MethodNotFound("There is no such path.")
+
+
+def _erase(rubber: Rubber, wanted: Json, until: int) -> JsonObject:
+    """Nobody erases an owner by leaving something out: what is not known is refused."""
+    named = {name: value for name, value in wanted.items() if name != "dryRun"} if isinstance(wanted, dict) else {}
+    texts = {name: value for name, value in named.items() if isinstance(value, str) and value}
+    if texts != named or not {"tenant", "owner"} <= texts.keys() <= {"tenant", "owner", "context", "task"}:
+        raise InvalidParams("Name tenant and owner, and the context or the task if not all of the owner's is meant.")
+    scope = Scope(Principal(texts["tenant"], texts["owner"]), texts.get("context"), texts.get("task"))
+    if scope.context_id and scope.task:
+        raise InvalidParams("Name the context or the task, not both.")
+    dry = isinstance(wanted, dict) and wanted.get("dryRun") is True
+    return (count(rubber, scope) if dry else erase(rubber, scope, until)).told()
 
 
 def _redrive_all(board: Switchboard, wanted: Json) -> JsonObject:

@@ -20,6 +20,7 @@ from a2a_serverless.services.changes import found
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports import Bells, Clock, PushStore, TaskLog
+    from a2a_serverless.services.erase import Rubber
 
 TRIES: Final = 20
 ATTEMPTS_SHOWN: Final = 100
@@ -42,6 +43,7 @@ class Operations:
 
     board: Switchboard
     rotator: Callable[[Mapping[str, str]], JsonObject]
+    rubber: Rubber
 
 
 @dataclass(frozen=True, slots=True)

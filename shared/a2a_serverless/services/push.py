@@ -61,7 +61,7 @@ def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: W
     cursor = replace(cursor, due_at=hooks.clock.now() + GRACE_MS)
     for _ in range(TRIES):
         look = found(hooks.log, key, agent)
-        _close(hooks, key, config.config_id)
+        close(hooks.store, hooks.clock, key, config.config_id)
         if hooks.store.add_config(look.head, with_push(look.head), config, replace(cursor, start=look.last)):
             hooks.bells.ring(DeliveryBell(key, config.config_id))
             return config
@@ -86,7 +86,7 @@ def all_of(hooks: Webhooks, key: TaskKey, agent: str) -> list[PushConfig]:
 def delete(hooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
     """Deletes a configuration; absent is fine. When this returns, nothing more is sent to it."""
     found(hooks.log, key, agent)
-    _close(hooks, key, config_id)
+    close(hooks.store, hooks.clock, key, config_id)
 
 
 def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
@@ -122,15 +122,15 @@ def _verification(hooks: Webhooks, target: WebhookTarget) -> Verification:
     return Verification.TRUSTED if trusted else Verification.UNVERIFIED
 
 
-def _close(hooks: Webhooks, key: TaskKey, config_id: str) -> None:
+def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
     """Marks the cursor, waits for an attempt in flight to end (its lease bounds that), and deletes both."""
-    while cursor := hooks.store.cursor(key, config_id):
+    while cursor := store.cursor(key, config_id):
         if cursor.state is not CursorState.CLOSED:
-            hooks.store.move(key, cursor, replace(cursor, state=CursorState.CLOSED, due_at=None))
-        elif cursor.lease_until > hooks.clock.now():
-            hooks.clock.sleep(CLOSE_POLL_S)
+            store.move(key, cursor, replace(cursor, state=CursorState.CLOSED, due_at=None))
+        elif cursor.lease_until > clock.now():
+            clock.sleep(CLOSE_POLL_S)
         else:
-            hooks.store.remove(key, config_id, cursor.incarnation)
+            store.remove(key, config_id, cursor.incarnation)
 
 
 def _count(hooks: Webhooks, key: TaskKey) -> None:

@@ -1,0 +1,83 @@
+"""Erasing what is stored of a task, a context or an owner of a deployed stack, for its operator."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from a2a_serverless.cli.operate import NAME, Local, Stack, stack_meant
+from a2a_serverless.cli.options import Json, world_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.services.erase import Scope
+
+Task = Annotated[str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded.", metavar="TASK")]
+Context = Annotated[str, typer.Argument(help="TENANT/OWNER/CONTEXT, percent-encoded.", metavar="CONTEXT")]
+Owner = Annotated[str, typer.Argument(help="TENANT/OWNER, percent-encoded.", metavar="OWNER")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would be erased.")]
+
+
+def erase_task(
+    ctx: typer.Context,
+    task: Task,
+    *,
+    dry_run: DryRun = False,
+    stack: Stack = NAME,
+    _local: Local = False,
+    _json: Json = False,
+) -> None:
+    """Erase a task, big contents, webhooks and receipts included. It is canceled first if it has not ended."""
+    _erase(ctx, stack, task, 3, dry_run=dry_run)
+
+
+def erase_context(
+    ctx: typer.Context,
+    context: Context,
+    *,
+    dry_run: DryRun = False,
+    stack: Stack = NAME,
+    _local: Local = False,
+    _json: Json = False,
+) -> None:
+    """Erase all tasks of a context of an owner."""
+    _erase(ctx, stack, context, 2, dry_run=dry_run)
+
+
+def erase_owner(
+    ctx: typer.Context,
+    owner: Owner,
+    *,
+    dry_run: DryRun = False,
+    stack: Stack = NAME,
+    _local: Local = False,
+    _json: Json = False,
+) -> None:
+    """Erase an owner: all tasks, all that is counted for it, and its API keys."""
+    _erase(ctx, stack, owner, 1, dry_run=dry_run)
+
+
+def _erase(ctx: typer.Context, stack: str, named: str, kind: int, *, dry_run: bool) -> None:
+    from a2a_serverless.services.erase import count, erase_all
+
+    scope, world = _scope(named, kind), world_of(ctx)
+    rubber = world.operations(stack_meant(ctx, stack)).rubber
+    done = (count if dry_run else erase_all)(rubber, scope)
+    if world.terminal.json:
+        world.terminal.data(done.told())
+        return
+    did = "Would erase" if dry_run else "Erased"
+    told = f"{done.tasks} tasks, {done.items} items, {done.blobs} big contents, {done.api_keys} API keys"
+    world.terminal.raw(f"{did} {told}.\n")
+
+
+def _scope(named: str, kind: int) -> "Scope":
+    """What is named: of three parts a task or a context, of two an owner."""
+    from urllib.parse import unquote
+
+    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.services.erase import Scope
+
+    parts = [unquote(part) for part in named.split("/")]
+    if len(parts) != (2 if kind == 1 else 3) or not all(parts):
+        raise typer.BadParameter(f"{named!r} is not TENANT/OWNER" + ("" if kind == 1 else "/ and one name more"))
+    who = Principal(parts[0], parts[1])
+    return (Scope(who), Scope(who, context_id=parts[-1]), Scope(who, task=parts[-1]))[kind - 1]

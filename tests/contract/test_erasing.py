@@ -1,0 +1,215 @@
+"""Erasing leaves nothing, touches nobody else, and goes on where it was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.head import LEASE_MS, take
+from a2a_serverless.domain.model import Part, Principal, TaskKey
+from a2a_serverless.domain.share import Share, Unfinished
+from a2a_serverless.ports import StepResult
+from a2a_serverless.services.erase import Erased, Rubber, Scope, count, erase, erase_all
+from a2a_serverless.testing import Counter
+from tests.contract.backends import LIMIT, NOW
+from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken
+
+if TYPE_CHECKING:
+    from tests.contract.backends import Store
+
+ALICE = Principal(KEY.tenant, KEY.owner)
+BOB = Principal(KEY.tenant, "bob")
+BIG = Part("text", "x" * (LIMIT + 1))
+
+
+class Clock:
+    """The store's clock, which sleeping moves."""
+
+    def __init__(self, store: Store) -> None:
+        self._now = store.now
+
+    def now(self) -> int:
+        return self._now.ms
+
+    def sleep(self, seconds: float) -> None:
+        self._now.ms += int(seconds * 1000)
+
+
+def rubber(store: Store) -> Rubber:
+    return Rubber(
+        log=store.log,
+        store=store.push,
+        remains=store.remains,
+        blobs=store.blobs,
+        api_keys=store.api_keys,
+        clock=Clock(store),
+        ids=Counter(),
+        place=lambda *names: f"{keys.path(*names)}/",
+    )
+
+
+def full(store: Store, key: TaskKey = KEY) -> None:
+    """A task with one of everything, in the middle of a run."""
+    sent = f"message of {key.task}"
+    made = opening(key, sent=sent, push="hook", parts=(BIG,))
+    assert made.event.incoming
+    message = replace(made.event.incoming.message, message_id=sent)
+    event = replace(made.event, incoming=replace(made.event.incoming, message=message))
+    assert store.log.create(replace(made, event=event)) is None
+    look = seen(store.log, key)
+    assert store.log.append(take(look, now=NOW + 1, by=by()))
+    store.log.append_chunk(key, chunk(3, BIG), EXPIRES)
+    store.log.keep_step(key, "step", StepResult("d", "x" * (LIMIT + 1)), EXPIRES)
+    url = f"https://a.example.com/callbacks/call-{key.owner}-{key.task}"
+    store.log.keep_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)
+    store.log.keep_callback(f"call-{key.owner}-{key.task}", key, "child", EXPIRES)
+    store.push.record(key, attempt(), EXPIRES)
+
+
+def owned(store: Store, who: Principal) -> None:
+    """What is kept of an owner itself."""
+    store.owners.keep_share(who, None, Share(1, NOW))
+    store.owners.keep_unfinished(who, Unfinished(NOW, frozenset({"a"})))
+    store.owners.hold_stream(who, "stream", NOW + 60_000)
+    store.push.admit(who.key("any"), NOW // 86_400_000, 10)
+    store.api_keys.add(ApiKey(f"digest-of-{who.owner}", who, "", NOW))
+
+
+def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> None:
+    for who in (ALICE, BOB):
+        full(store, who.key("task-1"))
+        owned(store, who)
+    before, blobs = store.left(), len(store.blobs.content)
+    done = erase_all(rubber(store), Scope(ALICE))
+    assert (done.tasks, done.api_keys, done.later) == (1, 1, 0)
+    assert (store.left(), len(store.blobs.content)) == (before // 2, blobs // 2)
+    assert [key.who for key in store.api_keys.all()] == [BOB]
+    assert count(rubber(store), Scope(ALICE)) == Erased()
+    assert store.log.load(BOB.key("task-1")) is not None
+    assert store.log.callback("call-bob-task-1") is not None
+    erase_all(rubber(store), Scope(BOB))
+    assert (store.left(), store.blobs.content) == (0, {})
+
+
+def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
+    full(store)
+    full(store, replace(KEY, task="task-2"))
+    done = erase_all(rubber(store), Scope(ALICE, task="task-1"))
+    assert (done.tasks, done.blobs) == (1, len(store.blobs.content))
+    assert store.log.receipt(KEY, "echo", "message of task-1") is None
+    assert store.log.receipt(KEY, "echo", "message of task-2") is not None
+    assert store.log.look(KEY) is None
+    assert store.log.callback("call-owner-task-1") is None
+    assert store.push.configs(KEY) == []
+    assert seen(store.log, replace(KEY, task="task-2")).last == 3
+
+
+def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
+    full(store)
+    elsewhere = opening(replace(KEY, task="task-2"))
+    other = replace(elsewhere, head=replace(elsewhere.head, context_id="another"))
+    store.log.create(other)
+    assert count(rubber(store), Scope(ALICE, context_id="context")).tasks == 1
+    erase_all(rubber(store), Scope(ALICE, context_id="context"))
+    assert store.log.look(KEY) is None
+    assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
+
+
+def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -> None:
+    full(store)
+    owned(store, ALICE)
+    before, blobs = store.left(), len(store.blobs.content)
+    found = count(rubber(store), Scope(ALICE))
+    assert (found.tasks, found.blobs, found.api_keys, found.later) == (1, blobs, 1, 0)
+    assert (store.left(), len(store.blobs.content)) == (before, blobs)
+    assert not seen(store.log).head.ended
+
+
+def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
+    taken(store.log)
+    assert erase(rubber(store), Scope(ALICE), NOW + 1_000) == Erased(later=1)
+    loaded = store.log.load(KEY)
+    assert loaded is not None
+    last = loaded[1][-1]
+    assert isinstance(last, StatusEvent)
+    assert last.state == "canceled"
+    assert erase(rubber(store), Scope(ALICE), NOW + 1_000) == Erased(later=1)
+    store.now.ms += LEASE_MS
+    assert erase(rubber(store), Scope(ALICE), store.now.ms + 1_000).tasks == 1
+    assert store.left() == 0
+
+
+def test_without_time_nothing_is_erased_and_all_is_left(store: Store) -> None:
+    store.log.create(opening())
+    assert erase(rubber(store), Scope(ALICE), NOW) == Erased(later=1)
+    assert store.log.look(KEY) is not None
+
+
+class Interrupted(Exception):
+    """The line went dead."""
+
+
+class Failing:
+    """A port whose n-th call of a changing kind fails before it does anything."""
+
+    def __init__(self, real: Any, names: set[str], left: list[int]) -> None:
+        self._real = real
+        self._names = names
+        self._left = left
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        if name not in self._names:
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            self._left[0] -= 1
+            if self._left[0] == 0:
+                raise Interrupted
+            return found(*arguments, **named)
+
+        return called
+
+
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+@pytest.mark.parametrize("at", range(1, 12))
+def test_whoever_is_interrupted_at_any_call_starts_again_and_leaves_nothing(store: Store, at: int) -> None:
+    full(store)
+    owned(store, ALICE)
+    whole, left = rubber(store), [at]
+    broken = replace(
+        whole,
+        remains=Failing(store.remains, {"erase_beside", "erase_task", "erase_owner"}, left),
+        blobs=Failing(store.blobs, {"delete"}, left),
+        api_keys=Failing(store.api_keys, {"revoke"}, left),
+        store=Failing(store.push, {"move", "remove"}, left),
+    )
+    try:
+        erase_all(broken, Scope(ALICE))
+    except Interrupted:
+        assert erase_all(whole, Scope(ALICE)).later == 0
+    assert (store.left(), store.blobs.content, store.api_keys.all()) == (0, {}, [])
+
+
+def test_what_has_expired_is_erased_too(store: Store) -> None:
+    store.log.create(opening(sent="m-1"))
+    store.now.ms = EXPIRES * 1000
+    assert store.log.look(KEY) is None
+    assert count(rubber(store), Scope(ALICE)).tasks == 1
+    erase_all(rubber(store), Scope(ALICE))
+    assert store.left() <= 1  # the receipt of a log that nobody can read any more ends with it
+
+
+def test_config_and_cursor_of_a_task_are_closed_before_they_go(store: Store) -> None:
+    store.log.create(opening(push="hook"))
+    cursor = store.push.cursor(KEY, "hook")
+    assert cursor is not None
+    assert store.push.move(KEY, cursor, replace(cursor, lease_until=NOW + 5_000, lease_no=1, holder="notifier"))
+    erase_all(rubber(store), Scope(ALICE))
+    assert store.now.ms >= NOW + 5_000
+    assert store.push.config(KEY, config().config_id) is None
