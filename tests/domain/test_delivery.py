@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.delivery import (
+    BACKLOG,
     DELAYS_S,
     DUE_SLACK_MS,
     GIVE_UP_MS,
@@ -20,6 +21,7 @@ from a2a_serverless.domain.delivery import (
     after_failure,
     after_success,
     judge,
+    next_in_place,
     next_of,
     postponed,
     redriven,
@@ -28,6 +30,7 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 NOW = 1_790_000_000_000
 MANY = settings(deadline=None, max_examples=200)
@@ -273,6 +276,31 @@ def test_a_cursor_moves_over_what_needs_no_notification() -> None:
 
 def test_the_last_working_is_told_though_it_says_nothing() -> None:
     assert next_of(CURSOR, "1.0", [status(5), status(6)]) == Next(6, status(6), 1)
+
+
+# ---- A long backlog
+
+BEHIND = replace(CURSOR, position=4)
+CHUNKS: list[Event] = [chunk(n) for n in range(5, 5 + BACKLOG)]
+HERE = CHUNKS[-1].n
+
+
+def test_a_snapshot_stands_for_a_long_backlog_and_for_no_short_one() -> None:
+    assert next_in_place(BEHIND, CHUNKS) == Next(HERE, None)
+    assert next_in_place(BEHIND, CHUNKS[:-1]) is None
+    assert next_in_place(BEHIND, []) is None
+
+
+def test_the_first_notification_is_as_of_the_registration_also_with_a_long_backlog() -> None:
+    assert next_in_place(replace(BEHIND, position=0), [status(1), *CHUNKS]) is None
+
+
+@pytest.mark.parametrize("state", sorted(INTERRUPTED | TERMINAL))
+def test_rule_08_a_snapshot_never_jumps_a_status_that_ends_the_task_or_needs_its_client(state: TaskState) -> None:
+    told = status(HERE + 1, state)
+    assert next_in_place(BEHIND, [*CHUNKS, told, *(chunk(n) for n in range(HERE + 2, HERE + 300))]) == Next(HERE, None)
+    assert next_in_place(BEHIND, [told, *CHUNKS]) is None
+    assert next_in_place(BEHIND, [*CHUNKS[:50], told, *CHUNKS[50:]]) is None
 
 
 # ---- Tokens

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import cycle
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zlib import crc32
 
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
+from a2a_serverless.domain.delivery import DEADLINE_MS
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from tests.faults.plans import Broken, Killed
 from tests.faults.trial import STEP_MS, Dice, Trial
+from tests.faults.wire import HEARD, PHASES, Wire
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.bells import Bell
@@ -33,6 +36,21 @@ def thrown(what: type[BaseException], calls: Sequence[str], *, late: bool, chanc
         return Trial(seed, tasks, faults=Dice(what, calls, late=late, chance=chance, random=random)).run()
 
     return kind
+
+
+def killed_on_the_wire(seed: int, tasks: int) -> Trial:
+    """The notifier dies at some byte of its POST, from the lookup of the name to the last byte of the answer."""
+    trial = Trial(seed, tasks)
+    phases = cycle(PHASES)
+
+    def pick() -> str | None:
+        return next(phases) if trial.random.random() < CHANCE else None
+
+    wire = Wire(lambda url, headers, body: trial.strangers.post(url, headers, body, DEADLINE_MS), pick)
+    trial.world.post = replace(trial.world.post, sender=wire)
+    trial.run()
+    trial.injected += len([phase for phase in wire.died if PHASES.index(phase) >= HEARD])
+    return trial
 
 
 def answered(*instead: Outcome) -> Kind:
@@ -233,6 +251,14 @@ def many_configs(seed: int, tasks: int) -> Trial:
     return Trial(seed, tasks, configs=20, chunks=1).run()
 
 
+def away(seed: int, tasks: int) -> Trial:
+    """Receivers are away while more happens than they shall hear one by one."""
+    trial = Trial(seed, min(tasks, 6), chunks=150)
+    left, back = trial.world.now + 4000, trial.world.now + 180_000
+    trial.strangers.before = lambda _: Outcome(error=OutboundError.CONNECT) if left < trial.world.now < back else None
+    return trial.run()
+
+
 def dead_host(seed: int, tasks: int) -> Trial:
     """One host of all never answers; it costs the others nothing and is given up in the end."""
     trial = Trial(seed, tasks)
@@ -280,6 +306,7 @@ KINDS: Final[dict[str, Kind]] = {
     "killed before a read": thrown(Killed, ("table.cursor", "table.config", "table.look", "table.read"), late=False),
     "killed before the POST": thrown(Killed, ("receiver.post",), late=False),
     "killed after the POST": thrown(Killed, ("receiver.post",), late=True),
+    "killed at a byte of the POST": killed_on_the_wire,
     "killed while signing": thrown(Killed, ("signer.", "sealer."), late=True),
     "killed before ringing": thrown(Killed, ("queue.ring",), late=False),
     "killed after ringing": thrown(Killed, ("queue.ring",), late=True),
@@ -314,6 +341,7 @@ KINDS: Final[dict[str, Kind]] = {
     "configuration replaced": replaced,
     "configuration deleted": deleted,
     "20 configurations each": many_configs,
+    "receiver away for long": away,
     "one dead host": dead_host,
     "everything at once": everything,
 }

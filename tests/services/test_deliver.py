@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import delivery
+from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.delivery import notification_id
-from a2a_serverless.domain.model import PushRequest, TaskState
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Artifact, Part, PushRequest, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, CursorState, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -85,6 +87,36 @@ class Scene:
         given = [*outcomes]
         self.world.receiver.answers = lambda tried: given.pop(0) if given else accepting(tried)
 
+    def chunks(self, count: int, size: int = 1) -> None:
+        """So many chunks are appended by whoever runs the task."""
+        look = self.world.table.look(self.key)
+        fence = look.head.fence
+        for n in range(look.last + 1, look.last + 1 + count):
+            artifact = Artifact("big", (Part("text", f"{n} " * size),))
+            chunk = ArtifactEvent(
+                n,
+                self.world.now,
+                self.world.ids.new(),
+                artifact,
+                n > look.last + 1,
+                last_chunk=False,
+                emits=(n, n),
+                fence=fence,
+            )
+            assert self.world.table.append_chunk(self.key, chunk, look.head.expires)
+
+    def take(self) -> None:
+        """Somebody runs the task, and says no more about it."""
+        look = self.world.table.look(self.key)
+        assert self.world.table.append(heads.take(look, now=self.world.now, by=self.world.ids.new()))
+
+    def end(self) -> None:
+        look = self.world.table.look(self.key)
+        done = heads.report(
+            look, look.head.fence, TaskState.COMPLETED, None, now=self.world.now, by=self.world.ids.new()
+        )
+        assert self.world.table.append(done)
+
 
 # ---- What is sent
 
@@ -106,6 +138,30 @@ def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() ->
     assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
     assert [message["parts"][0]["text"] for message in task["history"]] == ["hello"]
     assert "artifacts" not in task
+
+
+@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire: WireVersion) -> None:
+    scene = Scene(wire, ran=False)
+    assert scene.deliver() is Ending.CAUGHT_UP
+    scene.take()
+    scene.chunks(150)
+    scene.end()
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [1, 152, 153]
+    _, behind, end = (got.body for got in scene.world.receiver.posts)
+    (artifact,) = (behind["task"] if wire == "1.0" else behind)["artifacts"]
+    assert "".join(part["text"] for part in artifact["parts"]) == "".join(f"{n} " for n in range(3, 153))
+    assert ("statusUpdate" in end) == (wire == "1.0")
+
+
+def test_a_large_task_is_told_event_by_event_however_far_behind_its_webhook_is() -> None:
+    scene = Scene(ran=False)
+    assert scene.deliver() is Ending.CAUGHT_UP
+    scene.take()
+    scene.chunks(150, size=800)
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.heard == [*range(1, 153)]
 
 
 def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts() -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -219,7 +220,9 @@ def test_a_refused_request_says_which_rule_it_broke(world: World) -> None:
     assert browser.do("count .card:last-child .checks .skipped") == 4
     browser.do("click .card:last-child summary")
     browser.do("wait .card:last-child dl")
-    assert "https://another.example/webhook" in browser.do("texts .card:last-child dl")[0]
+    claimed = browser.do("texts .card:last-child dl")[0]
+    assert "https://another.example/webhook" in claimed
+    assert re.search(r"exp\s+\d{10} \(20\d\d-.*Z\)", claimed)
     look(browser, "refused")
     assert browser.do("problems") == []
 

@@ -3,7 +3,8 @@
 The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its
 registration; then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at
 each status change and finished artifact. An undelivered ``working`` without a message may be left out when a later
-status is there already.
+status is there already. A cursor that is ``BACKLOG`` events behind and more gets a snapshot in their place, up to the
+first status among them that ends the task or needs its client, which is told by itself.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import sha256
 from http import HTTPStatus
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.outbound import Outcome
@@ -26,6 +29,8 @@ DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200,
 JITTER: Final = 0.2
 RETRY_AFTER_LIMIT_S: Final = 3600
 HOPELESS_TRIES: Final = 5
+BACKLOG: Final = 100
+SNAPSHOT_LIMIT: Final = 262_144  # bytes: a task that is larger is told event by event all the same
 LEASE_MS: Final = 20_000
 DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
@@ -121,6 +126,19 @@ class Next:
     n: int
     event: Event | None
     skipped: int = 0
+
+
+def next_in_place(cursor: Cursor, events: Sequence[Event]) -> Next | None:
+    """A snapshot in place of what is pending; None when it is not much, or this is the first notification anyway."""
+    if cursor.position == 0:
+        return None
+    passed = list(takewhile(lambda event: not must_be_told(event), events))
+    return Next(passed[-1].n, None) if len(passed) >= BACKLOG else None
+
+
+def must_be_told(event: Event) -> bool:
+    """A status that ends the task or needs its client is told by itself, whatever else may be left out."""
+    return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
 def next_of(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> Next | None:

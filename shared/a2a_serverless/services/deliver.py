@@ -88,6 +88,7 @@ class _Walk:
     host: str
     remaining_ms: Callable[[], int]
     warned: bool = False
+    large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +187,20 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
                 return walked
             walk, cursor = walked
             continue
+        walk, upcoming = _shortened(post, walk, cursor, events, upcoming)
         told = _tell(post, walk, cursor, upcoming, last=len(events) < PAGE and upcoming.n >= events[-1].n)
         if isinstance(told, Ending):
             return told
         cursor = told
+
+
+def _shortened(post: Post, walk: _Walk, cursor: Cursor, events: list[Event], upcoming: Next) -> tuple[_Walk, Next]:
+    """A snapshot in place of a long backlog; not of a large task, which is found out once in a walk."""
+    in_place = None if walk.large else delivery.next_in_place(cursor, events)
+    if in_place is None:
+        return walk, upcoming
+    large = len(_body(post, walk, in_place).content) > delivery.SNAPSHOT_LIMIT
+    return (replace(walk, large=True), upcoming) if large else (walk, in_place)
 
 
 def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, *, last: bool) -> Cursor | Ending:
