@@ -125,6 +125,7 @@ def showing(browser: Browser, *, live: bool) -> Iterator[World]:
         browser.do(f"open http://127.0.0.1:{port}/")
         browser.do(f"status {'live' if live else 'polling'}")
         yield World(browser, receiver, port)
+        browser.do("open about:blank")  # or the page would complain of its server's end, to the next test
 
 
 def png(width: int, height: int) -> str:
