@@ -26,6 +26,7 @@ from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, connect, reso
 from a2a_serverless.adapters.webhook_sender import MAX_ANSWER, WebhookSender
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused
+from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context
 
 pytestmark = pytest.mark.enable_socket
@@ -155,6 +156,50 @@ def test_an_attempt_goes_to_vetted_addresses_only_and_reaches_only_good_urls(cas
         assert outcome.error in {OutboundError.REFUSED, OutboundError.DNS, OutboundError.TIMEOUT}
         assert wire.dialled == (case["dns"][:MAX_DIALS] if "connect" in case else [])
         assert not outcome.request_sent
+
+
+@pytest.mark.parametrize("url", URLS, ids=ascii)
+def test_more_hostile_urls_are_refused_without_a_lookup(url: str) -> None:
+    names = Names([[PUBLIC]])
+    with sender_to(None, names) as (sender, wire), watched_sockets() as calls:
+        outcome = post(sender, url)
+    assert (outcome.error, outcome.request_sent) == (OutboundError.REFUSED, False)
+    assert (calls, wire.dialled, names.asked) == ([], [], [])
+
+
+@pytest.mark.parametrize("answers", ANSWERS, ids=ascii)
+def test_more_hostile_lookups_lead_nowhere(answers: tuple[str, ...]) -> None:
+    with sender_to(None, Names([list(answers)])) as (sender, wire), watched_sockets() as calls:
+        outcome = post(sender)
+    assert (outcome.error, outcome.request_sent, outcome.address) == (OutboundError.REFUSED, False, None)
+    assert (calls, wire.dialled) == ([], [])
+
+
+@pytest.mark.parametrize("url", [*URLS, *(case["url"] for case in CASES if case["expect"] != "allow")], ids=ascii)
+def test_at_registration_a_hostile_url_opens_no_socket_and_a_lookup_decides_the_rest(url: str) -> None:
+    with watched_sockets() as calls, pytest.raises((UrlRefused, NameUnresolved)):
+        vet(url, EgressPolicy(), Names([["127.0.0.1"]]))
+    assert calls == []
+
+
+@pytest.mark.parametrize("answers", ANSWERS, ids=ascii)
+def test_at_registration_a_hostile_lookup_refuses_for_good(answers: tuple[str, ...]) -> None:
+    with watched_sockets() as calls, pytest.raises(UrlRefused):
+        vet(URL, EgressPolicy(), Names([list(answers)]))
+    assert calls == []
+
+
+@pytest.mark.parametrize("url", GOOD, ids=ascii)
+def test_what_looks_odd_and_is_right_may_be_registered(url: str) -> None:
+    assert vet(url, EgressPolicy(), Names([[PUBLIC]])).host.islower()
+
+
+def test_a_name_that_is_rebound_between_registration_and_attempt_is_refused_at_the_attempt() -> None:
+    names = Names([[PUBLIC], ["169.254.169.254"]])
+    vet(URL, EgressPolicy(), names)
+    with sender_to(None, names) as (sender, wire):
+        assert post(sender).error is OutboundError.REFUSED
+    assert (wire.dialled, len(names.asked)) == ([], 2)
 
 
 def host_of(url: str) -> str:

@@ -149,7 +149,8 @@ def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire
     scene.end()
     assert scene.deliver() is Ending.CAUGHT_UP
     assert scene.heard == [1, 152, 153]
-    _, behind, end = (got.body for got in scene.world.receiver.posts)
+    bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
+    _, behind, end = bodies
     (artifact,) = (behind["task"] if wire == "1.0" else behind)["artifacts"]
     assert "".join(part["text"] for part in artifact["parts"]) == "".join(f"{n} " for n in range(3, 153))
     assert ("statusUpdate" in end) == (wire == "1.0")
