@@ -20,11 +20,13 @@ from a2a_serverless.domain.push import Attempt, CursorState, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.services import push
 from a2a_serverless.services.deliver import Ending, deliver
-from tests.echo import Writer
+from tests.echo import Writer, agent_of
+from tests.faults.plans import Count
 from tests.together import Together
 from tests.world import HOOK, ME, World, accepting
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
 
@@ -531,3 +533,21 @@ def test_rule_10_deliveries_log_no_content_and_no_secret(caplog: pytest.LogCaptu
     assert scene.cursor.position == ENDED
     for secret in ("the-token", "the-credentials", "hello"):
         assert secret not in caplog.text
+
+
+def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
+    world = World([agent_of(chapters)], policy=TRUSTING, faults=(count := Count(frozenset({"table"}))))
+    task = world.send("hello", push=False)
+    key = ME.key(task.task_id)
+    push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    world.queue.lose()
+    world.run(key)
+    count.calls.clear()
+    assert deliver(world.post, DeliveryBell(key, "hook"), lambda: 60_000) is Ending.CAUGHT_UP
+    assert len(world.receiver.effects()) == 12  # all but the "working" that says nothing
+    assert count.calls.count("table.read") == 1
+
+
+async def chapters(task: AgentTask) -> None:
+    for number in range(10):
+        await task.progress(f"chapter {number}")

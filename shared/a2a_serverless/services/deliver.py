@@ -174,8 +174,14 @@ def _leave_alone(post: Post, key: TaskKey, cursor: Cursor, until: int) -> Ending
 
 
 def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
+    """Delivers until nothing is left. A page is read once, whatever number of deliveries it takes."""
+    events: list[Event] = []
+    whole = True
     while True:
-        events = post.log.read(walk.key, cursor.position, PAGE)
+        events = [event for event in events if event.n > cursor.position]
+        if not events:
+            events = post.log.read(walk.key, cursor.position, PAGE)
+            whole = len(events) < PAGE
         upcoming = delivery.next_of(cursor, walk.config.wire, events)
         if upcoming is None:
             return _release(post, walk, cursor)
@@ -188,7 +194,7 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
             walk, cursor = walked
             continue
         walk, upcoming = _shortened(post, walk, cursor, events, upcoming)
-        told = _tell(post, walk, cursor, upcoming, last=len(events) < PAGE and upcoming.n >= events[-1].n)
+        told = _tell(post, walk, cursor, upcoming, last=whole and upcoming.n >= events[-1].n)
         if isinstance(told, Ending):
             return told
         cursor = told
