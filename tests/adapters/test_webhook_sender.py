@@ -9,7 +9,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import count
@@ -175,11 +175,25 @@ def test_more_hostile_lookups_lead_nowhere(answers: tuple[str, ...]) -> None:
     assert (calls, wire.dialled) == ([], [])
 
 
-@pytest.mark.parametrize("url", [*URLS, *(case["url"] for case in CASES if case["expect"] != "allow")], ids=ascii)
-def test_at_registration_a_hostile_url_opens_no_socket_and_a_lookup_decides_the_rest(url: str) -> None:
-    with watched_sockets() as calls, pytest.raises((UrlRefused, NameUnresolved)):
-        vet(url, EgressPolicy(), Names([["127.0.0.1"]]))
+SEEN_AT_AN_ATTEMPT = {"dns-01", "dns-23"}  # a second lookup, an address that does not answer
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_registering_any_url_of_the_list_opens_no_socket_and_refuses_the_hostile_ones(case: dict[str, Any]) -> None:
+    names = Names([case["dns"]] if case.get("dns") else [socket.gaierror(socket.EAI_AGAIN, "timeout")])
+    admitted = case["expect"] == "allow" or case["class"] in {"response", "env"} or case["id"] in SEEN_AT_AN_ATTEMPT
+    with watched_sockets() as calls, nullcontext() if admitted else pytest.raises((UrlRefused, NameUnresolved)):
+        vet(case["url"], EgressPolicy(), names)
     assert calls == []
+    assert len(names.asked) <= 1
+
+
+@pytest.mark.parametrize("url", URLS, ids=ascii)
+def test_registering_more_hostile_urls_asks_nobody(url: str) -> None:
+    names = Names([[PUBLIC]])
+    with watched_sockets() as calls, pytest.raises(UrlRefused):
+        vet(url, EgressPolicy(), names)
+    assert (calls, names.asked) == ([], [])
 
 
 @pytest.mark.parametrize("answers", ANSWERS, ids=ascii)
