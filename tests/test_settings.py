@@ -117,6 +117,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "webhook_allowed_domains",
         "trust",
         "allowance",
+        "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
     }
@@ -196,6 +197,20 @@ def test_an_issuers_claims_are_read_from_their_variables() -> None:
         "api://a2a/",
     )
     assert trust.scopes_for("document") == ("api://a2a/a2a:document",)
+
+
+def test_origins_are_origins() -> None:
+    environment = {"CORS_ORIGINS": "https://app.example.com, http://localhost:3000"}
+    assert read(environment).cors_origins == ("https://app.example.com", "http://localhost:3000")
+    for text in (
+        "app.example.com",
+        "https://app.example.com/",
+        "https://a.example.com/x",
+        "null",
+        "https://u@a.example",
+    ):
+        with pytest.raises(SettingsError, match="CORS_ORIGINS must be a list of origins"):
+            read({"CORS_ORIGINS": text})
 
 
 # ---- What a function needs

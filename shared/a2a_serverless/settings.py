@@ -45,6 +45,7 @@ class Settings:
     webhook_local_allow: tuple[str, ...] = ()
     trust: Trust | None = None
     webhooks_per_owner_per_day: int = 100_000
+    cors_origins: tuple[str, ...] = ()
     allowance: Allowance = field(default_factory=Allowance)
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
@@ -91,6 +92,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
         trust=_trust(environment),
         webhooks_per_owner_per_day=_whole(environment, "WEBHOOKS_PER_OWNER_PER_DAY", 100_000, 1, 100_000_000),
+        cors_origins=_origins(environment, "CORS_ORIGINS"),
         allowance=Allowance(
             requests=_whole(environment, "REQUESTS_PER_OWNER_PER_SECOND", 0, 0, 100_000),
             sends=_whole(environment, "SENDS_PER_OWNER_PER_MINUTE", 0, 0, 1_000_000),
@@ -177,6 +179,13 @@ def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...])
 
 def _list(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in environment.get(name, "").split(",") if item.strip())
+
+
+def _origins(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    origins = _list(environment, name)
+    if not all(one == "*" or re.fullmatch(r"https?://[^/?#\s,@]+", one) for one in origins):
+        raise SettingsError(f"{name} must be a list of origins such as https://app.example.com, or *")
+    return origins
 
 
 def _pairs(environment: Mapping[str, str], name: str) -> dict[str, str]:

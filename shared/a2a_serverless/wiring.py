@@ -131,6 +131,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
             settings.allowance,
             settings.task_max_life_days * DAY_MS,
         ),
+        origins=settings.cors_origins,
         rubber=lambda: _rubber(settings, aws, table, log, store),
     )
 

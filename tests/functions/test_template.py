@@ -56,7 +56,9 @@ def test_a_function_has_a_role_and_a_log_group_of_its_own(name: str) -> None:
 
 def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
     read = set(
-        re.findall(r'(?:need|get|_text|_whole|_switch|_choice|_list|_pairs)\((?:environment, )?"([A-Z_]+)"', _code())
+        re.findall(
+            r'(?:need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs)\((?:environment, )?"([A-Z_]+)"', _code()
+        )
     )
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
@@ -142,7 +144,8 @@ def test_no_route_takes_any_method_or_ends_in_a_slash() -> None:
     (api,) = resources("AWS::Serverless::Api").values()
     for path, methods in api["DefinitionBody"]["paths"].items():
         assert not path.endswith("/")
-        assert set(methods) <= {"get", "post", "delete"}
+        assert set(methods) <= {"get", "post", "delete", "options"}
+        assert ("options" in methods) == (not path.startswith("/callbacks/"))
 
 
 def test_switches_of_local_runs_are_all_in_the_rule_that_refuses_them_elsewhere() -> None:

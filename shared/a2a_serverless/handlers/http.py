@@ -44,6 +44,7 @@ STREAM_MS: Final = 840_000
 MARGIN_MS: Final = 3_000
 LEGACY: Final = "legacy"
 OPERATOR: Final = "operator"
+APART: Final = frozenset({OPERATOR, CALLBACKS})  # not for pages in a browser
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,18 @@ class Edge:
     rest_binding: Binding = "rest"
     turnstile: Turnstile | None = None
     rubber: Callable[[], Rubber] | None = None
+    origins: tuple[str, ...] = ()
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """The answer to a request. Never raises: what is our fault is logged and answered as such."""
+        if not self.origins or request.path.strip("/").partition("/")[0] in APART:
+            return self._answer(request)
+        from a2a_serverless.handlers import cors
+
+        answer = cors.preflight(request, self.origins) or self._answer(request)
+        return cors.shared(answer, request, self.origins)
+
+    def _answer(self, request: HttpRequest) -> HttpAnswer:
         try:
             return self._route(request)
         except (Unauthenticated, TooManyRequests) as error:

@@ -1,0 +1,113 @@
+"""Pages of other origins: those that are set may call agents and read cards, all others may not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.handlers.exchange import HttpRequest
+from a2a_serverless.handlers.gate import OpenGate, SignIn
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.publish import Press, publish_cards
+from tests.echo import Writer
+from tests.handlers.requests import BINDINGS, Names
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.gate import Gate
+
+APP = "https://app.example.com"
+CARD = "/echo/.well-known/agent-card.json"
+ASKS = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,a2a-version"}
+CROSS = "access-control-"
+
+
+def ask(
+    verb: str,
+    path: str,
+    origin: str | None = APP,
+    *,
+    origins: tuple[str, ...] = (APP,),
+    gate: Gate | None = None,
+    **more: str,
+) -> HttpAnswer:
+    world = World([Writer().agent])
+    publish_cards(
+        Press(world.table, world.clock, world.engine.agents, "https://a.example.com"), "k", lambda _: bytes(64)
+    )
+    edge = Edge(world.desk, world.table, world.engine.agents, gate or OpenGate(), MemoryProofs(), 60, origins=origins)
+    headers = {**(more or {}), **({"origin": origin} if origin else {})}
+    return edge.answer(HttpRequest(verb, path, headers))
+
+
+def crossed(answer: HttpAnswer) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name.startswith(CROSS)}
+
+
+@pytest.mark.parametrize(
+    "path", ["/echo", "/echo/message:stream", "/echo/v1/tasks/x", "/legacy/echo/tasks/send", CARD, "/agents"]
+)
+def test_a_browser_may_ask_before_anybody_has_signed_in(path: str) -> None:
+    answer = ask("OPTIONS", path, gate=SignIn(lambda _: None), more=ASKS)
+    told = crossed(answer)
+    assert (answer.status, answer.body, answer.headers["vary"]) == (204, b"", "Origin")
+    assert told["access-control-allow-origin"] == APP
+    assert told["access-control-allow-methods"] == "GET, POST, DELETE"
+    for name in ("authorization", "x-api-key", "a2a-version", "a2a-extensions", "last-event-id", "content-type"):
+        assert name in told["access-control-allow-headers"].split(", ")
+    assert "access-control-allow-credentials" not in told
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example.com", "https://app.example.com.evil.com", "null", APP + ":8443", None]
+)
+def test_another_origin_is_told_nothing(origin: str | None) -> None:
+    assert crossed(ask("OPTIONS", "/echo", origin, more=ASKS)) == {}
+    card = ask("GET", CARD, origin)
+    assert (card.status, crossed(card), card.headers["vary"]) == (200, {}, "Origin")
+
+
+def test_answers_errors_and_streams_can_be_read_by_the_page() -> None:
+    for answer in (
+        ask("GET", CARD),
+        ask("GET", CARD, more={"if-none-match": "*"}),
+        ask("GET", "/echo/tasks/none", more={"a2a-version": "1.0"}),
+        ask("POST", "/echo", gate=SignIn(lambda _: None)),
+    ):
+        assert crossed(answer)["access-control-allow-origin"] == APP
+        assert "retry-after" in crossed(answer)["access-control-expose-headers"]
+    world = World([Writer().agent])
+    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60, origins=(APP,))
+    for make in BINDINGS["1.0 REST"].values():
+        request = make(Names(task=None))
+        answer = edge.answer(
+            HttpRequest(request.verb, request.path, {**request.headers, "origin": APP}, (), request.body)
+        )
+        assert crossed(answer)["access-control-allow-origin"] == APP
+        if answer.stream is not None:
+            stream: Any = answer.stream
+            asyncio.run(stream.aclose())
+
+
+@pytest.mark.parametrize("path", ["/operator/deliveries", "/callbacks/some-call"])
+def test_operators_and_callbacks_are_not_for_pages(path: str) -> None:
+    assert crossed(ask("OPTIONS", path, more=ASKS)) == {}
+    assert crossed(ask("GET", path)) == {}
+
+
+def test_by_default_nobody_is_told_anything() -> None:
+    for answer in (ask("OPTIONS", "/echo", origins=(), more=ASKS), ask("GET", CARD, origins=())):
+        assert (crossed(answer), "vary" in answer.headers) == ({}, False)
+
+
+def test_a_star_is_every_origin_and_says_so_to_caches() -> None:
+    answer = ask("GET", CARD, "https://anywhere.example.com", origins=("*",))
+    assert (crossed(answer)["access-control-allow-origin"], "vary" in answer.headers) == ("*", False)
+
+
+def test_options_without_a_question_is_an_ordinary_wrong_verb() -> None:
+    assert ask("OPTIONS", "/echo").status == 405
