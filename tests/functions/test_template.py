@@ -55,11 +55,8 @@ def test_a_function_has_a_role_and_a_log_group_of_its_own(name: str) -> None:
 
 
 def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
-    read = set(
-        re.findall(
-            r'(?:need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs)\((?:environment, )?"([A-Z_]+)"', _code()
-        )
-    )
+    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs"
+    read = set(re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code()))
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
     assert {name for name in given if not name.startswith(OTHERS)} - NOT_READ_YET <= read

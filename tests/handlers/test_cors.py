@@ -17,6 +17,8 @@ from tests.handlers.requests import BINDINGS, Names
 from tests.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.handlers.exchange import HttpAnswer
     from a2a_serverless.handlers.gate import Gate
 
@@ -33,7 +35,7 @@ def ask(
     *,
     origins: tuple[str, ...] = (APP,),
     gate: Gate | None = None,
-    **more: str,
+    more: Mapping[str, str] | None = None,
 ) -> HttpAnswer:
     world = World([Writer().agent])
     publish_cards(
