@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.adapters.metrics import EmfMetrics
+from a2a_serverless.adapters.owners import MemoryOwners
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.trace import begun
 from a2a_serverless.handlers.exchange import HttpRequest
@@ -23,10 +24,12 @@ from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.services.turnstile import Turnstile
+from a2a_serverless.settings import read
 from a2a_serverless.wire import v1
 from tests.echo import agent_of
-from tests.faults.plans import Count
-from tests.world import World
+from tests.faults.plans import Count, Frail
+from tests.world import LIFE, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
 TEXT: Final = "Write a short document about the sea. " * 13
-WRITES: Final = {"admit": 1, "move": 1, "record": 1, "verify": 1, "touch": 1}
+WRITES: Final = {"admit": 1, "keep_share": 1, "move": 1, "record": 1, "verify": 1, "touch": 1}
 TASK_UNITS: Final = 26  # create, take, the end: tests/contract/test_capacity.py, without the chunk
 CONFIG_UNITS: Final = 4  # a configuration and its cursor, in the transaction that makes the task
 TASK_WRITES: Final = frozenset({"create", "append", "append_chunk"})
@@ -52,6 +55,9 @@ class Counted(World):
         self.noted = Noted(self)
         super().__init__([agent_of(writes)], faults=self.noted)
         self.lines: list[str] = []
+        owners: Any = Frail(MemoryOwners(lambda: self.now), "table", self.noted)
+        allowance = read({}).allowance
+        self.turnstile = Turnstile(owners, self.table, self.clock, self.ids, allowance, LIFE.max_life_ms)
         metrics = EmfMetrics("A2AServerless", "a2a-serverless", lambda: self.now, self.lines.append)
         self.desk = replace(self.desk, metrics=metrics, trace=begun("a"))
         self.engine = replace(self.engine, metrics=metrics)
@@ -133,7 +139,7 @@ def counted() -> dict[str, Any]:
 
 
 def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60)
+    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60, turnstile=world.turnstile)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     headers = {"content-type": "application/json", "a2a-version": "1.0"}
     world.noted.invocations["api"] += 1

@@ -21,6 +21,7 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusE
 from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.share import Share, Unfinished
 from a2a_serverless.ports import Opening, Receipt, StepResult
 from tests.contract.backends import NOW, client_at, dynamo
 
@@ -83,6 +84,8 @@ ATTEMPT: Final = Attempt(
 RECEIPT: Final = Receipt("document", "m-1", "d" * 64, KEY.task)
 API_KEY: Final = ApiKey("d" * 64, WHO, "a note", NOW)
 DOCUMENT: Final[Json] = {"keys": [{"kty": "EC"}], "text": "海"}
+SHARE: Final = Share(5_000, NOW, 3)
+UNFINISHED: Final = Unfinished(NOW, frozenset({KEY.task}))
 TRIP: Final = Trip(NOW + 30_000, 2)
 PUBLIC_KEY: Final[dict[str, Any]] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "kid": "kid-1"}
 RING: Final = KeyRing(
@@ -124,6 +127,9 @@ def write(store: Store) -> None:
     store.publications.publish("jwks", DOCUMENT)
     store.api_keys.add(API_KEY)
     store.owners.hold_stream(WHO, "stream", NOW + 60_000)
+    assert store.owners.keep_share(WHO, None, SHARE)
+    store.owners.keep_unfinished(WHO, UNFINISHED)
+    store.log.keep_callback("callback", KEY, "call/1", EXPIRES)
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
@@ -139,6 +145,9 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "trip": (lambda store: store.hosts.tripped("hooks.example.com"), TRIP),
     "document": (lambda store: store.publications.published("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
+    "share": (lambda store: store.owners.share(WHO), SHARE),
+    "unfinished": (lambda store: store.owners.unfinished(WHO), UNFINISHED),
+    "callback": (lambda store: store.log.callback("callback"), (KEY, "call/1")),
     "stream": (lambda store: store.owners.streams(WHO, 10), 1),
 }
 
