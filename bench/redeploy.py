@@ -1,7 +1,9 @@
 """A redeploy over running work: tasks that take a minute, new code deployed over them, and what came of them.
 
-The stack is a copy of the checkout's, with one more agent that works slowly; then its code is changed, built and
-deployed again while the tasks run. Each must end once, with every step done once and every webhook told everything.
+The stack is a copy of the checkout's, with one more agent that works slowly and asks a question halfway. Its code is
+changed and built again, tasks are started, and the new build is deployed over them: their first half is of the old
+release, what follows the answer of the new one. Each must end once, with every step done once and every webhook told
+everything.
 
     make redeploy
 """
@@ -21,14 +23,14 @@ from typing import Any, Final
 from rich.console import Console
 
 from a2a_serverless.client import Client, over_urllib, text_message
-from a2a_serverless.domain.model import PushRequest, SendRequest, Task
+from a2a_serverless.domain.model import PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.stack import places, processes, sam, session
 from a2a_serverless.stack.places import CHECKOUT, Places
 
 COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
 TASKS: Final = 4
-STEPS: Final = 40
+STEPS: Final = 60
 PATIENCE_S: Final = 300
 SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
 
@@ -42,8 +44,10 @@ RELEASE = 1
 
 @agent(id="slow", name="Slow", description="Takes its time.", skills=[SKILL])
 async def slow(task: AgentTask) -> None:
-    """{STEPS} steps of a second."""
+    """{STEPS} steps of a second, and a question."""
     for number in range({STEPS}):
+        if number == {STEPS // 2}:
+            await task.ask("Shall I go on?")
         said = await task.step(f"step {{number}}", wait, number)
         await task.emit("steps.txt", said, append=True, last=number == {STEPS - 1})
 
@@ -112,6 +116,16 @@ def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         return dict(json.loads(answer.read()))
 
 
+def answered(stack: session.Running, tasks: list[str]) -> None:
+    """Every task's question, answered as soon as it is asked."""
+    agent, until, open_ = slow_agent(stack), time.monotonic() + PATIENCE_S, set(tasks)
+    while open_ and time.monotonic() < until:
+        for task in [one for one in open_ if agent.get(one).status.state is TaskState.INPUT_REQUIRED]:
+            agent.send(SendRequest(text_message("yes", task_id=task), return_immediately=True))
+            open_.discard(task)
+        time.sleep(1)
+
+
 def ended(stack: session.Running, tasks: list[str]) -> list[Task]:
     """The tasks at their end, or when patience is."""
     agent, until = slow_agent(stack), time.monotonic() + PATIENCE_S
@@ -151,25 +165,30 @@ def running(here: Places) -> Iterator[session.Running]:
         session.down(here, console)
 
 
-def redeploy(here: Places, stack: session.Running) -> None:
+def redeploy(here: Places, stack: session.Running, release: sam.Build) -> None:
     """What ``make up`` does to the functions of a running stack."""
     parameters = session.local_parameters(session.Options(stack.emulator.port, stack.api.port, stack.receiver.port))
-    sam.deploy(here, sam.build(here, sam.this_machine()), stack.emulator.url, parameters)
+    sam.deploy(here, release, stack.emulator.url, parameters)
 
 
 def main() -> int:
     """Runs it and says what came of it."""
     here = checkout(CHECKOUT / ".a2a/redeploy")
     with running(here) as stack:
+        changed(here)
+        release = sam.build(here, sam.this_machine())
         tasks = begin(stack)
         before = [len(slow_agent(stack).get(task).artifacts[0].text().splitlines()) for task in tasks]
-        changed(here)
-        redeploy(here, stack)
+        redeploy(here, stack, release)
+        meanwhile = [len(slow_agent(stack).get(task).artifacts[0].text().splitlines()) for task in tasks]
+        answered(stack, tasks)
         found = ended(stack, tasks)
         wrong = [line for task in found for line in wrong_with(stack, task)]
         lines = [line for task in found for line in task.artifacts[0].text().splitlines()]
     old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
-    print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the new code was built and deployed;")
+    print(
+        f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began and {meanwhile} when it had ended;"
+    )
     print(f"{old} steps ran on the old release and {new} on the new one.")
     print("\n".join(wrong) or "Every task ended once, with each step once, and every webhook got everything.")
     return int(bool(wrong))
