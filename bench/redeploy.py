@@ -186,9 +186,7 @@ def main() -> int:
         wrong = [line for task in found for line in wrong_with(stack, task)]
         lines = [line for task in found for line in task.artifacts[0].text().splitlines()]
     old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
-    print(
-        f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began and {meanwhile} when it had ended;"
-    )
+    print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began, {meanwhile} at its end;")
     print(f"{old} steps ran on the old release and {new} on the new one.")
     print("\n".join(wrong) or "Every task ended once, with each step once, and every webhook got everything.")
     return int(bool(wrong))
