@@ -21,7 +21,8 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 .PHONY: setup
-setup: $(ENVIRONMENTS) ## install everything; a second run has nothing to do
+setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run has nothing to do
+	@$(RUN)python -m a2a_serverless.stack.prepare
 
 $(VENV)/bin/python:
 	@if command -v uv >/dev/null; then uv venv --quiet --seed --python $(PYTHON) $(VENV); else $(PYTHON) -m venv $(VENV); fi
@@ -74,6 +75,11 @@ soak: $(ENVIRONMENTS) ## the stack on this machine under load, and what it holds
 
 redeploy: $(ENVIRONMENTS) ## new code deployed over tasks that are at work, and what came of them
 	@$(RUN)python bench/redeploy.py
+
+.PHONY: durability
+durability: SEEDS ?= 100
+durability: $(ENVIRONMENTS) ## work over three time limits, and a chain of agents killed at every call, to look at
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.show --seeds $(SEEDS) $(ARGS)
 
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`

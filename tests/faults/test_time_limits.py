@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import Task, TaskState
-from a2a_serverless.testing import RUN_MS, Rehearsal
+from a2a_serverless.testing import RUN_MS, Rehearsal, Reply
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -72,15 +72,21 @@ def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
     assert sum(ended - began for _, began, ended in world.runs) == 0, "billed while waiting: nothing"
 
 
-def test_a_wait_for_another_agent_costs_the_caller_nothing_while_that_one_is_handed_on_too() -> None:
+def publishing(novelist: Novelist) -> tuple[Rehearsal, Reply]:
+    """A novel that another agent has commissioned."""
+
     async def commissions(task: AgentTask) -> None:
         novel = await task.call("novel", "novelist", task.text())
         assert isinstance(novel, Task)
         await task.emit("book.md", novel.artifacts[0].text(), last=True)
 
-    novelist = Novelist()
     world = Rehearsal(agent_of(commissions, "publisher"), novelist.agent)
-    reply = world.send("Write a novel")
+    return world, world.send("Write a novel")
+
+
+def test_a_wait_for_another_agent_costs_the_caller_nothing_while_that_one_is_handed_on_too() -> None:
+    novelist = Novelist()
+    world, reply = publishing(novelist)
     assert reply.text("book.md").count("Chapter") == CHAPTERS
     assert set(novelist.done.values()) == {1}
     own = [ended - began for task, began, ended in world.runs if task == reply.task.task_id]

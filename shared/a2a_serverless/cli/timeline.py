@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 WIDTH = 40
 BAR = "━"
+SHORTEST_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ def draw(phases: list[Phase], width: int = WIDTH) -> list[str]:
     if not phases:
         return []
     start, end = min(phase.begin for phase in phases), max(phase.end for phase in phases)
-    scale = width / (end - start) if end > start else 0.0
+    scale = width / (end - start) if end - start > SHORTEST_S else 0.0
     names = max(len(phase.name) for phase in phases)
     return [_line(phase, start, scale, names, width) for phase in phases]
 

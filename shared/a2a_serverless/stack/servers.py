@@ -20,13 +20,23 @@ def start_api(places: Places, deployment: Deployment, *, port: int = 8000, app: 
     `app` names a function that returns an ASGI app.
     """
     env = function_environment(deployment, "api") | aws_environment(deployment.endpoint)
-    return _serve(places, "api", [app, "--factory"], env, port)
+    api = _serve(places, "api", [app, "--factory"], env, port)
+    wait_for(api)
+    return api
 
 
 def start_receiver(places: Places, env: Mapping[str, str], *, port: int = 8010, app: str = RECEIVER_APP) -> Process:
-    """Serve the webhook receiver on 127.0.0.1. `env` is its own configuration; it gets nothing else of ours."""
+    """Serve the webhook receiver on 127.0.0.1. `env` is its own configuration; it gets nothing else of ours.
+
+    Returns at once: it needs nobody, so it gets ready (`wait_for`) while the others start.
+    """
     arguments = [app, "--factory", "--app-dir", str(places.root / "webhook_receiver")]
     return _serve(places, "receiver", arguments, env, port)
+
+
+def wait_for(server: Process) -> None:
+    """Return when a server answers. Raises `StackError` if it ends or takes too long."""
+    wait_until_ready(server, "/", seconds=30)
 
 
 def _serve(places: Places, name: str, arguments: list[str], env: Mapping[str, str], port: int) -> Process:
@@ -40,6 +50,4 @@ def _serve(places: Places, name: str, arguments: list[str], env: Mapping[str, st
         str(port),
     ]
     command += ["--no-access-log", "--timeout-graceful-shutdown", "3"]
-    process = start(places, name, command, without_aws(os.environ) | dict(env), port=port)
-    wait_until_ready(process, "/", seconds=30)
-    return process
+    return start(places, name, command, without_aws(os.environ) | dict(env), port=port)

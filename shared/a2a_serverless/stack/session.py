@@ -73,6 +73,8 @@ def up(places: Places, options: Options, console: Console) -> Running:
     """
     with _undone_on_failure(places, console):
         stop_servers(places)
+        environment = receiver_environment(places, options)
+        receiver = servers.start_receiver(places, environment, port=options.receiver_port)
         emulator = _emulator(places, options, console)
         with step(console, "Building the functions") as say:
             built = sam.build(places, sam.this_machine())
@@ -82,8 +84,7 @@ def up(places: Places, options: Options, console: Console) -> Running:
         with step(console, f"Starting the api on {options.api_url}"):
             api = servers.start_api(places, deployment, port=options.api_port)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
-            environment = receiver_environment(places, options)
-            receiver = servers.start_receiver(places, environment, port=options.receiver_port)
+            servers.wait_for(receiver)
     return Running(built, deployment, emulator, api, receiver)
 
 

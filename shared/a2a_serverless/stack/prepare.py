@@ -1,0 +1,23 @@
+"""Builds the functions ahead, so that the first start has only to deploy: ``python -m a2a_serverless.stack.prepare``."""
+
+from rich.console import Console
+
+from a2a_serverless.stack import places, sam
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.progress import step
+
+
+def main() -> None:
+    """Build for this machine. Where that cannot be done the first start says so; setting up goes on."""
+    console = Console()
+    try:
+        target = sam.this_machine()
+    except StackError as error:
+        console.print(f"The functions are not built: {error}", markup=False)
+        return
+    with step(console, "Building the functions") as say:
+        say("" if sam.build(places.find(), target).fresh else "nothing changed")
+
+
+if __name__ == "__main__":
+    main()
