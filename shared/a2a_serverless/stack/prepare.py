@@ -1,4 +1,4 @@
-"""Builds the functions ahead, so that the first start has only to deploy: ``python -m a2a_serverless.stack.prepare``."""
+"""Builds the functions ahead, so that the first start only deploys: ``python -m a2a_serverless.stack.prepare``."""
 
 from rich.console import Console
 
