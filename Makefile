@@ -52,7 +52,8 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 	.a2a/venvs/sam/bin/sam validate --lint
 
 .PHONY: audit
-audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## the templates by checkov's rules, but those that .checkov.yaml has a reason for
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## both templates by cfn-lint and by checkov, but the rules that .checkov.yaml has a reason for
+	.a2a/venvs/sam/bin/cfn-lint template.yaml webhook_receiver/template.yaml
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: test
