@@ -1,0 +1,161 @@
+"""A notifier's own POSTs, challenge and all, to the receivers for other places: Node's as a process, Lambda's by events."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import create_connection
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.domain.key_ring import KeyRing, first_ring
+from a2a_serverless.domain.model import PushRequest
+from a2a_serverless.domain.push import Verification
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.stack import processes
+from elsewhere import lambda_function
+from tests.echo import Writer
+from tests.stack.local import eventually
+from tests.world import HOUR_MS, ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.push import Attempt, WireVersion
+
+pytestmark = pytest.mark.enable_socket
+
+TOKEN = "client-token-5d41402abc4b2a76"
+NODE = shutil.which("node")
+HERE = EgressPolicy(local_allow=("127.0.0.1:*",))
+Answer = Callable[[str, dict[str, str], bytes], tuple[int, bytes]]
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[int]:
+    """The port of a server on this machine that answers (path, headers, body) so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            status, content = answer(self.path, dict(self.headers.items()), body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815 - its caller spells it so
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def deliver_a_task(ring: KeyRing, issuer: str, url: str, wire: WireVersion) -> tuple[list[Attempt], int]:
+    """Runs a task whose webhook is the URL: its attempts, and its last event."""
+    world = World([Writer(seconds=0).agent], policy=HERE)
+    world.now = time.time_ns() // 1_000_000
+    world.names.addresses["127.0.0.1"] = ("127.0.0.1",)
+    sender = WebhookSender(HERE)
+    world.post = replace(world.post, sender=sender, signer=RingSigner(lambda: ring), issuer=issuer)
+    request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=TOKEN))
+    key = ME.key(world.sent(request, wire=wire).task_id)
+    config = world.table.config(key, "c")
+    assert world.table.verify(key, replace(config, verification=Verification.UNVERIFIED)), "or it would not be asked"
+    world.settle(HOUR_MS)
+    sender.close()
+    assert world.table.config(key, "c").verification is Verification.VERIFIED
+    assert world.table.cursor(key, "c").position == world.events(key.task)[-1].n
+    return world.table.attempts(key), world.events(key.task)[-1].n
+
+
+@pytest.fixture
+def ring() -> KeyRing:
+    keys = Es256Keys()
+    return first_ring(keys.make(0), keys.make(0), now=0)
+
+
+@pytest.fixture
+def issuer(ring: KeyRing) -> Iterator[str]:
+    """The address of a deployment, as far as its public keys go."""
+
+    def publish(path: str, _headers: dict[str, str], _body: bytes) -> tuple[int, bytes]:
+        return (200, json.dumps(ring.jwks(0)).encode()) if path == "/.well-known/jwks.json" else (404, b"")
+
+    with answering(publish) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+def test_lambda_s_receiver_accepts_every_post_of_a_task(
+    ring: KeyRing,
+    issuer: str,
+    wire: WireVersion,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, lambda_function.__name__)
+    cache = lambda_function.KeyCache(lambda_function.fetch_keys)
+
+    def invoke(_path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        event: Any = {"headers": headers, "body": body.decode()}
+        answer: Any = lambda_function.answer_event(event, cache, time.time_ns() // 1_000_000)
+        return answer["statusCode"], answer["body"].encode()
+
+    with answering(invoke) as port:
+        url = f"http://127.0.0.1:{port}/webhook"
+        for name, value in {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN}.items():
+            monkeypatch.setenv(name, value)
+        attempts, last = deliver_a_task(ring, issuer, url, wire)
+    assert {attempt.status for attempt in attempts} == {200}
+    heard = [int(said.rpartition(" ")[2]) for said in caplog.messages if said.startswith("task ")]
+    assert heard == [attempt.n for attempt in attempts if attempt.n]
+    assert heard[-1] == last
+
+
+@pytest.mark.skipif(NODE is None, reason="NODE RECEIVER NOT TESTED: no node")
+@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, wire: WireVersion) -> None:
+    port = processes.claim_port("node", 0)
+    url = f"http://127.0.0.1:{port}/webhook"
+    environment = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "PORT": str(port)}
+    folder = Path(lambda_function.__file__).parent / "node"
+    node = subprocess.Popen(  # noqa: S603 - our own program
+        [str(NODE), "server.mjs"], cwd=folder, env=os.environ | environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        eventually(lambda: _answers(port))
+        attempts, _ = deliver_a_task(ring, issuer, url, wire)
+    finally:
+        node.terminate()
+        said, _ = node.communicate(timeout=10)
+    assert {attempt.status for attempt in attempts} == {200}
+    heard = [int(line.rpartition(" ")[2]) for line in said.splitlines()]
+    assert heard == [attempt.n for attempt in attempts if attempt.n]
+
+
+def _answers(port: int) -> bool:
+    try:
+        create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
