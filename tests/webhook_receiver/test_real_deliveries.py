@@ -1,4 +1,4 @@
-"""A notifier's own POSTs, challenge and all, to the receivers for other places: Node's as a process, Lambda's by events."""
+"""A notifier's own POSTs, challenge and all, to the receivers for other places: a process of Node's, Lambda's events."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, lambda_function.__name__)
+    caplog.set_level(logging.INFO)
     cache = lambda_function.KeyCache(lambda_function.fetch_keys)
 
     def invoke(_path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
