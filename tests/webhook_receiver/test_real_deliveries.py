@@ -1,4 +1,4 @@
-"""A notifier's own POSTs, challenge and all, to the receivers for other places: a process of Node's, Lambda's events."""
+"""A notifier's POSTs, challenge and all, to the receivers for other places: a process of Node's, Lambda's events."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
             monkeypatch.setenv(name, value)
         attempts, last = deliver_a_task(ring, issuer, url, wire)
     assert {attempt.status for attempt in attempts} == {200}
-    heard = [int(said.rpartition(" ")[2]) for said in caplog.messages if said.startswith("task ")]
+    said = [record.getMessage() for record in caplog.records if record.name == "root"]
+    heard = [int(line.rpartition(" ")[2]) for line in said if line.startswith("task ")]
     assert heard == [attempt.n for attempt in attempts if attempt.n]
     assert heard[-1] == last
 
