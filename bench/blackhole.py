@@ -55,4 +55,4 @@ def _tail(dead: frozenset[str]) -> float:
 
 
 if __name__ == "__main__":
-    main(measure, rounds=5)
+    main(measure, rounds=3)

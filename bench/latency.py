@@ -46,4 +46,4 @@ def _run() -> list[float]:
 
 
 if __name__ == "__main__":
-    main(measure, rounds=5)
+    main(measure, rounds=3)
