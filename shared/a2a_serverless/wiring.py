@@ -10,6 +10,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.measures import UNMEASURED
@@ -147,6 +148,7 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
 
     settings, aws, metrics = read(environment), _aws(), _metrics(environment)
     engine = _engine(settings, aws, SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics)
+    engine = replace(engine, bury=SqsBells(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "").ring)
     handler = make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
     return _ready(handler, metrics, "worker")
 

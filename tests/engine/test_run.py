@@ -144,6 +144,8 @@ def test_a_run_that_is_shorter_than_a_third_of_its_lease_rings_nothing() -> None
 
 def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.append"))
+    buried: list[WorkBell] = []
+    world.engine = replace(world.engine, bury=buried.append)
     for _ in range(LOST_LIMIT):
         assert not world.survives(lambda: world.run(key))
         world.now += LEASE_MS
@@ -152,6 +154,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world.survives(lambda: world.run(key))
     task = world.get(key.task)
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The task was given up: its workers died.")
+    assert buried == [WorkBell(key)], "once, where an alarm looks"
 
 
 # ---- Overtaken

@@ -53,7 +53,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a run needs. ``now`` is in ms."""
+    """What a run needs. ``now`` is in ms. ``bury`` puts the bell of a task that was given up where operators look."""
 
     log: TaskLog
     index: TaskIndex
@@ -64,6 +64,7 @@ class Engine:
     models: Models
     directory: Directory
     metrics: Metrics = UNMEASURED
+    bury: Callable[[WorkBell], None] = lambda _: None
 
 
 class Parked(Exception):
@@ -121,6 +122,7 @@ def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
         except heads.NotRunnable:
             return None
         except heads.LostTooOften:
+            engine.bury(WorkBell(key))
             change = heads.give_up(
                 look, _said(engine, head, "The task was given up: its workers died."), now=now, by=by
             )
