@@ -12,7 +12,10 @@ from tests.functions.transformed import of_type, statements, transformed
 # Resources with a wildcard, and why there is no narrower one.
 WIDE = {
     "*": ("xray:PutTraceSegments xray:PutTelemetryRecords", "X-Ray's writes know no resource"),
-    "${Blobs.Arn}/*": ("s3:GetObject s3:PutObject", "objects are named by their content: any of them may be asked for"),
+    "${Blobs.Arn}/*": (
+        "s3:GetObject s3:PutObject s3:DeleteObject",
+        "objects are named by their content: any of them may be asked for",
+    ),
     "arn:${AWS::Partition}:bedrock:*::foundation-model/*": (
         "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
         "an inference profile calls models in regions that it chooses",

@@ -100,6 +100,7 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
         ("kms:GenerateDataKey", {"ApiRole"}),
         ("kms:Decrypt", {"ApiRole", "NotifierRole"}),
         ("dynamodb:Scan", set()),
+        ("s3:DeleteObject", {"ApiRole"}),  # an operator erases
     ],
 )
 def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
