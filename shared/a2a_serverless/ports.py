@@ -263,7 +263,10 @@ class Remains(Protocol):
         ...
 
     def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        """Erases a task's receipts (agent, message id) and the addresses of its calls. Returns how many."""
+        """Erases a task's receipts (agent, message id) and the addresses of its calls. Returns how many.
+
+        Its owner's unfinished tasks are forgotten too: they are counted anew.
+        """
         ...
 
     def erase_task(self, key: TaskKey) -> int:

@@ -99,11 +99,13 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
 def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
     full(store)
     full(store, replace(KEY, task="task-2"))
+    store.owners.keep_unfinished(ALICE, Unfinished(NOW, frozenset({"task-1", "task-2"})))
     done = erase_all(rubber(store), Scope(ALICE, task="task-1"))
     assert (done.tasks, done.blobs) == (1, len(store.blobs.content))
     assert store.log.receipt(KEY, "echo", "message of task-1") is None
     assert store.log.receipt(KEY, "echo", "message of task-2") is not None
     assert store.log.look(KEY) is None
+    assert store.owners.unfinished(ALICE) is None
     assert store.log.callback("call-owner-task-1") is None
     assert store.push.configs(KEY) == []
     assert seen(store.log, replace(KEY, task="task-2")).last == 3

@@ -102,6 +102,10 @@ class MemoryOwners:
         with self._lock:
             return min(limit, sum(until * 1000 > self._now() for until in self._streams.get(who, {}).values()))
 
+    def count_anew(self, who: Principal) -> None:
+        """Forgets the owner's unfinished tasks."""
+        self._unfinished.pop(who, None)
+
     def erase(self, who: Principal, *, really: bool = True) -> int:
         """Forgets all of an owner; returns how much that is."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import keys
+from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.memory import MemoryTable
     from a2a_serverless.adapters.owners import MemoryOwners
     from a2a_serverless.adapters.table import Table
-    from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.model import TaskKey
 
 PAGE: Final = 100
 
@@ -35,6 +36,7 @@ class DynamoRemains:
         return sum(1 for _ in self._table.places(keys.task(key)))
 
     def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        self._table.erase([{"pk": {"S": keys.owner(key)}, "sk": {"S": keys.UNFINISHED}}])
         beside = [(keys.receipt(key, agent, message), keys.RECEIPT) for agent, message in receipts]
         beside += [(keys.callback(name), keys.CALL) for name in callbacks]
         return self._table.erase({"pk": {"S": pk}, "sk": {"S": sk}} for pk, sk in beside)
@@ -65,6 +67,7 @@ class MemoryRemains:
         return self._table.erase(key, really=False)
 
     def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        self._owners.count_anew(Principal(key.tenant, key.owner))
         return self._table.erase_beside(key, receipts, callbacks)
 
     def erase_task(self, key: TaskKey) -> int:
