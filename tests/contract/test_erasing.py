@@ -22,6 +22,7 @@ from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, openi
 if TYPE_CHECKING:
     from tests.contract.backends import Store
 
+NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores
 ALICE = Principal(KEY.tenant, KEY.owner)
 BOB = Principal(KEY.tenant, "bob")
 BIG = Part("text", "x" * (LIMIT + 1))
@@ -96,6 +97,7 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
     assert (store.left(), store.blobs.content) == (0, {})
 
 
+@NEARBY
 def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
     full(store)
     full(store, replace(KEY, task="task-2"))
@@ -111,6 +113,7 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     assert seen(store.log, replace(KEY, task="task-2")).last == 3
 
 
+@NEARBY
 def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     full(store)
     elsewhere = opening(replace(KEY, task="task-2"))
@@ -122,6 +125,7 @@ def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
 
 
+@NEARBY
 def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -> None:
     full(store)
     owned(store, ALICE)
@@ -132,6 +136,7 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
     assert not seen(store.log).head.ended
 
 
+@NEARBY
 def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
     taken(store.log)
     assert erase(rubber(store), Scope(ALICE), NOW + 1_000) == Erased(later=1)
@@ -146,6 +151,7 @@ def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_notice
     assert store.left() == 0
 
 
+@NEARBY
 def test_without_time_nothing_is_erased_and_all_is_left(store: Store) -> None:
     store.log.create(opening())
     assert erase(rubber(store), Scope(ALICE), NOW) == Erased(later=1)
@@ -198,6 +204,7 @@ def test_whoever_is_interrupted_at_any_call_starts_again_and_leaves_nothing(stor
     assert (store.left(), store.blobs.content, store.api_keys.all()) == (0, {}, [])
 
 
+@NEARBY
 def test_what_has_expired_is_erased_too(store: Store) -> None:
     store.log.create(opening(sent="m-1"))
     store.now.ms = EXPIRES * 1000
@@ -207,6 +214,7 @@ def test_what_has_expired_is_erased_too(store: Store) -> None:
     assert store.left() <= 1  # the receipt of a log that nobody can read any more ends with it
 
 
+@NEARBY
 def test_config_and_cursor_of_a_task_are_closed_before_they_go(store: Store) -> None:
     store.log.create(opening(push="hook"))
     cursor = store.push.cursor(KEY, "hook")
