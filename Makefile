@@ -82,6 +82,11 @@ durability: SEEDS ?= 100
 durability: $(ENVIRONMENTS) ## work over three time limits, and a chain of agents killed at every call, to look at
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.show --seeds $(SEEDS) $(ARGS)
 
+.PHONY: conformance
+conformance: $(ENVIRONMENTS) ## A2A's official kits against the stack: make conformance TCK=path-to-a-clone
+	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
+
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)

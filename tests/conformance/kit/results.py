@@ -1,0 +1,178 @@
+"""What the kits reported, as the tables of docs/conformance.md: every test that did not pass, where, and why."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Outcome = Literal["passed", "failed", "skipped", "expected failure"]
+ORDER: dict[Outcome, int] = {"failed": 0, "expected failure": 1, "skipped": 2, "passed": 3}
+
+# What explains a failure: a part of the test's name or of what the kit says, and the reason.
+DEFECTS = (
+    ("CORE-SEND-003", "kit defect: asserts success where the requirement of that name asks for the error"),
+    ("returns_415", "the kit is of 1.0.0; 1.0.1 (section 5.4) says 400"),
+    (
+        "32003_enhanced",
+        "kit defect, not run by its own runner: it looks for the card's capabilities beside the answer's `result`",
+    ),
+    (
+        "test_invalid_method_error_validation",
+        "kit defect, not run by its own runner: it sends a whole request as `method`",
+    ),
+    ("test_public_agent_card_access_control", "kit defect, not run by its own runner: GET on the JSON-RPC address"),
+    (
+        "test_sensitive_information_protection",
+        "not run by the kit's own runner: 127.0.0.1 and the word test are in the card",
+    ),
+    ("test_agent_card_access_equivalence", "not run by the kit's own runner: it asks for the extended card"),
+    ("has no attribute 'send_ra", "a test of JSON-RPC; the kit's own runner leaves it out for REST"),
+    (
+        "test_tasks_list_with_existing_tasks",
+        "kit defect, not run by its own runner: it hands its helper a text for a message",
+    ),
+    ("ResponseNotRead", "kit defect: its client reads a closed response when a stream is refused"),
+)
+# What explains a skip, in the same way.
+SKIPS = (
+    ("grpc", "we have no gRPC binding: the platform's HTTP API does not carry it"),
+    ("No requirements at this level", "the kit's placeholder for an empty list"),
+    ("push_notification_not_supported_error_32003", "the agent has webhooks; the refusal is shown in B, for 1.0"),
+    ("REST client implementation required", "not written yet, as the kit says"),
+    ("Could not trigger", "the kit has no request that brings the error about"),
+    ("InvalidAgentResponseError", "as the kit says, no client can bring it about"),
+    ("_32006_", "the same"),
+    ("32004_enhanced", "the kit has no request that brings the error about"),
+    ("supportsAuthenticatedExtendedCard", "no extended card is declared"),
+    ("in_task_auth", "the kit for 0.3 does not say which message should ask for a sign-in"),
+    ("test_auth_state_transitions", "the same"),
+    ("relaxed for testing environments", "the stack under test speaks http on this machine; TLS is the platform's"),
+    (
+        "test_consistent_behavior_tasks_cancel",
+        "kit defect: it cancels one task once for each binding and wants two successes",
+    ),
+    ("test_equivalent_authentication_agent_card", "no extended card is declared"),
+    ("test_same_error_handling_method_not_found", "switched off by the kit itself"),
+    (
+        "test_streaming_response_equivalence",
+        "kit defect: it takes the stream object for the answer and reads nothing from it",
+    ),
+    ("['agent-card']", "no extended card is declared"),
+    ("authenticated extended card", "no extended card is declared"),
+    ("required-extension", "offered by profile C only, as every other test sends no extension header"),
+    ("HTTPS", "the stack under test speaks http on this machine; TLS is the platform's"),
+    ("test_https_url_in_agent_card", "the same; the kit itself marks it as expected here"),
+    ("security schemes declared", "the test deployment lets everybody in, because the kit sends no credentials"),
+    ("authentication schemes declared", "the same"),
+    ("authentication section", "a member of cards before 0.3"),
+    ("flaky", "switched off by the kit itself"),
+    ("Failed to create reference task", "kit defect: its message has no messageId"),
+    ("REST transport", "runs in the REST run"),
+    ("JSON-RPC transport", "runs in the JSON-RPC run"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test in one run."""
+
+    run: str
+    test: str
+    outcome: Outcome
+    said: str = ""
+
+    @property
+    def place(self) -> str:
+        """The test without its parameters' object addresses: the same in every run."""
+        return re.sub(r" object at 0x[0-9a-f]+", "", self.test)
+
+
+def read(run: str, report: Path) -> list[Case]:
+    """The cases of a JUnit report, as pytest writes it."""
+    cases = ET.parse(report).getroot().iter("testcase")  # noqa: S314 - written by the run before
+    return [_case(run, case) for case in cases]
+
+
+def day(report: Path) -> str:
+    """The day of a JUnit report."""
+    suite = ET.parse(report).getroot().find("testsuite")  # noqa: S314 - as above
+    return "" if suite is None else suite.get("timestamp", "")[:10]
+
+
+def _case(run: str, case: ET.Element) -> Case:
+    test = f"{case.get('classname', '').removeprefix('tests.')}.{case.get('name')}"
+    for tag in ("failure", "error", "skipped"):
+        if (found := case.find(tag)) is not None:
+            said = " ".join((found.get("message") or "").split())
+            return Case(run, test, _outcome(tag, found), said)
+    return Case(run, test, "passed")
+
+
+def _outcome(tag: str, found: ET.Element) -> Outcome:
+    if tag != "skipped":
+        return "failed"
+    return "expected failure" if found.get("type") == "pytest.xfail" else "skipped"
+
+
+def counts(cases: Iterable[Case]) -> dict[Outcome, int]:
+    """How many cases came to each end."""
+    found: dict[Outcome, int] = dict.fromkeys(ORDER, 0)
+    for case in cases:
+        found[case.outcome] += 1
+    return found
+
+
+def reason(case: Case, passes: Mapping[str, set[str]]) -> str:
+    """Why a case did not pass. Empty when nobody has written it down."""
+    for part, why in DEFECTS if case.outcome == "failed" else SKIPS:
+        if part.lower() in f"{case.test} {case.said}".lower():
+            return why
+    elsewhere = sorted(passes[case.place] - {case.run}) if case.outcome == "skipped" else []
+    return f"passes in {', '.join(elsewhere)}" if elsewhere else ""
+
+
+def passing(cases: Iterable[Case]) -> dict[str, set[str]]:
+    """By test, the runs in which it passes."""
+    runs: dict[str, set[str]] = defaultdict(set)
+    for case in cases:
+        if case.outcome == "passed":
+            runs[case.place].add(case.run)
+    return runs
+
+
+def unexplained(cases: list[Case]) -> list[Case]:
+    """What did not pass for a reason that is not written down."""
+    passes = passing(cases)
+    return [case for case in cases if case.outcome != "passed" and not reason(case, passes)]
+
+
+def table(cases: list[Case]) -> Iterator[str]:
+    """Lines of Markdown: a row for each test that did not pass in some run."""
+    passes = passing(cases)
+    rows: dict[tuple[int, str, Outcome, str], set[str]] = defaultdict(set)
+    for case in cases:
+        if case.outcome != "passed":
+            why = reason(case, passes) or f"**{_cut(case.said)}**"
+            rows[ORDER[case.outcome], case.place, case.outcome, why].add(case.run)
+    yield "| test | outcome | in | why |"
+    yield "|---|---|---|---|"
+    for (_, place, outcome, why), runs in sorted(rows.items()):
+        yield f"| `{place}` | {outcome} | {', '.join(sorted(runs))} | {why} |"
+
+
+def figures(cases: list[Case]) -> Iterator[str]:
+    """Lines of Markdown: a row for each run."""
+    yield f"| run | {' | '.join(ORDER)} |"
+    yield "|---|" + "---:|" * len(ORDER)
+    for run in dict.fromkeys(case.run for case in cases):
+        found = counts(case for case in cases if case.run == run)
+        yield f"| {run} | {' | '.join(str(found[outcome]) for outcome in ORDER)} |"
+
+
+def _cut(text: str) -> str:
+    return text.replace("|", "/")[:160]

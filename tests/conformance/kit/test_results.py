@@ -1,0 +1,51 @@
+from pathlib import Path
+
+from tests.conformance.kit import results
+from tests.conformance.kit.results import Case
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.core" name="test_kept"/>
+<testcase classname="tests.core" name="test_streams"><skipped type="pytest.skip" message="Agent streams"/></testcase>
+<testcase classname="tests.core" name="test_grows"><skipped type="pytest.xfail" message="HTTPS only"/></testcase>
+<testcase classname="tests.core" name="test_breaks"><failure message="expected 1,&#10;got 2|3"/></testcase>
+<testcase classname="tests.core" name="test_starts"><error message="no card"/></testcase>
+</testsuite></testsuites>"""
+
+BROKEN = Case("A", "core.test_breaks", "failed", "expected 1, got 2|3")
+SKIPPED = Case("A", "core.test_streams", "skipped", "Agent streams")
+PASSES_IN_B = Case("B", "core.test_streams", "passed")
+
+
+def test_a_report_is_read_with_every_kind_of_end(tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(REPORT)
+    cases = results.read("A", tmp_path / "report.xml")
+    assert [case.outcome for case in cases] == ["passed", "skipped", "expected failure", "failed", "failed"]
+    assert cases[3] == BROKEN
+
+
+def test_a_skip_is_explained_by_a_run_in_which_the_test_passes() -> None:
+    assert results.unexplained([SKIPPED]) == [SKIPPED]
+    assert results.unexplained([SKIPPED, PASSES_IN_B]) == []
+
+
+def test_a_failure_is_not_explained_by_a_run_in_which_the_test_passes() -> None:
+    passes = Case("B", BROKEN.test, "passed")
+    assert results.unexplained([BROKEN, passes]) == [BROKEN]
+
+
+def test_what_explains_a_skip_explains_no_failure() -> None:
+    skipped = Case("A", "core.test_grpc_calls", "skipped", "no gRPC")
+    failed = Case("A", "core.test_grpc_calls", "failed", "no gRPC")
+    assert results.unexplained([skipped, failed]) == [failed]
+
+
+def test_every_test_that_did_not_pass_has_a_row_with_its_runs_and_its_reason() -> None:
+    again = Case("A (1.0.1)", SKIPPED.test, "skipped", SKIPPED.said)
+    assert [*results.table([SKIPPED, again, PASSES_IN_B, BROKEN])][2:] == [
+        "| `core.test_breaks` | failed | A | **expected 1, got 2/3** |",
+        "| `core.test_streams` | skipped | A, A (1.0.1) | passes in B |",
+    ]
+
+
+def test_each_run_has_its_figures() -> None:
+    assert [*results.figures([BROKEN, SKIPPED, PASSES_IN_B])][2:] == ["| A | 1 | 0 | 1 | 0 |", "| B | 0 | 0 | 0 | 1 |"]
