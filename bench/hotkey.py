@@ -18,7 +18,7 @@ HOSTS: Final = 99
 HOT_TASKS: Final = 4
 BATCH: Final = 25
 BATCHES: Final = 100
-P99_MS: Final = 100
+P50_MS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def measure(rounds: int) -> Report:
             figure("the flood meanwhile", "events/s", [one.delivered for one in flooded], ours=True),
         ],
         [
-            goal("N8", "p99 beside a hot key, commit to first byte, ms", "<=", P99_MS, [one.tail for one in flooded]),
+            goal("N8", "p50 beside a hot key, commit to first byte, ms", "<=", P50_MS, [one.middle for one in flooded]),
         ],
         [
             (
