@@ -101,4 +101,4 @@ def _start(folders: list[Path], module: str, path: str, method: str, env: Mappin
 
 
 if __name__ == "__main__":
-    main(measure, rounds=15)
+    main(measure, rounds=11)

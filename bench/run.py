@@ -17,7 +17,19 @@ from measuring import ROOT
 from rendering import as_markdown, as_svg, goals_table
 
 # In the order of the numbers that they measure.
-SCRIPTS = ("cold_start", "zips", "warm", "capacity", "inline", "latency", "sender", "blackhole", "hotkey")
+SCRIPTS = (
+    "cold_start",
+    "zips",
+    "warm",
+    "capacity",
+    "inline",
+    "latency",
+    "sender",
+    "blackhole",
+    "hotkey",
+    "million",
+    "demo",
+)
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 HEAD = """# Measured

@@ -54,4 +54,4 @@ def _calls(packages: str, module: str, path: str, version: str) -> dict[str, flo
 
 
 if __name__ == "__main__":
-    main(measure, rounds=9)
+    main(measure, rounds=7)

@@ -16,6 +16,7 @@ UNUSED = (
     ".lock",  # uv's
     "bin",  # console scripts
     "*.dist-info/RECORD",  # what an installer needs
+    "**/*.pyi",  # what a type checker reads
     "cffi",  # a compiler: cryptography needs only its run time
     "pycparser",
     "dateutil/zoneinfo",  # a copy of the time zone database
