@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
+from a2a_serverless.adapters.contents import BlobContents
 from a2a_serverless.adapters.memory import (
     MemoryBells,
+    MemoryBlobs,
     MemoryMetrics,
     MemoryNames,
     MemoryProofs,
@@ -251,11 +253,17 @@ class World:
         hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy(), self.names)
         shelf = Shelf(log, log, MemorySealer())
         self.desk = Desk(log, bells, self.clock, self.ids, hooks, shelf, LIFE, blocking_ms=25_000)
+        self.blobs = MemoryBlobs()
+        self.contents = BlobContents(self.blobs)
+        self.desk = replace(self.desk, contents=self.contents)
         by_id = {agent.id: agent for agent in agents}
-        self.engine = Engine(log, log, bells, self.ids, self.clock.now, by_id, models, self.directory)
+        self.engine = Engine(
+            log, log, bells, self.ids, self.clock.now, by_id, models, self.directory, contents=self.contents
+        )
         self.receiver.calls_back = self.called_back
         self.metrics = MemoryMetrics()
         self.post = Post(
+            contents=self.contents,
             log=log,
             store=log,
             bells=bells,

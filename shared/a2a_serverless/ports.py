@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.contents import Slot, StoredFile
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Json, Message, Principal, PushRequest, Task, TaskKey, TaskState
+    from a2a_serverless.domain.model import Json, Message, Part, Principal, PushRequest, Task, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.share import Share, Unfinished
@@ -307,6 +308,42 @@ class Blobs(Protocol):
 
     def delete(self, name: str) -> None:
         """Deletes a content. Absent is fine."""
+        ...
+
+
+class LinkedBlobs(Blobs, Protocol):
+    """Blobs that others can be let at, one by one, for a while."""
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        """The content; raises KeyError when there is none, or none of ``size`` bytes."""
+        ...
+
+    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+        """A URL that gives the content to whoever has it, for ``seconds``; ``filename`` is what to save it as."""
+        ...
+
+    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
+        """Where to PUT exactly the content of that SHA-256 (hex) and size (bytes), for ``seconds``."""
+        ...
+
+
+class Contents(Protocol):
+    """Content beside the log (``domain.contents``). An owner reaches its own only."""
+
+    def keep(self, key: TaskKey, content: bytes) -> StoredFile:
+        """Stores what a task made. Doing it twice is doing it once."""
+        ...
+
+    def read(self, who: Principal, content: StoredFile) -> bytes:
+        """The content, its SHA-256 checked; raises ContentMissing."""
+        ...
+
+    def link(self, who: Principal, content: StoredFile, part: Part) -> str:
+        """A URL at which whoever has it can fetch the content of ``part`` for an hour."""
+        ...
+
+    def slot(self, who: Principal, content: StoredFile) -> Slot:
+        """Where to PUT an upload, for a quarter of an hour."""
         ...
 
 

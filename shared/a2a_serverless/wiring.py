@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Here, Metrics, PushStore, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Contents, Here, Metrics, PushStore, TaskLog
     from a2a_serverless.services.deliveries import Operations
     from a2a_serverless.services.erase import Rubber
 
@@ -115,6 +115,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         idempotent=settings.idempotency,
         here=_here(agents, lambda: _engine(settings, aws, bells, metrics)),
         metrics=metrics,
+        contents=_contents(settings, aws),
     )
     return Edge(
         desk,
@@ -200,6 +201,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         hosts=Hosts(DynamoHosts(table), metrics=metrics),
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
+        contents=_contents(settings, aws),
     )
     handler = make_queue_handler(
         DeliveryBell, lambda bell, remaining_ms: deliver(post, bell, remaining_ms), BELLS_AT_ONCE
@@ -345,7 +347,9 @@ def _engine(settings: Settings, aws: Aws, bells: Bells, metrics: Metrics) -> Eng
     table, agents, now = _table(settings, aws), _agents(settings), SystemClock().now
     log, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoTaskIndex(table)
     directory = _directory(settings, agents, table, now)
-    return Engine(log, index, bells, UuidIds(), now, agents, _models(settings), directory, metrics)
+    return Engine(
+        log, index, bells, UuidIds(), now, agents, _models(settings), directory, metrics, _contents(settings, aws)
+    )
 
 
 def _models(settings: Settings) -> Models:
@@ -434,6 +438,14 @@ def _bodies(settings: Settings, aws: Aws) -> Bodies:
     from a2a_serverless.adapters.s3 import S3Blobs
 
     return Bodies(S3Blobs(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
+
+
+def _contents(settings: Settings, aws: Aws) -> Contents:
+    """The store of files beside the log."""
+    from a2a_serverless.adapters.contents import BlobContents
+    from a2a_serverless.adapters.s3 import S3Blobs
+
+    return BlobContents(S3Blobs(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
 
 
 def _policy(settings: Settings) -> EgressPolicy:

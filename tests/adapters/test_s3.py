@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import base64
+from contextlib import closing
+from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote
 
 import pytest
 from botocore.exceptions import ClientError
 
+from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.s3 import S3Blobs
-from tests.adapters.clouds import cloud
+from tests.adapters.clouds import cloud, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,3 +51,35 @@ def test_names_are_those_that_begin_so_and_what_is_deleted_is_gone(blobs: S3Blob
     blobs.delete(names[0])
     blobs.delete(names[0])
     assert list(blobs.names("t/alice/1/")) == ["t/alice/1/b"]
+
+
+def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3Blobs) -> None:
+    blobs.put(NAME, b"seven..")
+    assert blobs.get(NAME, 7) == b"seven.."
+    with pytest.raises(KeyError):
+        blobs.get(NAME, 8)
+
+
+@pytest.fixture
+def signing() -> Iterator[S3Blobs]:
+    with closing(Aws(session()).s3) as client:
+        yield S3Blobs(lambda: client, "blobs")
+
+
+def test_a_link_is_for_one_object_and_one_purpose_and_runs_out(signing: S3Blobs) -> None:
+    place, _, query = signing.link(NAME, 60, "über bord.png").partition("?")
+    said = dict(parse_qsl(query))
+    assert place.endswith(f"/{quote(NAME)}")
+    assert (said["X-Amz-Expires"], said["X-Amz-Algorithm"]) == ("60", "AWS4-HMAC-SHA256")
+    assert said["response-content-disposition"] == "attachment; filename*=UTF-8''%C3%BCber%20bord.png"
+
+
+def test_a_slot_takes_one_content_only(signing: S3Blobs) -> None:
+    digest = sha256(b"content")
+    slot = signing.slot(NAME, digest.hexdigest(), 7, 60)
+    said = dict(parse_qsl(slot.url.partition("?")[2]))
+    assert slot.headers == {
+        "content-length": "7",
+        "x-amz-checksum-sha256": base64.b64encode(digest.digest()).decode(),
+    }
+    assert set(slot.headers) <= set(said["X-Amz-SignedHeaders"].split(";"))

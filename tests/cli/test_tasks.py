@@ -1,10 +1,13 @@
+import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from a2a_serverless.client import Transport
+from a2a_serverless.client import HttpAnswer, HttpCall, Transport
 from a2a_serverless.domain.agent import AgentTask, Reject
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, Locked, answering, documents, rpc
@@ -292,7 +295,7 @@ def test_a_refusal_that_is_not_the_agents_is_told() -> None:
     assert at.run("get", "echo", "t").err.startswith("The request was refused: HTTP 500")
 
 
-@pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", b"x" * (512 * 1024 + 1), None])
+@pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", None])
 def test_a_file_that_cannot_be_sent_is_refused_before_anything_is_asked(tmp_path: Path, content: bytes | None) -> None:
     at, path = shell(), tmp_path / "file.txt"
     if content is not None:
@@ -322,3 +325,49 @@ def test_what_agents_write_is_never_markup() -> None:
 
     done = Shell(Deployment(agent_of(shout)), screen=True).run("send", "echo", "hi")
     assert "[bold]loud[/bold] [/nothing]" in done.err
+
+
+class Beside:
+    """A bucket beside a deployment: what is PUT there can be fetched there."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+
+    @contextmanager
+    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+        name = call.url.removeprefix("https://blobs.example/").partition("?")[0]
+        blobs = self.deployment.world.blobs
+        if name == call.url:
+            with self.deployment.transport(call) as answer:
+                yield answer
+        elif call.body is not None:
+            blobs.put(name, call.body)
+            yield HttpAnswer(200, {}, io.BytesIO())
+        else:
+            yield HttpAnswer(200, {}, io.BytesIO(blobs.get(name)))
+
+
+@pytest.mark.parametrize("size", [4 * 1024 * 1024, 20 * 1024 * 1024])
+def test_a_file_of_any_size_goes_to_the_agent_and_what_it_makes_of_it_is_saved(size: int, tmp_path: Path) -> None:
+    async def turn(task: AgentTask) -> None:
+        *_, file = task.message.parts
+        await task.emit("turned.bin", (await task.file(file))[::-1], last=True)
+
+    path, content = tmp_path / "big.bin", bytes(range(256)) * (size // 256)
+    path.write_bytes(content)
+    deployment = Deployment(agent_of(turn))
+    at = Shell(deployment, transport=Beside(deployment).transport)
+    done = at.run("send", "echo", "turn it round", "--file", str(path), "--out", str(tmp_path / "made"))
+    assert (done.code, done.err.splitlines()[-1]) == (0, f"Saved {tmp_path}/made/turned.bin")
+    assert (tmp_path / "made" / "turned.bin").read_bytes() == content[::-1]
+
+
+def test_an_upload_that_the_agent_does_not_offer_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "big.bin"
+    path.write_bytes(bytes(5 * 1024 * 1024))
+    deployment = Deployment(Writer().agent)
+    deployment.world.desk = replace(deployment.world.desk, contents=None)
+    deployment.edge = replace(deployment.edge, desk=deployment.world.desk)
+    done = Shell(deployment).run("send", "echo", "--file", str(path))
+    assert done.code == 1
+    assert "The agent takes no uploads" in done.err

@@ -137,7 +137,7 @@ BAD_ENVELOPES: dict[str, tuple[object, object, int]] = {
     "a message without parts": (SEND | {"params": {"message": MESSAGE | {"parts": []}}}, "call-1", -32602),
     "a role that is none": (SEND | {"params": {"message": MESSAGE | {"role": "ROLE_GOD"}}}, "call-1", -32602),
     "an unknown task": (SEND | {"method": "GetTask", "params": {"id": "unknown"}}, "call-1", -32001),
-    "two megabytes": (SEND | {"x": "x" * 2_000_000}, None, -32600),
+    "six megabytes": (SEND | {"x": "x" * 6_000_000}, None, -32600),
     "a thousand levels": ("[" * 1000 + "]" * 1000, None, -32600),
     "a hundred thousand levels": ("[" * 100_000 + "]" * 100_000, None, -32600),
 }

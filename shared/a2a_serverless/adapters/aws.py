@@ -63,7 +63,8 @@ class Aws:
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - botocore makes the type
         """A client of any service, with our timeouts."""
-        return self.session.create_client(service, endpoint_url=self._endpoint, config=_CONFIG)
+        config = _CONFIG.merge(_LINKS) if service == "s3" else _CONFIG
+        return self.session.create_client(service, endpoint_url=self._endpoint, config=config)
 
     def _client(self, service: str) -> object:
         with self._lock:
@@ -90,3 +91,5 @@ _CONFIG: Final = Config(
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
+# Presigned URLs that work in every region and hold what is uploaded to its checksum.
+_LINKS: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from a2a_serverless.adapters import keys, stored
 from a2a_serverless.domain.breaker import FORGET_MS
+from a2a_serverless.domain.contents import Slot
 from a2a_serverless.domain.head import Change, Head, Look
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.url_policy import check_addresses
@@ -416,8 +417,17 @@ class MemoryBlobs:
     def put(self, name: str, content: bytes) -> None:
         self.content[name] = content
 
-    def get(self, name: str) -> bytes:
-        return self.content[name]
+    def get(self, name: str, size: int | None = None) -> bytes:
+        content = self.content[name]
+        if size not in {None, len(content)}:
+            raise KeyError(name)
+        return content
+
+    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+        return f"https://blobs.example/{name}?for={seconds}&as={filename or ''}"
+
+    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
+        return Slot(self.link(name, seconds), {"content-length": str(size), "x-amz-checksum-sha256": sha256})
 
     def names(self, prefix: str) -> Iterator[str]:
         yield from [name for name in self.content if name.startswith(prefix)]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError
+
+from a2a_serverless.domain.contents import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class S3Blobs:
-    """``ports.Blobs``. ``client`` is asked for when there is something big."""
+    """``ports.LinkedBlobs``. ``client`` is asked for when there is something big."""
 
     def __init__(self, client: Callable[[], S3Client], bucket: str) -> None:
         self._client = client
@@ -22,7 +26,7 @@ class S3Blobs:
     def put(self, name: str, content: bytes) -> None:
         self._client().put_object(Bucket=self._bucket, Key=name, Body=content)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, size: int | None = None) -> bytes:
         try:
             answer = self._client().get_object(Bucket=self._bucket, Key=name)
         except ClientError as error:
@@ -30,6 +34,8 @@ class S3Blobs:
                 raise KeyError(name) from None
             raise
         with answer["Body"] as body:
+            if size is not None and answer["ContentLength"] != size:
+                raise KeyError(name)
             return body.read()
 
     def names(self, prefix: str) -> Iterator[str]:
@@ -38,3 +44,23 @@ class S3Blobs:
 
     def delete(self, name: str) -> None:
         self._client().delete_object(Bucket=self._bucket, Key=name)
+
+    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+        saved = (
+            f"attachment; filename*=UTF-8''{quote(filename, safe='', errors='replace')}" if filename else "attachment"
+        )
+        asked = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": saved}
+        return self._client().generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds)
+
+    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
+        headers = {
+            "content-length": str(size),
+            "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(sha256)).decode(),
+        }
+        asked = {
+            "Bucket": self._bucket,
+            "Key": name,
+            "ContentLength": size,
+            "ChecksumSHA256": headers["x-amz-checksum-sha256"],
+        }
+        return Slot(self._client().generate_presigned_url("put_object", Params=asked, ExpiresIn=seconds), headers)

@@ -3,7 +3,9 @@
 import base64
 import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 from a2a_serverless.cli.show import artifact_text
 from a2a_serverless.domain.model import Artifact, Part, Task
@@ -11,27 +13,46 @@ from a2a_serverless.domain.model import Artifact, Part, Task
 LONGEST = 100
 
 
-def save(task: Task, folder: Path, prefix: str = "") -> list[Path]:
-    """Writes each artifact into ``folder``, which is made when it is missing; files of the same name are replaced."""
+Fetch: TypeAlias = Callable[[str], Iterable[bytes]]
+
+
+def save(task: Task, folder: Path, prefix: str = "", fetch: Fetch | None = None) -> list[Path]:
+    """Writes each artifact into ``folder``, which is made when it is missing; files of the same name are replaced.
+
+    ``fetch`` gives what lies at the URL of a part, block by block; without it the URL is written down.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for artifact in task.artifacts:
-        for name, content in _contents(artifact):
+        for name, content in _contents(artifact, fetch):
             path = folder / f"{prefix}{_safe(name)}"
-            path.write_bytes(content)
+            with path.open("wb") as file:
+                file.writelines(content)
             written.append(path)
     return written
 
 
-def _contents(artifact: Artifact) -> list[tuple[str, bytes]]:
+def _contents(artifact: Artifact, fetch: Fetch | None) -> list[tuple[str, Iterable[bytes]]]:
     """Its binary files, each by itself, or else all of it as one text."""
     name = artifact.name or artifact.artifact_id
-    files = [part for part in artifact.parts if part.kind == "raw" and not (part.media_type or "").startswith("text/")]
+    files = [part for part in artifact.parts if _is_file(part, fetch)]
     if files:
-        return [(part.filename or name, base64.b64decode(str(part.value))) for part in files]
+        return [(part.filename or name, _content(part, fetch)) for part in files]
     if all(part.kind == "data" for part in artifact.parts):
-        return [(_with_suffix(name, ".json"), _data(artifact.parts))]
-    return [(name, artifact_text(artifact).encode())]
+        return [(_with_suffix(name, ".json"), [_data(artifact.parts)])]
+    return [(name, [artifact_text(artifact).encode()])]
+
+
+def _is_file(part: Part, fetch: Fetch | None) -> bool:
+    if part.kind == "url":
+        return fetch is not None and str(part.value).startswith(("https://", "http://"))
+    return part.kind == "raw" and not (part.media_type or "").startswith("text/")
+
+
+def _content(part: Part, fetch: Fetch | None) -> Iterable[bytes]:
+    if part.kind == "url" and fetch:
+        return fetch(str(part.value))
+    return [base64.b64decode(str(part.value))]
 
 
 def _data(parts: tuple[Part, ...]) -> bytes:

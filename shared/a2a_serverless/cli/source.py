@@ -1,9 +1,12 @@
 """What a user gives to an agent: a text, a text file, or stdin; checked before anything is started for it."""
 
+import mimetypes
 from collections.abc import Callable
 from pathlib import Path
 
 import typer
+
+from a2a_serverless.domain.contents import LARGEST as BIGGEST
 
 LARGEST = 512 * 1024
 MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown"}
@@ -16,6 +19,24 @@ def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> 
     if file is not None:
         return read_file(file), media_type_of(file)
     return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None
+
+
+def read_binary(path: Path) -> tuple[bytes, str, str | None] | None:
+    """The bytes, name and media type of a file that is no text, or too big for one; None for a text file.
+
+    Raises BadParameter.
+    """
+    media_type = mimetypes.guess_type(path.name)[0]
+    media_type = None if media_type == "application/octet-stream" else media_type
+    try:
+        size = path.stat().st_size
+        if media_type_of(path) or (size <= LARGEST and (media_type or "text/").startswith("text/")):
+            return None
+        if size > BIGGEST:
+            raise typer.BadParameter(f"{path} is larger than {BIGGEST // 1024**2} MiB")
+        return path.read_bytes(), path.name, media_type
+    except OSError:
+        return None  # reading it as a text says what is wrong
 
 
 def read_file(path: Path) -> str:

@@ -15,9 +15,10 @@ from a2a_serverless.cli.inbox import Inbox
 from a2a_serverless.cli.operate import attempt_words
 from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, TaskId, Url, World, find, world_of
 from a2a_serverless.cli.show import item_json, item_line, result_text, sent_json, task_json, task_rows
-from a2a_serverless.cli.source import read_source
+from a2a_serverless.cli.source import read_binary, read_source
 from a2a_serverless.client import Found, Item, text_message
 from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.files import download, file_part
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
@@ -25,7 +26,7 @@ ENDED_BADLY = 3
 YOUR_TURN = 4
 
 Text = Annotated[str, typer.Argument(help="What to say; - reads stdin.", metavar="[TEXT]", show_default=False)]
-File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this text file.", metavar="PATH")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save what it made in this folder.", metavar="FOLDER")]
 Answers = Annotated[str | None, typer.Option("--task", help="Answer the question of this task.", metavar="TASK")]
 Context = Annotated[str | None, typer.Option(help="Go on in this conversation.", metavar="CONTEXT")]
@@ -57,10 +58,14 @@ def send(  # noqa: PLR0913 - the options of a command
     What the agent answers or makes goes to stdout, its progress to stderr.
     """
     world = world_of(ctx)
-    said, media_type = read_source(text, file, world.stdin)
+    binary = read_binary(file) if file else None
+    said, media_type = (text, None) if binary else read_source(text, file, world.stdin)
     message = text_message(said, media_type, context_id=context, task_id=task)
     message = replace(message, reference_task_ids=tuple(refer or ()))
     found = find(world, url, agent)
+    if binary:
+        part = file_part(found.client, *binary)
+        message = replace(message, parts=(*(message.parts if said else ()), part))
     request = SendRequest(message, return_immediately=not wait, push=_push(world, webhook, inbox))
     if wait:
         _follow(world, found, agent, send_and_follow(found, request, world.sleep), out)
@@ -196,7 +201,7 @@ def _result(world: World, task: Task, out: Path | None) -> None:
 
 
 def _save(world: World, task: Task, out: Path | None) -> None:
-    for path in save(task, out) if out else ():
+    for path in save(task, out, fetch=lambda url: download(url, world.transport)) if out else ():
         world.terminal.note(f"Saved {path}")
 
 

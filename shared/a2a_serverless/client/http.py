@@ -40,11 +40,12 @@ class HttpCall:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = None
     seconds: float = 30.0
+    put: bool = False
 
     @property
     def verb(self) -> str:
-        """POST with a body, GET without."""
-        return "GET" if self.body is None else "POST"
+        """POST with a body (PUT for an upload), GET without."""
+        return "GET" if self.body is None else "PUT" if self.put else "POST"
 
 
 class Body(Protocol):

@@ -141,6 +141,13 @@ class AgentTask(Protocol):
         """
         ...
 
+    async def file(self, part: Part) -> bytes:
+        """The bytes of a file part: of one that came inline, or of one that was uploaded. Raises ``Failed``.
+
+        The URLs of others are not fetched.
+        """
+        ...
+
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
         """The client's answer to a question. Until it comes the task waits as input-required and holds no compute.
 

@@ -30,7 +30,7 @@ from a2a_serverless.engine.work import Models, Waits, Work
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports import Bells, Ids, Metrics, TaskIndex, TaskLog
+    from a2a_serverless.ports import Bells, Contents, Ids, Metrics, TaskIndex, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -65,6 +65,7 @@ class Engine:
     directory: Directory
     metrics: Metrics = UNMEASURED
     bury: Callable[[WorkBell], None] = lambda _: None
+    contents: Contents | None = None
 
 
 class Parked(Exception):
@@ -153,7 +154,7 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     if agent is None:
         return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
     others = Others(engine.log, engine.index, hold.key)
-    work = Work(hold, events, engine.models, others, engine.directory)
+    work = Work(hold, events, engine.models, others, engine.directory, engine.contents)
     try:
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
     except (Waits, Parked):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import trace
+from a2a_serverless.domain.contents import UPLOADS
 from a2a_serverless.domain.errors import (
     A2AError,
     ContentTypeNotSupported,
@@ -23,6 +24,7 @@ from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
 from a2a_serverless.handlers.documents import catalogue, serve_document
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.handlers.operate import Envelope, Operator, noted, refused
+from a2a_serverless.handlers.uploads import serve_upload
 from a2a_serverless.wire import jsonrpc, rest, versions
 from a2a_serverless.wire.codecs import codec
 from a2a_serverless.wire.document import dumps
@@ -105,6 +107,8 @@ class Edge:
         caller = self.gate.admit(request.headers)
         if self.turnstile:
             self.turnstile.let_in(caller.who)
+        if below == UPLOADS:
+            return serve_upload(self.desk, self.gate, caller, agent, request)
         if task := task_of(below):
             return serve_deliveries(self.desk, self.gate, caller, agent, request, task)
         return self._rest(agent, caller, request, "/" + below, binding) if below else self._rpc(agent, caller, request)

@@ -17,6 +17,7 @@ from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.model import Task
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
+from a2a_serverless.services.contents import INLINE, shown
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
 from a2a_serverless.wire.errors import code_of, headers_of, status_of
@@ -80,8 +81,8 @@ class Operator:
             if operation in STREAMING:
                 opened, close = self._open(who, request, asked)
                 _log(self, operation, opened.task_id)
-                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(opened, envelope, close))
-            answer = serve(self.desk, who, self.agent, asked, self.version)
+                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(who, opened, envelope, close))
+            answer = shown(self.desk.contents, who, serve(self.desk, who, self.agent, asked, self.version), INLINE)
             _log(self, operation, answer.task_id if isinstance(answer, Task) else None)
             result = self.codec.answer(operation, answer)
             return HttpAnswer(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
@@ -117,20 +118,23 @@ class Operator:
             close()
             raise
 
-    async def _frames(self, opened: Opened, envelope: Envelope, close: Callable[[], None]) -> AsyncGenerator[bytes]:
+    async def _frames(
+        self, who: Principal, opened: Opened, envelope: Envelope, close: Callable[[], None]
+    ) -> AsyncGenerator[bytes]:
         try:
             async with aclosing(opened.items) as items:
                 async for item in items:
-                    yield self._frame(item, opened, envelope)
+                    yield self._frame(who, item, opened, envelope)
         except Exception as error:  # noqa: BLE001 - the status line is long gone
             yield sse.failure(envelope.failure(noted(error, self.desk))[1])
         finally:
             await self.desk.off_loop(close)
 
-    def _frame(self, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
+    def _frame(self, who: Principal, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
         if item is None:
             return sse.BEAT
-        content = self.codec.stream_item(item.content, opened.task_id, opened.context_id)
+        told = shown(self.desk.contents, who, item.content)
+        content = self.codec.stream_item(told, opened.task_id, opened.context_id)
         return sse.frame(envelope.success(content), item.n)
 
 

@@ -19,8 +19,10 @@ from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
 from a2a_serverless.domain.events import Event, Fold
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.services.contents import shown
 from a2a_serverless.services.hosts import Busy, Hosts, LeftAlone
 from a2a_serverless.services.push import sealing_context
 from a2a_serverless.wire.notification import Body, notification
@@ -29,7 +31,19 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import Bells, Clock, Ids, Metrics, PushStore, Sealer, Sender, Signed, Signer, TaskLog
+    from a2a_serverless.ports import (
+        Bells,
+        Clock,
+        Contents,
+        Ids,
+        Metrics,
+        PushStore,
+        Sealer,
+        Sender,
+        Signed,
+        Signer,
+        TaskLog,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +78,7 @@ class Post:
     hosts: Hosts
     metrics: Metrics
     enforce_ownership: bool = True
+    contents: Contents | None = None
 
 
 class Ending(Enum):
@@ -342,6 +357,7 @@ def _body(post: Post, walk: _Walk, upcoming: Next) -> Body:
     if item is None or walk.config.wire == "0.3":
         loaded = post.log.load(walk.key)
         item = _fold_to(walk, loaded[1] if loaded else [], upcoming.n).task()
+    item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
     return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
 
 

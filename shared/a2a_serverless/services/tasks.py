@@ -13,7 +13,7 @@ from a2a_serverless.domain.events import Fold, Incoming, fold
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
-from a2a_serverless.ports import Bells, Clock, Here, Ids, Metrics, Opening, Receipt, TaskLog
+from a2a_serverless.ports import Bells, Clock, Contents, Here, Ids, Metrics, Opening, Receipt, TaskLog
 from a2a_serverless.services.changes import change, found
 from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
@@ -49,6 +49,7 @@ class Desk:
     here: Here | None = None
     trace: str = ""
     metrics: Metrics = UNMEASURED
+    contents: Contents | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 class Limits:
     """Lengths are characters, but those of ``ident`` (a part of storage keys) and ``body`` are UTF-8 bytes."""
 
-    body: int = 1024 * 1024
+    body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
     depth: int = 64
     parts: int = 256
     items: int = 64

@@ -1,0 +1,77 @@
+"""Files to and from an agent: small ones in messages, big ones beside them, where an agent of ours takes them."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.client.calls import JSON, OK, Refused
+from a2a_serverless.client.http import HttpCall
+from a2a_serverless.domain.contents import LARGEST
+from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
+from a2a_serverless.domain.model import Part
+from a2a_serverless.wire.document import dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.client.calls import Client
+    from a2a_serverless.client.http import Transport
+    from a2a_serverless.domain.model import Json
+
+INLINE: Final = 4 * 1024 * 1024
+BLOCK: Final = 1024 * 1024
+SECONDS: Final = 120.0
+
+
+def file_part(client: Client, content: bytes, filename: str, media_type: str | None = None) -> Part:
+    """A file as a part of a message to that agent: inline up to 4 MiB, else uploaded first (agents of ours only).
+
+    Raises Unreachable, Refused, or the A2AError that the agent answers with.
+    """
+    if len(content) <= INLINE:
+        return Part("raw", base64.b64encode(content).decode(), media_type, filename)
+    return Part("url", _upload(client, content), media_type, filename)
+
+
+def download(url: str, transport: Transport) -> Iterator[bytes]:
+    """What lies at the URL of a part, block by block, at most 100 MiB. No credentials go along."""
+    with transport(HttpCall(url, seconds=SECONDS)) as answer:
+        if answer.status != OK:
+            raise Refused(answer.status, "The file is not there, or its link has run out: get the task again.")
+        size = 0
+        while block := answer.body.read(BLOCK):
+            size += len(block)
+            if size > LARGEST:
+                raise InvalidAgentResponse(f"The file is larger than {LARGEST} bytes.")
+            yield block
+
+
+def _upload(client: Client, content: bytes) -> str:
+    """The ``url`` that names the content once it is uploaded."""
+    wanted = dumps({"sha256": sha256(content).hexdigest(), "size": len(content)})
+    where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
+    status, answer = _asked(client, HttpCall(where, {"Content-Type": JSON, **client.headers}, wanted))
+    if status != OK:
+        raise Refused(status, "The agent takes no uploads: give a file of at most 4 MiB.")
+    try:
+        url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
+        put = HttpCall(str(url), {**headers}, content, SECONDS, put=True)  # type: ignore[dict-item]
+    except (LookupError, TypeError):
+        raise InvalidAgentResponse("The agent's answer says not where to upload.") from None
+    with client.transport(put) as done:
+        if done.status != OK:
+            raise Refused(done.status, "The upload was refused.")
+    return str(named)
+
+
+def _asked(client: Client, call: HttpCall) -> tuple[int, Json]:
+    with client.transport(call) as answer:
+        body = answer.body.read(BLOCK)
+        if answer.status != OK:
+            return answer.status, None
+    try:
+        return OK, loads(body)
+    except A2AError as error:
+        raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error

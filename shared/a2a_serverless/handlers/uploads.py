@@ -1,0 +1,53 @@
+"""``POST /{agent}/uploads``: a place for a file that is too big for a message (our own addition).
+
+``{"sha256": <hex>, "size": <bytes>}`` gives where to PUT exactly that content, the headers that have to go along, and
+the ``url`` of the part that names it in a message. Whose it is is not in that URL: for others it names nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.contents import LARGEST, UPLOADS, StoredFile
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound
+from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
+from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.wire.errors import VerbNotAllowed
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.services.tasks import Desk
+
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+
+
+def serve_upload(desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: HttpRequest) -> HttpAnswer:
+    """A slot for one upload of the caller's. Raises InvalidParams, InsufficientScope."""
+    if request.verb != "POST":
+        raise VerbNotAllowed(("POST",))
+    caller.check(agent.id, "operate")
+    if desk.contents is None:
+        raise MethodNotFound("There is no such path.")
+    tenant = dict(request.query).get("tenant")
+    who = gate.enter(caller.who, tenant) if tenant else caller.who
+    upload = _asked(loads(request.body))
+    slot = desk.contents.slot(who, upload)
+    body = dumps({"upload": {"url": slot.url, "headers": {**slot.headers}}, "part": {"url": upload.address}})
+    return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})
+
+
+def _asked(body: Json) -> StoredFile:
+    given = body if isinstance(body, dict) else {}
+    sha256, size = given.get("sha256"), given.get("size")
+    wrong = []
+    if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+        wrong.append(FieldViolation("sha256", "must be the SHA-256 of the content, 64 hex digits in lower case"))
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= LARGEST:
+        wrong.append(FieldViolation("size", f"must be the number of bytes, from 1 to {LARGEST}"))
+    if wrong:
+        raise InvalidParams(violations=tuple(wrong))
+    return StoredFile(UPLOADS, str(sha256), int(str(size)))

@@ -1,0 +1,61 @@
+"""``POST /{agent}/uploads``."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from tests.echo import Writer
+from tests.world import World
+
+SHA256 = sha256(b"content").hexdigest()
+
+
+def asked(body: Any, verb: str = "POST", query: tuple[tuple[str, str], ...] = ()) -> HttpAnswer:
+    world = World([Writer().agent])
+    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60)
+    return edge.answer(HttpRequest(verb, "/echo/uploads", query=query, body=json.dumps(body).encode()))
+
+
+def test_a_slot_says_where_to_put_what_and_how_the_message_names_it() -> None:
+    answer = asked({"sha256": SHA256, "size": 7})
+    body = json.loads(answer.body)
+    assert answer.status == 200
+    assert f"/local/anybody/uploads/{SHA256}" in body["upload"]["url"]
+    assert body["upload"]["headers"]["content-length"] == "7"
+    assert body["part"] == {"url": f"a2a-file:uploads/{SHA256}/7"}
+
+
+def test_a_slot_is_in_the_tenant_that_is_asked_for() -> None:
+    body = json.loads(asked({"sha256": SHA256, "size": 7}, query=(("tenant", "acme"),)).body)
+    assert "/acme/anybody/uploads/" in body["upload"]["url"]
+
+
+WRONG: list[Any] = [
+    None,
+    [],
+    {},
+    {"sha256": SHA256},
+    {"sha256": SHA256, "size": 0},
+    {"sha256": SHA256, "size": True},
+    {"sha256": SHA256, "size": 100 * 1024 * 1024 + 1},
+    {"sha256": SHA256.upper(), "size": 1},
+    {"sha256": "../x", "size": 1},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_upload_is_refused(wrong: Any) -> None:
+    assert asked(wrong).status == 400
+
+
+def test_a_slot_is_asked_for_by_post() -> None:
+    answer = asked({}, "GET")
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")

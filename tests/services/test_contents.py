@@ -1,0 +1,175 @@
+"""Inline or URL: how content that lies beside the log reaches its owner."""
+
+from __future__ import annotations
+
+import base64
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.adapters.contents import BlobContents
+from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.domain.contents import StoredFile
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.model import (
+    Artifact,
+    Message,
+    Part,
+    Principal,
+    Role,
+    SendRequest,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from a2a_serverless.domain.queries import TaskPage
+from a2a_serverless.services.contents import INLINE, shown
+from a2a_serverless.services.tasks import get
+from tests.echo import agent_of
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+KEY = ME.key("task-1")
+
+
+class Scene:
+    """A store with one content in it, and a part that names it."""
+
+    def __init__(self, content: bytes = b"a picture") -> None:
+        self.blobs = MemoryBlobs()
+        self.contents = BlobContents(self.blobs)
+        self.kept = self.contents.keep(KEY, content)
+        self.part = Part("url", self.kept.address, "image/png", "boat.png")
+        self.artifact = Artifact("a", (Part("text", "see"), self.part))
+
+    def one(self, part: Part, budget: int, who: Principal = ME) -> Part:
+        message = Message("m", Role.AGENT, (part,))
+        return shown(self.contents, who, message, budget).parts[0]
+
+
+def test_what_fits_goes_inline_with_its_name_and_type() -> None:
+    scene = Scene()
+    assert scene.one(scene.part, 9) == Part("raw", base64.b64encode(b"a picture").decode(), "image/png", "boat.png")
+
+
+def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
+    scene = Scene()
+    found = scene.one(scene.part, 8)
+    assert (found.kind, found.media_type) == ("url", "image/png")
+    assert f"{ME.tenant}/{ME.owner}/task-1/{scene.kept.sha256}" in str(found.value)
+
+
+def test_the_budget_is_that_of_the_whole_answer() -> None:
+    scene = Scene()
+    task = Task("t", "c", TaskStatus(TaskState.COMPLETED, 0), 1, (scene.artifact, scene.artifact))
+    page = shown(scene.contents, ME, TaskPage((task, task), 2, 2), 20)
+    kinds = [part.kind for one in page.tasks for artifact in one.artifacts for part in artifact.parts]
+    assert kinds == ["text", "raw", "text", "raw", "text", "url", "text", "url"]
+
+
+def test_the_address_of_another_owners_content_names_nothing() -> None:
+    scene = Scene()
+    stranger = Principal(ME.tenant, "somebody-else")
+    found = scene.one(scene.part, INLINE, stranger)
+    assert found.kind == "url"
+    assert f"{ME.tenant}/somebody-else/" in str(found.value)
+
+
+@pytest.mark.parametrize("size", [1, 8, 10])
+def test_an_address_that_lies_about_the_size_is_never_read_inline(size: int) -> None:
+    scene = Scene()
+    lie = StoredFile("task-1", scene.kept.sha256, size)
+    assert scene.one(Part("url", lie.address), INLINE).kind == "url"
+
+
+def test_content_that_has_changed_is_never_passed_on() -> None:
+    scene = Scene()
+    scene.blobs.content = dict.fromkeys(scene.blobs.content, b"A picture")
+    assert scene.one(scene.part, INLINE).kind == "url"
+
+
+@pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
+def test_every_other_url_goes_through_as_it_is(url: str) -> None:
+    assert Scene().one(Part("url", url), INLINE) == Part("url", url)
+
+
+def test_messages_of_a_status_and_chunks_carry_links() -> None:
+    scene = Scene()
+    said = Message("m", Role.AGENT, (scene.part,))
+    status = shown(scene.contents, ME, StatusEvent(1, 0, "by", TaskState.WORKING, said))
+    chunk = shown(scene.contents, ME, ArtifactEvent(2, 0, "by", scene.artifact))
+    task = shown(scene.contents, ME, Task("t", "c", TaskStatus(TaskState.WORKING, 0, said), 1, history=(said,)))
+    assert status.message
+    assert task.status.message
+    found = [status.message.parts[0], chunk.artifact.parts[1], task.status.message.parts[0], task.history[0].parts[0]]
+    assert all(str(part.value).startswith("https://") for part in found)
+
+
+def test_without_a_store_everything_stays_as_it_is() -> None:
+    scene = Scene()
+    assert shown(None, ME, scene.artifact) is scene.artifact
+
+
+# ---- From an agent to its readers
+
+
+def maker(size: int) -> World:
+    async def make(task: AgentTask) -> None:
+        await task.emit("big.bin", b"x" * size, last=True)
+
+    world = World([agent_of(make)])
+    world.send("go")
+    world.settle()
+    return world
+
+
+def ended(world: World, part: Part) -> Task:
+    """The task that a message of one part came to."""
+    sent = world.sent(SendRequest(Message("m-1", Role.USER, (part,)), return_immediately=True))
+    world.settle()
+    return get(world.desk, ME, "echo", sent.task_id)
+
+
+def test_a_big_file_of_an_agent_lies_beside_the_log() -> None:
+    world = maker(1_000_000)
+    (key,) = world.blobs.content
+    (chunk,) = [event for event in world.events(key.split("/")[-2]) if isinstance(event, ArtifactEvent)]
+    assert (
+        chunk.artifact.parts[0].value == f"a2a-file:{key.split('/')[-2]}/{sha256(b'x' * 1_000_000).hexdigest()}/1000000"
+    )
+
+
+def test_a_webhook_gets_a_link_in_place_of_a_megabyte() -> None:
+    bodies = [json.dumps(post.body) for post in maker(1_000_000).receiver.posts]
+    assert bodies
+    assert max(map(len, bodies)) < 2_000
+    assert any("https://blobs.example/" in body for body in bodies)
+
+
+def test_a_small_file_stays_in_the_log() -> None:
+    assert maker(1_000).blobs.content == {}
+
+
+@pytest.mark.parametrize("kind", ["inline", "uploaded"])
+def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
+    async def count(task: AgentTask) -> str:
+        return str(len(await task.file(task.message.parts[0])))
+
+    world = World([agent_of(count)])
+    kept = world.contents.keep(ME.key("uploads"), b"12345")
+    part = Part("url", kept.address) if kind == "uploaded" else Part("raw", base64.b64encode(b"12345").decode())
+    assert ended(world, part).status.message.text() == "5"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("part", [Part("url", StoredFile("uploads", "0" * 64, 5).address), Part("text", "no file")])
+def test_a_file_that_is_not_there_fails_the_task_with_a_reason(part: Part) -> None:
+    async def count(task: AgentTask) -> str:
+        return str(len(await task.file(task.message.parts[0])))
+
+    task = ended(World([agent_of(count)]), part)
+    assert task.status.state is TaskState.FAILED
+    assert "file" in task.status.message.text()  # type: ignore[union-attr]
