@@ -348,7 +348,16 @@ def _engine(settings: Settings, aws: Aws, bells: Bells, metrics: Metrics) -> Eng
     log, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoTaskIndex(table)
     directory = _directory(settings, agents, table, now)
     return Engine(
-        log, index, bells, UuidIds(), now, agents, _models(settings), directory, metrics, _contents(settings, aws)
+        log,
+        index,
+        bells,
+        UuidIds(),
+        now,
+        agents,
+        _models(settings),
+        directory,
+        metrics,
+        contents=_contents(settings, aws),
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 from contextlib import closing
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
 
 import pytest
@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.s3 import S3Blobs
-from tests.adapters.clouds import cloud, session
+from tests.adapters.clouds import cloud, error, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,3 +83,13 @@ def test_a_slot_takes_one_content_only(signing: S3Blobs) -> None:
         "x-amz-checksum-sha256": base64.b64encode(digest.digest()).decode(),
     }
     assert set(slot.headers) <= set(said["X-Amz-SignedHeaders"].split(";"))
+
+
+def test_a_name_of_a_clients_is_not_there_also_where_the_bucket_may_not_be_listed() -> None:
+    def denied() -> Any:
+        raise error("AccessDenied")
+
+    with pytest.raises(KeyError):
+        S3Blobs(denied, "blobs").get(NAME, 7)
+    with pytest.raises(ClientError):
+        S3Blobs(denied, "blobs").get(NAME)

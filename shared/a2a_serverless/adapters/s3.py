@@ -30,7 +30,9 @@ class S3Blobs:
         try:
             answer = self._client().get_object(Bucket=self._bucket, Key=name)
         except ClientError as error:
-            if error.response["Error"]["Code"] == "NoSuchKey":
+            code = error.response["Error"]["Code"]
+            # Whoever may not list a bucket is not told that an object is missing; a client may name any.
+            if code == "NoSuchKey" or (code == "AccessDenied" and size is not None):
                 raise KeyError(name) from None
             raise
         with answer["Body"] as body:
