@@ -152,3 +152,9 @@ def test_rule_12_only_the_edge_and_a_list_with_reasons_know_a_version() -> None:
         if any(isinstance(node, ast.Constant) and node.value in {"1.0", "0.3"} for node in ast.walk(tree))
     }
     assert {path if path in VERSIONED else path.split("/")[0] for path in knowing} == set(VERSIONED)
+
+
+def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() -> None:
+    sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
+    bare = re.compile(r"handlers\.http import [^\n]*\bEdge\b|handlers import [^\n]*\bhttp\b")
+    assert [name for name, source in sources.items() if bare.search(source)] == ["edge.py"]

@@ -14,8 +14,8 @@ from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import Gate, OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, publish_cards
+from tests.edge import Edge
 from tests.world import World
 
 if TYPE_CHECKING:

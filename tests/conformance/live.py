@@ -45,7 +45,6 @@ from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.work import Models
 from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.web import make_web
 from a2a_serverless.services.deliver import Post, deliver
 from a2a_serverless.services.hosts import Hosts
@@ -55,6 +54,7 @@ from a2a_serverless.services.publish import Press
 from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.tasks import Desk
+from tests.edge import Edge
 from tests.world import LIFE
 
 if TYPE_CHECKING:

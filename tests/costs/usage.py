@@ -20,7 +20,6 @@ from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.trace import begun
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.services.hosts import Hosts
@@ -28,6 +27,7 @@ from a2a_serverless.services.turnstile import Turnstile
 from a2a_serverless.settings import read
 from a2a_serverless.wire import v1
 from tests.echo import agent_of
+from tests.edge import Edge
 from tests.faults.plans import Count, Frail
 from tests.world import LIFE, World
 

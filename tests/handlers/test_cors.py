@@ -10,9 +10,9 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, publish_cards
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names
 from tests.world import World
 

@@ -10,8 +10,8 @@ from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.world import ME, World
 
 

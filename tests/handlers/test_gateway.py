@@ -16,8 +16,8 @@ from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.handlers.gate import ANYBODY, OpenGate, SignIn
 from a2a_serverless.handlers.gateway import make_gateway_handler, request_of
-from a2a_serverless.handlers.http import Edge
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.handlers.test_queues import Clock
 from tests.world import World
 

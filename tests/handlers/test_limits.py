@@ -16,10 +16,10 @@ from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.turnstile import Turnstile
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names
 from tests.world import LIFE, ME, World
 

@@ -16,11 +16,11 @@ from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.erase import Rubber
 from a2a_serverless.testing import START
 from a2a_serverless.wire.timestamps import to_text
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.world import HOUR_MS, ME, World, accepting
 
 OPERATOR, CALLER = "a2a_operator", "a2a_caller"

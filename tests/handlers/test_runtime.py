@@ -17,9 +17,9 @@ from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.gate import OpenGate
 from a2a_serverless.handlers.gateway import make_gateway_handler
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.world import ME, World
 
 pytestmark = pytest.mark.enable_socket

@@ -14,11 +14,11 @@ from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller, allows
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, no_scopes, publish_cards
 from a2a_serverless.settings import read
 from a2a_serverless.wire.operations import READING, Operation
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import ME, World
 

@@ -11,8 +11,8 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.world import World
 
 SHA256 = sha256(b"content").hexdigest()

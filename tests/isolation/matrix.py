@@ -19,10 +19,10 @@ from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, R
 from a2a_serverless.domain.queries import ListTasks
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import SignIn
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import HOOK, ME, World
 

@@ -22,7 +22,6 @@ from a2a_serverless.domain.bells import DeliveryBell, WorkBell, to_json
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.gate import SignIn
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
@@ -30,6 +29,7 @@ from a2a_serverless.handlers.stream import make_stream_handler
 from a2a_serverless.services.hosts import Hosts
 from a2a_serverless.wire.operations import Operation
 from tests.echo import agent_of
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Names
 from tests.world import HOUR_MS, ME, World
 

@@ -18,12 +18,12 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.trace import accepted, trace_id
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.services.hosts import Hosts
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wire import v1
 from tests.echo import agent_of
+from tests.edge import Edge
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""The protocol's JSON schemas as assertions. What 1.0 does not name is refused, as strict readers do."""
+"""The protocol's JSON schemas as assertions. What 1.0 does not name is refused, as strict readers do.
+
+0.3 over REST, the older HTTP shapes and errors have no official schema: theirs are derived from what the specification
+says of them, and name all that may be there.
+"""
 
 import json
 from functools import cache
@@ -20,6 +24,21 @@ def assert_v0_3(name: str, value: object) -> None:
     _v0_3(name).validate(value)
 
 
+def assert_v0_3_rest(name: str, value: object) -> None:
+    """The value is a ``name`` of A2A 0.3's proto, as ProtoJSON."""
+    _derived("a2a-0.3-rest", name).validate(value)
+
+
+def assert_older(name: str, value: object) -> None:
+    """The value is a ``name`` of the HTTP shapes from before 0.3."""
+    _derived("a2a-older-http", name).validate(value)
+
+
+def assert_error(form: str, value: object) -> None:
+    """The value is an error answer in the form of ``JSON-RPC``, ``REST 1.0`` or ``REST 0.3``."""
+    _derived("errors", form).validate(value)
+
+
 @cache
 def _v1(name: str) -> Draft202012Validator:
     document = json.loads((SCHEMAS / "a2a-1.0.json").read_text())
@@ -33,3 +52,9 @@ def _v1(name: str) -> Draft202012Validator:
 def _v0_3(name: str) -> Draft7Validator:
     document: dict[str, Any] = json.loads((SCHEMAS / "a2a-0.3.json").read_text())
     return Draft7Validator({"definitions": document["definitions"], "allOf": [{"$ref": f"#/definitions/{name}"}]})
+
+
+@cache
+def _derived(document: str, name: str) -> Draft202012Validator:
+    schema = json.loads((SCHEMAS / f"{document}.json").read_text())
+    return Draft202012Validator(schema | {"$ref": f"#/$defs/{name}"})

@@ -1,0 +1,216 @@
+"""The HTTP edge as tests use it: all that it answers is held against the schema of its binding and its version.
+
+``tests/test_rules.py`` sees to it that no test makes the bare one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.handlers import http
+from a2a_serverless.handlers.deliveries import task_of
+from a2a_serverless.handlers.documents import catalogue
+from a2a_serverless.wire import legacy, rest
+from a2a_serverless.wire.jsonrpc import METHODS
+from a2a_serverless.wire.operations import STREAMING, Operation
+from tests.wire.schema import assert_error, assert_older, assert_v0_3, assert_v0_3_rest, assert_v1
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+
+Assert = Callable[[str, object], None]
+OWN: Final = ("operator", "callbacks")
+
+
+class Edge(http.Edge):
+    """``handlers.http.Edge`` that refuses to give a test an answer that the protocol does not have."""
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        answer = super().answer(request)
+        return conforming(form_of(request, tuple(self.agents), proto=self.rest_binding == "proto"), answer)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a request has to be answered: errors in one of the forms ``errors``, a success so that ``result`` takes it.
+
+    ``item`` checks what a stream tells. ``ids`` are those that a JSON-RPC answer may have; None is "no JSON-RPC".
+    """
+
+    errors: tuple[str, ...]
+    result: Callable[[Any], None] | None = None
+    item: Callable[[Any], None] | None = None
+    ids: tuple[object, ...] | None = None
+
+
+def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool) -> Form:
+    """What the specification says of the answer to this request."""
+    path = request.path.strip("/")
+    first, _, below = path.partition("/")
+    if path in catalogue(agents) or first in OWN:
+        return Form(("REST 1.0", "JSON-RPC"))
+    if not below:
+        known = request.verb == "POST" and first in agents
+        return _rpc(request.body) if known else Form(("REST 1.0", "JSON-RPC"))
+    old = first == http.LEGACY
+    if old:
+        _, _, below = below.partition("/")
+    if not below or below == "uploads" or task_of(below):
+        return Form(("REST 1.0", "REST 0.3"))
+    version = "REST 0.3" if old or below.startswith("v1/") or below == "v1" else "REST 1.0"
+    if first not in agents and not old:  # no agent, and so nobody who speaks 0.3
+        return Form(("REST 1.0", version))
+    return _rest(request.verb, "/" + below, version, old=old, proto=proto)
+
+
+def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form:
+    try:
+        found = rest.match(verb, path, legacy.ROUTES if old else (*rest.ROUTES, *rest.TENANT_ROUTES))
+    except A2AError:
+        return Form(("REST 1.0", version) if old else (version,))
+    names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST
+    check = assert_older if old else assert_v1 if version == "REST 1.0" else assert_v0_3_rest
+    if proto and version == "REST 0.3":
+        return Form((version,))
+    errors = ("REST 1.0", version) if old else (version,)
+    return Form(errors, *_results(names, check, found.route.operation))
+
+
+def _rpc(body: bytes) -> Form:
+    try:
+        call = json.loads(body)
+        operation, version = METHODS[call["method"]]
+        ids: tuple[object, ...] = (call.get("id"), None)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Form(("JSON-RPC",), ids=_ids_in(body))
+    names, check = (_V1, assert_v1) if version == "1.0" else (_V0_3, assert_v0_3)
+    return Form(("JSON-RPC",), *_results(names, check, operation), ids=ids)
+
+
+def _ids_in(body: bytes) -> tuple[object, ...]:
+    try:
+        call = json.loads(body)
+    except (ValueError, RecursionError):
+        return (None,)
+    return (call.get("id"), None) if isinstance(call, dict) else (None,)
+
+
+def _results(
+    names: dict[Operation, str | None], check: Assert, operation: Operation
+) -> tuple[Callable[[Any], None], Callable[[Any], None] | None]:
+    name = names.get(operation)
+
+    def checked(result: Any) -> None:
+        if name is None:
+            assert result in (None, {}), f"{operation} answers nothing"
+        elif isinstance(result, list):  # a list of 0.3 has no name
+            for one in result:
+                check(name, one)
+        else:
+            check(name, result)
+
+    return checked, checked if operation in STREAMING else None
+
+
+_V1: Final[dict[Operation, str | None]] = {
+    Operation.SEND: "SendMessageResponse",
+    Operation.STREAM: "StreamResponse",
+    Operation.SUBSCRIBE: "StreamResponse",
+    Operation.GET: "Task",
+    Operation.CANCEL: "Task",
+    Operation.LIST: "ListTasksResponse",
+    Operation.PUSH_CREATE: "TaskPushNotificationConfig",
+    Operation.PUSH_GET: "TaskPushNotificationConfig",
+    Operation.PUSH_LIST: "ListTaskPushNotificationConfigsResponse",
+    Operation.PUSH_DELETE: None,
+    Operation.CARD: "AgentCard",
+}
+_V0_3_REST: Final = _V1 | {Operation.PUSH_LIST: "ListTaskPushNotificationConfigResponse"}
+_OLDER: Final[dict[Operation, str | None]] = {
+    Operation.SEND: "Task",
+    Operation.STREAM: "StreamItem",
+    Operation.GET: "Task",
+}
+_V0_3: Final[dict[Operation, str | None]] = _V1 | {
+    Operation.SEND: "SendMessageSuccessResponse/properties/result",
+    Operation.STREAM: "SendStreamingMessageSuccessResponse/properties/result",
+    Operation.SUBSCRIBE: "SendStreamingMessageSuccessResponse/properties/result",
+    Operation.PUSH_LIST: "TaskPushNotificationConfig",
+}
+
+
+# ---- Answers
+
+
+def conforming(form: Form, answer: HttpAnswer) -> HttpAnswer:
+    """The answer, once it is known to have the form; frames of a stream are looked at when they pass."""
+    if answer.stream is not None:
+        assert answer.headers["content-type"] == "text/event-stream"
+        assert form.item or form.ids is not None, "this answer is no stream"
+        return replace(answer, stream=_frames(form, answer.stream))
+    if answer.status in {204, 304}:
+        assert answer.body == b""
+        return answer
+    assert answer.headers["content-type"].startswith(("application/json", "application/a2a+json"))
+    _check(form, answer.status, json.loads(answer.body))
+    return answer
+
+
+async def _frames(form: Form, stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    last = 0
+    iterator: Any = stream
+    try:
+        async for frame in iterator:
+            last = _check_frame(form, frame, last)
+            yield frame
+    finally:
+        await iterator.aclose()
+
+
+def _check_frame(form: Form, frame: bytes, last: int) -> int:
+    """Asserts that this is one event or one comment; returns its number, or ``last`` when it has none."""
+    assert frame.endswith(b"\n\n")
+    if frame.startswith(b":"):
+        return last
+    lines = dict(line.split(": ", 1) for line in frame.decode().removesuffix("\n\n").split("\n"))
+    assert lines.keys() <= {"id", "data", "event"}
+    number = int(lines.get("id", last))
+    assert number > last or "id" not in lines, "events go forward"
+    document = json.loads(lines["data"])
+    if lines.get("event") == "error" or form.ids is not None:
+        _check(form, None, document)
+    else:
+        assert form.item
+        form.item(document)
+    return number
+
+
+def _check(form: Form, status: int | None, document: Any) -> None:
+    if form.ids is not None and "jsonrpc" in document:
+        _check_rpc(form, document)
+    elif status is None or status >= 400:
+        _check_error(form, status, document)
+    elif form.result:
+        form.result(document)
+
+
+def _check_rpc(form: Form, document: Any) -> None:
+    assert document["id"] in (form.ids or ())
+    if "error" in document:
+        assert_error("JSON-RPC", document)
+        assert_v0_3("JSONRPCErrorResponse", document)
+        return
+    assert sorted(document) == ["id", "jsonrpc", "result"]
+    assert form.result
+    form.result(document["result"])
+
+
+def _check_error(form: Form, status: int | None, document: Any) -> None:
+    kind = "JSON-RPC" if "jsonrpc" in document else "REST 1.0" if isinstance(document["error"], dict) else "REST 0.3"
+    assert kind in form.errors
+    assert_error(kind, document)
+    assert kind != "REST 1.0" or status in {None, document["error"]["code"]}
