@@ -69,6 +69,11 @@ faults: SEEDS ?= 1
 faults: $(ENVIRONMENTS) ## webhooks under every kind of fault, as a table: make faults SEEDS=5
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
 
+.PHONY: fuzz
+fuzz: EXAMPLES ?= 5000
+fuzz: $(ENVIRONMENTS) ## hostile requests against the HTTP edge, others each time: make fuzz EXAMPLES=20000
+	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py $(ARGS)
+
 .PHONY: soak redeploy
 soak: MINUTES ?= 10
 soak: $(ENVIRONMENTS) ## the stack on this machine under load, and what it holds: make soak MINUTES=10
