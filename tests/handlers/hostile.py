@@ -29,7 +29,7 @@ LOOK: Final = settings(
 )
 TASK: Final = "id-0003"
 NAMES: Final = Names(task=TASK, context="context-1", page="a-token", tenant="elsewhere")
-VALUES: Final = st.sampled_from(
+VALUES: Final[st.SearchStrategy[Any]] = st.sampled_from(
     [None, True, False, 0, -1, 2**31, 2**63, 10**400, 1.5, -0.0, 1e308, "", " ", "0", "null", "\x00", "\ud7ff", "é漢🏔",
      "x" * 300, "../..", "%2F", "https://[::1", "http://a b", "ROLE_USER", "user", "YQ==", "Y", "2026-01-01T00:00:00Z",
      "9999-99-99T99:99:99Z", TASK, [], {}, [[]], [None], [{}], {"": None}, {"kind": "file"}, {"text": 1}, {"data": {}},
