@@ -72,7 +72,7 @@ faults: $(ENVIRONMENTS) ## webhooks under every kind of fault, as a table: make 
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## hostile requests against the HTTP edge, others each time: make fuzz EXAMPLES=20000
-	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py $(ARGS)
+	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py tests/handlers/test_openapi.py $(ARGS)
 
 .PHONY: soak redeploy
 soak: MINUTES ?= 10

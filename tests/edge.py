@@ -52,7 +52,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool) -> Fo
     path = request.path.strip("/")
     first, _, below = path.partition("/")
     if path in catalogue(agents) or first in OWN:
-        return Form(("REST 1.0", "JSON-RPC"))
+        return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
         known = request.verb == "POST" and first in agents
         return _rpc(request.body) if known else Form(("REST 1.0", "JSON-RPC"))
@@ -62,8 +62,6 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool) -> Fo
     if not below or below == "uploads" or task_of(below):
         return Form(("REST 1.0", "REST 0.3"))
     version = "REST 0.3" if old or below.startswith("v1/") or below == "v1" else "REST 1.0"
-    if first not in agents and not old:  # no agent, and so nobody who speaks 0.3
-        return Form(("REST 1.0", version))
     return _rest(request.verb, "/" + below, version, old=old, proto=proto)
 
 
@@ -71,13 +69,12 @@ def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form
     try:
         found = rest.match(verb, path, legacy.ROUTES if old else (*rest.ROUTES, *rest.TENANT_ROUTES))
     except A2AError:
-        return Form(("REST 1.0", version) if old else (version,))
+        return Form((version,))
     names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST
     check = assert_older if old else assert_v1 if version == "REST 1.0" else assert_v0_3_rest
     if proto and version == "REST 0.3":
         return Form((version,))
-    errors = ("REST 1.0", version) if old else (version,)
-    return Form(errors, *_results(names, check, found.route.operation))
+    return Form((version,), *_results(names, check, found.route.operation))
 
 
 def _rpc(body: bytes) -> Form:

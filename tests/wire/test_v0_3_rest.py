@@ -9,7 +9,7 @@ from a2a_serverless.domain.events import Event
 from a2a_serverless.domain.model import Json, Message, Part, PushRequest, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.domain.queries import CreatePush, DeletePush, GetPush, GetTask, PushPage, TaskPush, Update
-from a2a_serverless.wire import v0_3_rest
+from a2a_serverless.wire import rest, v0_3_rest
 from a2a_serverless.wire.fields import read
 from a2a_serverless.wire.limits import LIMITS
 from a2a_serverless.wire.operations import Operation
@@ -180,3 +180,11 @@ def test_a_task_is_read_back_but_for_the_known_losses(task: Task) -> None:
 
 def test_a_message_streams_wrapped() -> None:
     assert v0_3_rest.stream_item(HELLO, "t", "c") == v0_3_rest.answer(Operation.SEND, HELLO)
+
+
+def test_the_name_of_a_configuration_is_its_path_whatever_its_client_calls_it() -> None:
+    config = replace(CONFIG, config_id="../a b")
+    printed = v0_3_rest.print_push(TaskPush("t", config))
+    assert printed["name"] == "tasks/t/pushNotificationConfigs/..%2Fa%20b"
+    path = f"/v1/{printed['name']}"
+    assert rest.match("GET", path).fields == {"id": "t", "pushNotificationConfigId": "../a b"}

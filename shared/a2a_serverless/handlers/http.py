@@ -81,7 +81,7 @@ class Edge:
         except (Unauthenticated, TooManyRequests) as error:
             return refused(error, _form(request))
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
-            return _refused(noted(error, self.desk), "1.0")
+            return _refused(noted(error, self.desk), _written_in(request.path.strip("/").split("/")))
 
     def _route(self, request: HttpRequest) -> HttpAnswer:
         path = request.path.strip("/")
@@ -188,8 +188,12 @@ def _form(request: HttpRequest) -> Callable[[Exception], tuple[int, bytes]]:
         asked = versions.asked(request.headers.get(versions.VERSION_HEADER.lower()))
         spoken: WireVersion = "1.0" if asked == "1.0" else "0.3"
         return lambda error: (200, jsonrpc.failure(None, error, spoken))
-    old = words[0] == LEGACY or words[1] == "v1"
-    return lambda error: rest.failure(error, "0.3" if old else "1.0")
+    return lambda error: rest.failure(error, _written_in(words))
+
+
+def _written_in(words: list[str]) -> WireVersion:
+    """The version whose path this is, whatever else is wrong with it."""
+    return "0.3" if words[0] == LEGACY or words[1:2] == ["v1"] else "1.0"
 
 
 def _refused(error: Exception, version: WireVersion) -> HttpAnswer:

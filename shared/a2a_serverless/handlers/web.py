@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 
 from a2a_serverless.handlers.exchange import HttpRequest, encoded
 from a2a_serverless.handlers.gateway import BUFFERED_MS
+from a2a_serverless.handlers.openapi import described, path_of
 from a2a_serverless.wire import rest
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ def make_web(edge: Edge) -> FastAPI:
     app = FastAPI(title="A2A Serverless", version="1.0", docs_url=None, redoc_url=None, redirect_slashes=False)
     endpoint = _endpoint(edge)
 
-    def add(path: str, verb: str, name: str, *, shown: bool = True) -> None:
-        app.add_api_route(path, endpoint, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
+    def add(path: str, verb: str, name: str, *, shown: bool = True, **said: object) -> None:
+        app.add_api_route(
+            path, endpoint, methods=[verb], name=name, operation_id=name, include_in_schema=shown, openapi_extra=said
+        )
 
     for path in _PUBLIC:
         add(path, "GET", f"get {path}")
@@ -41,7 +44,8 @@ def make_web(edge: Edge) -> FastAPI:
         add(path, "GET", f"get {path}", shown=False)
     add("/{agent}", "POST", "JSON-RPC")
     for route in rest.ROUTES:
-        add("/{agent}" + route.template, route.verb, f"{route.operation} {route.version} {route.verb}")
+        name = f"{route.operation} {route.version} {route.verb}"
+        add(path_of(route), route.verb, name, **described(route, edge.agents))
     app.add_route("/{path:path}", endpoint, methods=_EVERY_VERB, include_in_schema=False)
     return app
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote
 
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
 from a2a_serverless.domain.queries import Answer, CreatePush, PushPage, Request, TaskPush
@@ -99,8 +100,9 @@ def stream_item(item: v0_3.StreamItem, task_id: str, context_id: str) -> JsonObj
 
 
 def print_push(push: TaskPush) -> JsonObject:
-    """A TaskPushNotificationConfig of the proto, without its secrets."""
-    name = f"tasks/{push.task_id}/pushNotificationConfigs/{push.config.config_id}"
+    """A TaskPushNotificationConfig of the proto, without its secrets. Its name is its path, and as encoded."""
+    task_id, config_id = (quote(one, safe=":@!$&'()*+,;=") for one in (push.task_id, push.config.config_id))
+    name = f"tasks/{task_id}/pushNotificationConfigs/{config_id}"
     return {"name": name, "pushNotificationConfig": v0_3.print_config(push.config)}
 
 
