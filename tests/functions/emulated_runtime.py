@@ -32,13 +32,23 @@ class Function:
 
     def invoke(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """What the function answers; an error of its own is an answer with `errorType`."""
+        return dict(json.loads(self.invoke_raw(event)))
+
+    def invoke_raw(self, event: Mapping[str, Any]) -> bytes:
+        """The bytes that the function posted as its answer."""
         with urllib.request.urlopen(self.url + INVOKE, data=json.dumps(event).encode()) as answer:
-            return dict(json.loads(answer.read()))
+            body: bytes = answer.read()
+            return body
 
 
 @contextmanager
-def running(stack: LocalStack, name: str, scratch: Path) -> Iterator[Function]:
-    """A function from its built zip, with the environment that the deployed template gives it."""
+def running(
+    stack: LocalStack, name: str, scratch: Path, wrapper: str | None = None, more: Mapping[str, str] | None = None
+) -> Iterator[Function]:
+    """A function from its built zip, with the environment that the deployed template gives it, and what is in ``more``.
+
+    ``wrapper`` is a script of the zip that starts the runtime, as ``AWS_LAMBDA_EXEC_WRAPPER`` does.
+    """
     code, client = scratch / "task", scratch / "client"
     with zipfile.ZipFile(stack.running.build.path / f"{name.title()}Function.zip") as archive:
         archive.extractall(code)
@@ -50,6 +60,7 @@ def running(stack: LocalStack, name: str, scratch: Path) -> Iterator[Function]:
     command: list[str | Path] = [
         _emulator(stack),
         *addresses,
+        *(["/bin/sh", code / wrapper] if wrapper else []),
         sys.executable,
         "-S",
         "-m",
@@ -63,6 +74,7 @@ def running(stack: LocalStack, name: str, scratch: Path) -> Iterator[Function]:
         "PYTHONPATH": f"{code}{os.pathsep}{client}",
         "LAMBDA_TASK_ROOT": str(code),
         "AWS_LAMBDA_FUNCTION_TIMEOUT": "30",
+        **(more or {}),
     }
     process = processes.start(stack.places, f"function-{name}", command, env, port=port)
     try:
