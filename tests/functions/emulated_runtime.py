@@ -56,11 +56,12 @@ def running(
     port, runtime_port = processes.claim_port(name, 0), processes.claim_port(name, 0)
     addresses = ["--runtime-interface-emulator-address", f"127.0.0.1:{port}"]
     addresses += ["--runtime-api-address", f"127.0.0.1:{runtime_port}"]
+    start: list[str | Path] = ["/bin/sh", code / wrapper] if wrapper else []
     # -S: no site-packages, and so nothing but the zip and the client.
     command: list[str | Path] = [
         _emulator(stack),
         *addresses,
-        *(["/bin/sh", code / wrapper] if wrapper else []),
+        *start,
         sys.executable,
         "-S",
         "-m",
