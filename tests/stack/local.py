@@ -39,13 +39,13 @@ class LocalStack:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """What `make up` starts, on free ports: emulator, api, receiver. Webhooks may be anywhere on 127.0.0.1."""
+    """What `make up` starts, on free ports, with the agents for tests. Webhooks may be anywhere on 127.0.0.1."""
     here, said = _places(tmp_path_factory), io.StringIO()
     options = session.Options(
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
-        parameters={"WebhookLocalAllow": f"{processes.LOOPBACK}:*"},
+        parameters={"WebhookLocalAllow": f"{processes.LOOPBACK}:*", "ConformanceAgent": "on"},
     )
     console = Console(file=said, width=200)
     try:

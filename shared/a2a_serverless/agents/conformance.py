@@ -3,7 +3,7 @@
 A kit says what it wants to see by the beginning of the message's id; the table below is the kits' own list. One agent
 for each profile, because what a card offers decides which of the 1.0 kit's tests run. The 0.3 kit says nothing: it
 wants a task that works for a while and then waits for its client, over and over. It looks for its card at the root of
-the host only, so its agent stands first.
+the host only, so its agent stands first. Beside them stands one for our own tests, which gives files back.
 """
 
 from __future__ import annotations
@@ -145,8 +145,22 @@ async def _old(task: AgentTask) -> None:
         await task.ask("What next?")
 
 
+@agent(
+    id="conformance-files",
+    name="Files agent",
+    description="Gives each file of a message back as an artifact.",
+    input_modes=("application/octet-stream",),
+    output_modes=("application/octet-stream",),
+    skills=[Skill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
+)
+async def files(task: AgentTask) -> None:
+    """Reads each file and makes an artifact of its bytes."""
+    for part in task.message.parts:
+        await task.emit(part.filename or "file", await task.file(part), media_type="application/octet-stream")
+
+
 old = replace(_old, extensions=(OPTIONAL,))
 plain = replace(full, id="conformance-plain", streaming=False, push=False)
 extension = replace(full, id="conformance-extension", extensions=(REQUIRED,))
 
-AGENTS: Final = (old, full, plain, extension)
+AGENTS: Final = (old, full, plain, extension, files)

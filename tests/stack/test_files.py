@@ -1,0 +1,34 @@
+"""Twenty megabytes go in and come out again, by way of the bucket, the deployed api and the deployed worker."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from a2a_serverless.client import over_urllib, text_message
+from a2a_serverless.client.discovery import discover
+from a2a_serverless.client.files import download, file_part
+from a2a_serverless.domain.model import SendRequest, Task, TaskState
+from a2a_serverless.domain.states import TERMINAL
+from tests.stack.local import LocalStack, eventually
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+
+SIZE = 20 * 1024 * 1024
+
+
+def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: LocalStack) -> None:
+    content = bytes(range(256)) * (SIZE // 256)
+    client = discover(f"{stack.options.api_url}/conformance-files", over_urllib).client
+    part = file_part(client, content, "big.bin", "application/octet-stream")
+    sent = client.send(SendRequest(replace(text_message(""), parts=(part,)), return_immediately=True))
+    assert isinstance(sent, Task)
+    eventually(lambda: client.get(sent.task_id).status.state in TERMINAL)
+    task = client.get(sent.task_id)
+    assert task.status.state is TaskState.COMPLETED
+    (artifact,) = task.artifacts
+    (given,) = artifact.parts
+    assert (artifact.name, given.kind) == ("big.bin", "url")
+    got = b"".join(download(str(given.value), over_urllib))
+    assert len(got) == SIZE
+    assert hashlib.sha256(got).digest() == hashlib.sha256(content).digest()
