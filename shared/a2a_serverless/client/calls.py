@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from a2a_serverless.client.events import read_events
 from a2a_serverless.client.http import HttpCall
-from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse
+from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
-from a2a_serverless.domain.queries import Update
+from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
 from a2a_serverless.wire import jsonrpc, v1
 from a2a_serverless.wire.document import dumps, given, loads
 from a2a_serverless.wire.errors import CODES
@@ -115,6 +115,21 @@ class Client:
         params = given({"id": task_id, "historyLength": history_length})
         return self._task(self._result(Operation.GET, params))
 
+    def task_ids(self, context_id: str) -> Iterator[str]:
+        """The tasks of a context (3.1.4), page by page, in the agent's order. Raises UnsupportedOperation in 0.3."""
+        if self.version != "1.0":
+            raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
+        token = None
+        while True:
+            params = given({"contextId": context_id, "pageSize": MAX_PAGE_SIZE, "pageToken": token, "historyLength": 0})
+            page = self._result(Operation.LIST, params)
+            yield from _ids_in(page)
+            last, token = token, page.get("nextPageToken") if isinstance(page, dict) else None
+            if not token:
+                return
+            if token == last:
+                raise InvalidAgentResponse("The agent gave the same page of tasks again.")
+
     def cancel(self, task_id: str) -> Task:
         """Ends the task (3.1.5)."""
         return self._task(self._result(Operation.CANCEL, {"id": task_id}))
@@ -204,6 +219,15 @@ def _violations(details: Json) -> Iterator[FieldViolation]:
         for one in fields if isinstance(fields, list) else []:
             if isinstance(one, dict):
                 yield FieldViolation(str(one.get("field", "")), str(one.get("description", "")))
+
+
+def _ids_in(page: Json) -> Iterator[str]:
+    tasks = page.get("tasks", []) if isinstance(page, dict) else None
+    for task in tasks if isinstance(tasks, list) else [None]:
+        task_id = task.get("id") if isinstance(task, dict) else None
+        if not isinstance(task_id, str):
+            raise InvalidAgentResponse("The agent's answer is no list of tasks.")
+        yield task_id
 
 
 def _not_an_update(sent: Task | Message | Update) -> Task | Message:
