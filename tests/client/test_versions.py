@@ -4,7 +4,7 @@ from a2a_serverless.client import Client, text_message
 from a2a_serverless.client.versions import by_name, versions
 from a2a_serverless.domain.agent import AgentTask
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.domain.model import Artifact, Part, SendRequest, Task, TaskState, TaskStatus
+from a2a_serverless.domain.model import Artifact, Json, Part, SendRequest, Task, TaskState, TaskStatus
 from tests.client.deployment import BASE, Deployment, answering, rpc
 from tests.echo import agent_of
 
@@ -38,10 +38,10 @@ def test_the_tasks_of_a_context_keep_each_version_of_an_artifact_under_its_name(
 
 
 def test_more_tasks_than_a_page_holds_are_all_found() -> None:
-    page = [{"id": name, "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}} for name in "abc"]
+    page: list[Json] = [{"id": name, "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}} for name in "abc"]
     transport, calls = answering(
-        rpc({"tasks": page[:2], "nextPageToken": "more", "pageSize": 2, "totalSize": 3}),  # type: ignore[arg-type, list-item]
-        rpc({"tasks": page[2:], "nextPageToken": "", "pageSize": 2, "totalSize": 3}),  # type: ignore[arg-type, list-item]
+        rpc({"tasks": page[:2], "nextPageToken": "more", "pageSize": 2, "totalSize": 3}),
+        rpc({"tasks": page[2:], "nextPageToken": "", "pageSize": 2, "totalSize": 3}),
     )
     assert [*Client(BASE, transport).task_ids("c")] == ["a", "b", "c"]
     assert b'"pageToken":"more"' in (calls[1].body or b"")
