@@ -55,13 +55,13 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool) -> Fo
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
         known = request.verb == "POST" and first in agents
-        return _rpc(request.body) if known else Form(("REST 1.0", "JSON-RPC"))
+        return _rpc(request.body) if known else Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     old = first == http.LEGACY
     if old:
         _, _, below = below.partition("/")
-    if not below or below == "uploads" or task_of(below):
+    if below in {"", "uploads", "v1"} or task_of(below):
         return Form(("REST 1.0", "REST 0.3"))
-    version = "REST 0.3" if old or below.startswith("v1/") or below == "v1" else "REST 1.0"
+    version = "REST 0.3" if old or below.startswith("v1/") else "REST 1.0"
     return _rest(request.verb, "/" + below, version, old=old, proto=proto)
 
 
