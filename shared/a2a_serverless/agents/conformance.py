@@ -122,6 +122,7 @@ def _act(message_id: str) -> Act:
     description="Does what the tests of A2A's conformance kit for 1.0 ask for.",
     runs="inline",
     skills=[Skill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
+    extended_skills=[Skill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
 )
 async def full(task: AgentTask) -> Answer:
     """Acts as the message asks."""
@@ -160,7 +161,7 @@ async def files(task: AgentTask) -> None:
 
 
 old = replace(_old, extensions=(OPTIONAL,))
-plain = replace(full, id="conformance-plain", streaming=False, push=False)
+plain = replace(full, id="conformance-plain", streaming=False, push=False, extended_skills=())
 extension = replace(full, id="conformance-extension", extensions=(REQUIRED,))
 
 AGENTS: Final = (old, full, plain, extension, files)

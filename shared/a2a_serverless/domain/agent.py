@@ -247,6 +247,7 @@ class Agent:
 
     ``runs`` is "queued" (the worker does the work) or "inline" (the request that waits does it). An inline agent that
     returns a text or a message without having used its task has answered with a message, and no task is made.
+    ``extended_skills`` are told to callers that have signed in only, by the extended card (3.1.11).
     """
 
     id: str
@@ -261,6 +262,7 @@ class Agent:
     streaming: bool = True
     push: bool = True
     extensions: tuple[Extension, ...] = ()
+    extended_skills: tuple[Skill, ...] = ()
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -273,8 +275,12 @@ def agent(  # noqa: PLR0913 - the fields of a card
     version: str = "1.0.0",
     input_modes: tuple[str, ...] = ("text/plain", "application/json"),
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
+    extended_skills: Sequence[Skill] = (),
 ) -> Callable[[Callable[[AgentTask], Awaitable[Answer]]], Agent]:
-    """Makes an agent of an async function. ``id`` is the path segment of its base URL."""
+    """Makes an agent of an async function. ``id`` is the path segment of its base URL.
+
+    ``extended_skills`` are told to callers that have signed in only.
+    """
 
     def decorate(work: Callable[[AgentTask], Awaitable[Answer]]) -> Agent:
         return Agent(
@@ -287,6 +293,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             runs=runs,
             input_modes=input_modes,
             output_modes=output_modes,
+            extended_skills=tuple(extended_skills),
         )
 
     return decorate

@@ -13,6 +13,11 @@ def card_name(agent_id: str) -> str:
     return f"card/{agent_id}"
 
 
+def extended_card_name(agent_id: str) -> str:
+    """The name of the card that callers get who have signed in."""
+    return f"extended-card/{agent_id}"
+
+
 def legacy_card_name(agent_id: str) -> str:
     """The name of the card that clients from before 0.3 read."""
     return f"legacy-card/{agent_id}"

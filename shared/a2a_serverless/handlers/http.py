@@ -154,7 +154,8 @@ class Edge:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left), trace=_trace(request, self.desk.ids))
         used = codec(binding, version, desk.clock.now())
-        return Operator(desk, self.gate, agent, used, version, min(self.stream_ms, left), self.limits, self.turnstile)
+        stream_ms = min(self.stream_ms, left)
+        return Operator(desk, self.gate, agent, used, version, stream_ms, self.limits, self.public, self.turnstile)
 
 
 def _trace(request: HttpRequest, ids: Ids) -> str:

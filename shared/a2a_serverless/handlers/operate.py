@@ -6,37 +6,39 @@ the error is the stream's last event, and that event is called ``error``.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.errors import A2AError, ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.model import Task
+from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.contents import INLINE, shown
 from a2a_serverless.services.serve import open_stream, serve
 from a2a_serverless.wire import sse, v1, versions
 from a2a_serverless.wire.errors import code_of, headers_of, status_of
-from a2a_serverless.wire.operations import READING, SENDING, STREAMING
+from a2a_serverless.wire.operations import READING, SENDING, STREAMING, Operation
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Json, Principal
+    from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.ports import Publications
     from a2a_serverless.services.follow import Beat, Item
     from a2a_serverless.services.serve import Opened
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Codec
     from a2a_serverless.wire.limits import Limits
-    from a2a_serverless.wire.operations import Operation
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ class Operator:
     version: WireVersion
     stream_ms: int
     limits: Limits
+    public: Publications
     turnstile: Turnstile | None = None
 
     def operate(
@@ -82,14 +85,32 @@ class Operator:
                 opened, close = self._open(who, request, asked)
                 _log(self, operation, opened.task_id)
                 return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(who, opened, envelope, close))
+            if operation is Operation.CARD:
+                return self._served(operation, None, envelope.success(self._extended_card()), envelope, echoed)
             answer = shown(self.desk.contents, who, serve(self.desk, who, self.agent, asked, self.version), INLINE)
-            _log(self, operation, answer.task_id if isinstance(answer, Task) else None)
-            result = self.codec.answer(operation, answer)
-            return HttpAnswer(200, envelope.success(result), {"content-type": envelope.content_type} | echoed)
+            task = answer.task_id if isinstance(answer, Task) else None
+            body = envelope.success(self.codec.answer(operation, answer))
+            return self._served(operation, task, body, envelope, echoed)
         except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
             _log(self, operation, None, error)
             in_stream = operation in STREAMING and envelope.streams_errors
             return refused(noted(error, self.desk), envelope.failure, in_stream=in_stream)
+
+    def _served(
+        self, operation: Operation, task: str | None, body: bytes, envelope: Envelope, echoed: dict[str, str]
+    ) -> HttpAnswer:
+        _log(self, operation, task)
+        return HttpAnswer(200, body, {"content-type": envelope.content_type} | echoed)
+
+    def _extended_card(self) -> Json:
+        """The card for callers that have signed in, as the rotator has published it for this version."""
+        if not self.agent.extended_skills:
+            raise UnsupportedOperation("This agent has no extended card.")
+        document = self.public.published(extended_card_name(self.agent.id))
+        if not isinstance(document, dict):
+            raise ExtendedCardNotConfigured
+        forms: JsonObject = json.loads(str(document["body"]))
+        return forms[self.version]
 
     def _negotiated(self, request: HttpRequest) -> dict[str, str]:
         """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""

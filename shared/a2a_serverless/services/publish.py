@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
 from a2a_serverless.domain.card import Card, Interface, OpenIdConnect
-from a2a_serverless.domain.publications import AGENTS, card_name, legacy_card_name
+from a2a_serverless.domain.publications import AGENTS, card_name, extended_card_name, legacy_card_name
 from a2a_serverless.wire import card as cards
 from a2a_serverless.wire.document import dumps
 
@@ -70,6 +70,8 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
         card = card_of(agent, press.base_url, press.schemes, press.scopes(agent.id))
         basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
         publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
+        if agent.extended_skills:
+            _publish_extended(press, agent, card, kid, sign)
         url = f"{press.base_url}/legacy/{agent.id}"
         publish(press, legacy_card_name(agent.id), cards.legacy_card(card, url))
         url = f"{press.base_url}/{agent.id}"
@@ -100,16 +102,30 @@ def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], 
         output_modes=agent.output_modes,
         streaming=agent.streaming,
         push=agent.push,
+        extended=bool(agent.extended_skills),
         extensions=agent.extensions,
         schemes=schemes,
         security=tuple({name: scopes if isinstance(one, OpenIdConnect) else ()} for name, one in schemes.items()),
     )
 
 
+def _publish_extended(press: Press, agent: Agent, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> None:
+    """Publishes the extended card (3.1.11), by version: whoever asks for it has said which one it speaks."""
+    more = replace(card, skills=(*agent.skills, *agent.extended_skills))
+    forms: JsonObject = {
+        "1.0": cards.v1_card(more) | {"signatures": _signatures(press, more, kid, sign)},
+        "0.3": cards.v0_3_card(more),
+    }
+    publish(press, extended_card_name(agent.id), forms, {"kid": kid, "card": cards.union_card(more)})
+
+
+def _signatures(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> list[Json]:
+    return cards.signatures(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
+
+
 def _signed(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> JsonObject:
     """The card in the shape that is asked for. What is signed is its 1.0 half: 0.3 has no canonical form."""
     if press.shape == "v0_3":
         return cards.v0_3_card(card)
-    signatures = cards.signatures(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
     whole = cards.union_card(card) if press.shape == "both" else cards.v1_card(card)
-    return whole | {"signatures": signatures}
+    return whole | {"signatures": _signatures(press, card, kid, sign)}

@@ -1,0 +1,98 @@
+"""The extended card (specification 3.1.11): for callers that have signed in, in every binding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.card import ApiKey
+from a2a_serverless.domain.errors import Unauthenticated
+from a2a_serverless.domain.publications import card_name
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.publish import Press, publish_cards
+from a2a_serverless.wire.operations import Operation
+from tests.echo import Writer
+from tests.handlers.requests import BINDINGS, Make, Names
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import HttpAnswer
+
+SECRET = Skill("vault", "Vault", "Opens the vault.", ("hidden",))
+ASKING = {name: made[Operation.CARD] for name, made in BINDINGS.items() if Operation.CARD in made}
+
+
+class Door(OpenGate):
+    """Lets in whoever knocks."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        if "x-knock" not in headers:
+            raise Unauthenticated(given=False)
+        return Caller(ME)
+
+
+def edge_of(*skills: Skill, published: bool = True) -> Edge:
+    world = World([replace(Writer().agent, extended_skills=skills)])
+    if published:
+        press = Press(world.table, world.clock, world.engine.agents, "https://x.example", schemes={"k": ApiKey("k")})
+        publish_cards(press, "kid", lambda _: b"s" * 64)
+    return Edge(world.desk, world.table, world.engine.agents, Door(), MemoryProofs(), 60)
+
+
+def ask(edge: Edge, make: Make, **headers: str) -> HttpAnswer:
+    request = make(Names())
+    return edge.answer(replace(request, headers={**request.headers, **headers}))
+
+
+def body_of(answer: HttpAnswer) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(answer.body)
+    result: dict[str, Any] = body.get("result", body)
+    return result
+
+
+@pytest.mark.parametrize("binding", ASKING)
+def test_a_caller_who_has_signed_in_is_told_of_all_skills(binding: str) -> None:
+    answer = ask(edge_of(SECRET), ASKING[binding], **{"x-knock": "yes"})
+    card = body_of(answer)
+    assert answer.status == 200
+    assert [skill["id"] for skill in card["skills"]] == ["s", "vault"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert ("protocolVersion" in card, "signatures" in card) == (binding.startswith("0.3"), binding.startswith("1.0"))
+
+
+@pytest.mark.parametrize("binding", ASKING)
+def test_nobody_else_is(binding: str) -> None:
+    answer = ask(edge_of(SECRET), ASKING[binding])
+    assert answer.status == 401
+    assert b"vault" not in answer.body
+
+
+def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
+    edge = edge_of(SECRET)
+    document = edge.public.published(card_name("echo"))
+    assert isinstance(document, dict)
+    card = json.loads(str(document["body"]))
+    assert card["capabilities"]["extendedAgentCard"]
+    assert card["supportsAuthenticatedExtendedCard"]
+    assert "vault" not in str(document["body"])
+
+
+@pytest.mark.parametrize("binding", ASKING)
+def test_an_agent_that_declares_none_refuses(binding: str) -> None:
+    answer = ask(edge_of(), ASKING[binding], **{"x-knock": "yes"})
+    assert b"no extended card" in answer.body
+    assert b"UNSUPPORTED_OPERATION" in answer.body or b"-32004" in answer.body
+
+
+@pytest.mark.parametrize("binding", ASKING)
+def test_one_that_is_declared_and_not_there_is_told_apart(binding: str) -> None:
+    answer = ask(edge_of(SECRET, published=False), ASKING[binding], **{"x-knock": "yes"})
+    assert b"EXTENDED_AGENT_CARD_NOT_CONFIGURED" in answer.body or b"-32007" in answer.body
