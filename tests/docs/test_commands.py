@@ -16,7 +16,7 @@ from a2a_serverless.stack import places, processes
 from a2a_serverless.stack.errors import StackError
 from tests.docs.documents import DOCUMENTS, ROOT, Block, Command, blocks
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("documents")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("usual ports")]
 
 SECONDS = 600
 SHOWN = [block for block in blocks("console") if block.needs is None]

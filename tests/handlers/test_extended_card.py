@@ -16,10 +16,10 @@ from a2a_serverless.domain.card import ApiKey
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.http import Edge
 from a2a_serverless.services.publish import Press, publish_cards
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
+from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Make, Names
 from tests.world import ME, World
 

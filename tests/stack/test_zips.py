@@ -27,7 +27,7 @@ SIGNING = {"_cffi_backend", "cryptography", "jwt"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
-    "api": SDK | SIGNING | PYDANTIC | FASTAPI,
+    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"receiver"},
     "notifier": SDK | SIGNING | {"certifi", "h11"},
     "relay": SDK,
     "rotator": SDK | SIGNING | {"rfc8785"},

@@ -22,6 +22,9 @@ def answering(speak: Callable[[socket.socket], None]) -> Iterator[str]:
             connection.recv(65536)
             try:
                 speak(connection)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):  # what is unread when a socket is closed resets the connection
+                    pass
             except OSError:
                 return  # the other side has had enough
 
