@@ -92,6 +92,10 @@ conformance: $(ENVIRONMENTS) ## A2A's official kits against the stack: make conf
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
 
+.PHONY: drawings
+drawings: $(ENVIRONMENTS) ## what documents show of the code, drawn anew
+	PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.docs.drawn
+
 .PHONY: build
 build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)

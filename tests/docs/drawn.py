@@ -1,4 +1,4 @@
-"""What documents show of the code is drawn from the code: ``python -m tests.docs.drawn`` writes it anew.
+"""What documents show of the code is drawn from the code: ``make drawings`` writes it anew.
 
 In a document it stands between ``<!-- drawn: title -->`` and ``<!-- end -->``.
 """

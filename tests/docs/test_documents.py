@@ -74,7 +74,7 @@ def test_every_make_target_that_is_named_exists(path: Path) -> None:
 @pytest.mark.parametrize("title", DRAWINGS)
 def test_what_is_drawn_from_the_code_is_as_the_code_is(title: str) -> None:
     path, draw = DRAWINGS[title]
-    assert drawn_in(path, title) == draw(), "python -m tests.docs.drawn writes it anew"
+    assert drawn_in(path, title) == draw(), "make drawings writes it anew"
 
 
 def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

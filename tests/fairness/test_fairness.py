@@ -19,6 +19,4 @@ def test_behind_fair_queues_nobody_waits_for_the_backlog_of_a_hostile_owner() ->
 
 
 def test_the_table_in_the_documents_is_as_the_run_is() -> None:
-    assert drawn_in(ROOT / "docs" / "access.md", "fairness") == table(Size()), (
-        "python -m tests.docs.drawn writes it anew"
-    )
+    assert drawn_in(ROOT / "docs" / "access.md", "fairness") == table(Size()), "make drawings writes it anew"

@@ -50,4 +50,4 @@ def test_every_kind_of_name_is_tried_somewhere_and_every_task_everywhere() -> No
 
 
 def test_the_table_in_the_documents_is_as_the_matrix_is() -> None:
-    assert drawn_in(ROOT / "docs" / "isolation.md", "isolation") == table(), "python -m tests.docs.drawn writes it anew"
+    assert drawn_in(ROOT / "docs" / "isolation.md", "isolation") == table(), "make drawings writes it anew"
