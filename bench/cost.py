@@ -30,7 +30,7 @@ ASSUMED: Final[dict[str, float]] = {
     "invocation_ms": 6,  # decode, sign, encode: measured CPU on two shared cores, doubled
     "cold_share": 0.01,  # of invocations
     "cold_ms": 600,  # INIT is billed
-    "platform_log_bytes": 220,  # Lambda's own lines; SystemLogLevel=WARN leaves the faults only
+    "line_bytes": 26,  # that CloudWatch adds to each; SystemLogLevel=WARN leaves of Lambda's own lines the faults only
     "receives": 1.0,  # ReceiveMessage for each bell: the poller takes up to ten at once
     "deletes": 1.0,  # DeleteMessageBatch for each bell, likewise
     "sampled": 0.05,  # of requests, by X-Ray's default rule
@@ -144,8 +144,7 @@ def _seconds(one: Mapping[str, float]) -> float:
 
 def _words(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
     per, more = PRICES["per_unit"], _more(scale, usage)
-    invoked = sum(one["invocations"] for one in usage["functions"].values())
-    logs = scale.tasks * (usage["log_bytes"] + 900 * more + invoked * ASSUMED["platform_log_bytes"]) / GIGABYTE
+    logs = scale.tasks * (usage["log_bytes"] + 600 * more + usage["log_lines"] * ASSUMED["line_bytes"]) / GIGABYTE
     posts = usage["posts"] + more
     out = scale.tasks * (posts * ASSUMED["post_bytes"] + usage["requests"] * ASSUMED["answer_bytes"]) / GIGABYTE
     yield Item("logs and metrics", logs, "GB", logs * per["logs_ingested_gb"])

@@ -105,10 +105,11 @@ class Instance:
         """A running task with a trusted webhook at the host."""
         now, by = self.clock.now(), self.ids.new
         key = TaskKey("tenant", "owner", by())
-        config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now, verification=Verification.TRUSTED)
+        config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now)
+        cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
         message = Message(by(), Role.USER, (Part("text", "hi"),))
         head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
-        self.table.create(Opening(head, event, None, ((config, Cursor("c", config.incarnation)),)))
+        self.table.create(Opening(head, event, None, ((config, cursor),)))
         look = self.table.look(key)
         if look is None or not self.table.append(heads.take(look, now=now, by=by())):
             raise RuntimeError("nobody else is here")

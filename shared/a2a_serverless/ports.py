@@ -192,10 +192,6 @@ class PushStore(Protocol):
         """
         ...
 
-    def verify(self, key: TaskKey, config: PushConfig) -> bool:
-        """Stores the configuration's ``verification`` while its incarnation is still the same."""
-        ...
-
     def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         """Deletes the configuration and the cursor of that incarnation. Absent is fine."""
         ...
@@ -517,8 +513,8 @@ class Metrics(Protocol):
         """Counts one ``name`` (of ``domain.measures``); ``what`` says in the log what it was about, in ids."""
         ...
 
-    def measure(self, name: str, value: float, **what: str | int) -> None:
-        """Notes a value of ``name``, in the unit of ``domain.measures``; ``what`` has its dimension, and ids."""
+    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
+        """Notes values by name, in the units of ``domain.measures``; ``what`` has their one dimension, and ids."""
         ...
 
 

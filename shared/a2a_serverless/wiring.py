@@ -252,7 +252,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     metrics = _metrics(environment)
 
     def said(ring: KeyRing) -> dict[str, Any]:
-        metrics.measure("KeyAge", round(100 * (clock.now() - ring.promoted_at) / smith.age_ms, 1))
+        metrics.measure({"KeyAge": round(100 * (clock.now() - ring.promoted_at) / smith.age_ms, 1)})
         return {"current": ring.current.kid, "next": ring.next.kid}
 
     return _ready(

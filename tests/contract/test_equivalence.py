@@ -35,6 +35,8 @@ tasks = st.sampled_from(TASKS)
 small = st.integers(0, 3)
 ids = st.sampled_from(["a", "b"])
 states = st.sampled_from(list(TaskState))
+cursor_states = st.sampled_from(list(CursorState))
+verifications = st.sampled_from(list(Verification))
 past = st.integers(0, 50)
 
 
@@ -125,18 +127,14 @@ class Twins(RuleBasedStateMachine):
             cursor = Cursor(name, incarnation)
             self.both(lambda store: store.push.add_config(before, heads.with_push(before), new, cursor))
 
-    @rule(key=tasks, ago=past, number=small, state=st.sampled_from(list(CursorState)))
-    def move(self, key: TaskKey, ago: int, number: int, state: CursorState) -> None:
+    @rule(key=tasks, ago=past, number=small, state=cursor_states, verification=verifications)
+    def move(self, key: TaskKey, ago: int, number: int, state: CursorState, verification: Verification) -> None:
         self.cursors += self.both(lambda store: store.push.cursors(key))
         if self.cursors:
             before = _ago(self.cursors, ago)
             after = replace(before, position=number, state=state, lease_no=number, due_at=number or None)
+            after = replace(after, verification=verification)
             self.both(lambda store: store.push.move(key, before, after))
-
-    @rule(key=tasks, name=ids, incarnation=ids, verification=st.sampled_from(list(Verification)))
-    def verify(self, key: TaskKey, name: str, incarnation: str, verification: Verification) -> None:
-        verified = replace(config(name, incarnation), verification=verification)
-        self.both(lambda store: store.push.verify(key, verified))
 
     @rule(key=tasks, name=ids, incarnation=ids)
     def remove(self, key: TaskKey, name: str, incarnation: str) -> None:

@@ -109,9 +109,10 @@ def test_a_configuration_of_somebody_else_does_not_exist(store: Store) -> None:
 
 def test_every_field_of_a_configuration_and_a_cursor_is_kept(store: Store) -> None:
     head = created(store.log).head
-    full = PushConfig("id", "https://x.example", "0.3", "i", NOW, "Basic", "", "", Verification.REFUSED)
+    full = PushConfig("id", "https://x.example", "0.3", "i", NOW, "Basic", "", "")
     cursor = Cursor("id", "i", start=4, position=3, attempt=2, next_at=NOW + 1, lease_until=NOW + 2, lease_no=7)
     cursor = replace(cursor, holder="holder", state=CursorState.PAUSED, due_at=NOW + 3)
+    cursor = replace(cursor, verification=Verification.REFUSED)
     assert store.push.add_config(head, moved(head), full, cursor)
     assert store.push.config(KEY, "id") == full
     assert store.push.cursor(KEY, "id") == cursor
@@ -196,7 +197,6 @@ def test_a_deleted_configuration_is_never_brought_back(store: Store) -> None:
     cursor = _added(store)
     store.push.remove(KEY, "hook", "first")
     assert not store.push.move(KEY, cursor, _claimed(cursor, "late"))
-    assert not store.push.verify(KEY, replace(config(), verification=Verification.VERIFIED))
     assert (store.push.configs(KEY), store.push.cursors(KEY)) == ([], [])
 
 
@@ -216,25 +216,7 @@ def test_a_late_delete_leaves_the_replacement_alone(store: Store) -> None:
     assert store.push.cursor(KEY, "hook") == new
 
 
-# ---- Verification and attempts
-
-
-def test_a_verification_is_kept_for_the_same_incarnation_only(store: Store) -> None:
-    _added(store)
-    verified = replace(config(), verification=Verification.VERIFIED)
-    assert store.push.verify(KEY, verified)
-    assert store.push.verify(KEY, verified)
-    assert store.push.config(KEY, "hook") == verified
-    assert not store.push.verify(KEY, replace(config(incarnation="old"), verification=Verification.REFUSED))
-    assert store.push.config(KEY, "hook") == verified
-    assert store.push.verify(KEY, config())
-    assert store.push.config(KEY, "hook") == config()
-
-
-def test_a_verification_changes_nothing_else(store: Store) -> None:
-    _added(store)
-    store.push.verify(KEY, replace(config(), url="https://other.example", verification=Verification.TRUSTED))
-    assert store.push.config(KEY, "hook") == replace(config(), verification=Verification.TRUSTED)
+# ---- Attempts
 
 
 def test_attempts_come_oldest_first_within_each_configuration(store: Store) -> None:

@@ -23,10 +23,8 @@ def test_the_usage_that_is_priced_is_what_the_code_uses_to_within_a_tenth() -> N
     assert flat(counted()) == pytest.approx(priced, rel=0.1, abs=1), "python -m tests.costs.usage counts anew"
 
 
-def test_n12_a_million_queued_tasks_cost_45_dollars_at_most_in_a_month_of_their_own() -> None:
-    items = cost.bill(cost.Scale())
-    assert cost.total(items) - cost.free(items) <= cost.N12_USD
-    assert cost.total(items) <= 50
+def test_n12_a_million_queued_tasks_cost_45_dollars_at_most() -> None:
+    assert cost.total(cost.bill(cost.Scale())) <= cost.N12_USD
 
 
 def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = "Callable[[int, int], Trial]"
 """(seed, tasks) -> the trial, run to its end."""
 
-WRITES: Final = ("table.move", "table.record", "table.verify", "table.touch", "table.trip")
+WRITES: Final = ("table.move", "table.record", "table.touch", "table.trip")
 CHANCE: Final = 0.15
 SOME: Final = 0.3
 

@@ -77,7 +77,8 @@ CONFIG: Final = PushConfig(
 )
 CURSOR: Final = Cursor("hook", "first")
 MOVED: Final = replace(CURSOR, position=3, attempt=2, next_at=NOW + 99, lease_no=4, due_at=NOW + 100, failing_since=NOW)
-GIVEN_UP: Final = Cursor("lost", "first", state=CursorState.EXHAUSTED, position=1, attempt=12, due_at=NOW + 7)
+LOST: Final = Cursor("lost", "first", state=CursorState.EXHAUSTED, attempt=5, due_at=NOW + 7)
+GIVEN_UP: Final = replace(LOST, verification=Verification.REFUSED)
 ATTEMPT: Final = Attempt(
     "hook", 2, 1, NOW + 50, 12, status=503, address="192.0.2.1", error="status", kid="kid", next_at=NOW + 99
 )
@@ -111,7 +112,7 @@ def write(store: Store) -> None:
     """Leaves one item of every kind."""
     first, taken, ended = heads()
     assert isinstance(EVENTS[0], StatusEvent)
-    lost = replace(CONFIG, config_id="lost", verification=Verification.REFUSED)
+    lost = replace(CONFIG, config_id="lost")
     pushes = ((CONFIG, CURSOR), (lost, Cursor("lost", "first")))
     assert store.log.create(Opening(first, EVENTS[0], RECEIPT, pushes)) is None
     assert store.log.append(taken)

@@ -229,14 +229,22 @@ def test_each_attempt_is_signed_afresh_for_the_same_notification() -> None:
     )
 
 
+def test_a_second_bell_for_what_is_delivered_already_writes_nothing() -> None:
+    scene = Scene()
+    assert scene.deliver() is Ending.CAUGHT_UP
+    before = scene.cursor
+    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.cursor == before
+
+
 # ---- Ownership
 
 
 def test_a_url_that_echoes_the_challenge_is_verified_once_and_then_told() -> None:
     scene = Scene(policy=EgressPolicy(), ran=False)
-    assert scene.given.verification is Verification.UNVERIFIED
+    assert [found.verification for found in scene.world.table.cursors(scene.key)] == [Verification.UNVERIFIED]
     assert scene.deliver() is Ending.CAUGHT_UP
-    assert scene.config.verification is Verification.VERIFIED
+    assert scene.cursor.verification is Verification.VERIFIED
     scene.world.run(scene.key)
     assert scene.deliver() is Ending.CAUGHT_UP
     assert len(scene.world.receiver.challenges) == 1
@@ -275,6 +283,7 @@ def test_a_url_that_does_not_echo_gets_no_event_and_is_given_up_after_five_tries
     assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
     assert scene.heard == []
     assert scene.cursor.position == 0
+    assert scene.cursor.verification is Verification.REFUSED
     assert [(attempt.n, attempt.k, attempt.status) for attempt in scene.attempts] == [(0, k, 200) for k in range(1, 6)]
 
 
@@ -294,7 +303,7 @@ def test_a_url_that_says_gone_to_a_challenge_is_gone() -> None:
     scene = Scene(policy=EgressPolicy())
     scene.world.receiver.echoes = lambda _: Outcome(status=410)
     scene.deliver()
-    assert scene.cursor.state is CursorState.GONE
+    assert (scene.cursor.state, scene.cursor.verification) == (CursorState.GONE, Verification.REFUSED)
 
 
 def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None:
@@ -303,7 +312,7 @@ def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None
     scene.world.receiver.echoes = lambda _: Outcome(status=200, body=b"what?")
     assert scene.deliver() is Ending.CAUGHT_UP
     assert scene.heard == [1, 3, 4, 5, 6, 7]
-    assert scene.config.verification is Verification.UNVERIFIED
+    assert scene.cursor.verification is Verification.UNVERIFIED
 
 
 # ---- Failures

@@ -175,8 +175,8 @@ def test_without_an_answer_to_its_challenge_a_url_hears_nothing_and_counts_as_re
     world.settle(HOURS_50)
     assert world.receiver.tried == []
     assert len(world.receiver.challenges) == 5
-    (config,) = world.table.configs(key)
-    assert config.verification is Verification.REFUSED
+    (found,) = world.table.cursors(key)
+    assert found.verification is Verification.REFUSED
 
 
 def test_a_redrive_asks_a_refused_url_once_more() -> None:

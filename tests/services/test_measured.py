@@ -136,8 +136,7 @@ def test_every_metric_has_its_own_dimension_in_the_line() -> None:
     watched.world.settle()
     for line in map(json.loads, watched.lines):
         (metric,) = line["_aws"]["CloudWatchMetrics"]
-        (name,) = metric["Metrics"]
-        by = MEASURES[name["Name"]].by
+        (by,) = {MEASURES[one["Name"]].by for one in metric["Metrics"]}
         assert metric["Dimensions"] == ([["service"], ["service", by]] if by else [["service"]])
         assert all(dimension in line for dimensions in metric["Dimensions"] for dimension in dimensions)
 

@@ -49,8 +49,8 @@ def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: 
 
 def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:
     world = world_with(())
-    config, _ = push.new_config(world.desk.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
-    assert config.verification is Verification.UNVERIFIED
+    _, cursor = push.new_config(world.desk.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
+    assert cursor.verification is Verification.UNVERIFIED
 
 
 def test_a_refused_webhook_of_a_new_task_makes_no_task() -> None:

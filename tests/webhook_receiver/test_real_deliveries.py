@@ -79,11 +79,12 @@ def deliver_a_task(ring: KeyRing, issuer: str, url: str, wire: WireVersion) -> t
     world.post = replace(world.post, sender=sender, signer=RingSigner(lambda: ring), issuer=issuer)
     request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=TOKEN))
     key = ME.key(world.sent(request, wire=wire).task_id)
-    config = world.table.config(key, "c")
-    assert world.table.verify(key, replace(config, verification=Verification.UNVERIFIED)), "or it would not be asked"
+    cursor = world.table.cursor(key, "c")
+    unknown = replace(cursor, verification=Verification.UNVERIFIED)
+    assert world.table.move(key, cursor, unknown), "or it would not be asked"
     world.settle(HOUR_MS)
     sender.close()
-    assert world.table.config(key, "c").verification is Verification.VERIFIED
+    assert world.table.cursor(key, "c").verification is Verification.VERIFIED
     assert world.table.cursor(key, "c").position == world.events(key.task)[-1].n
     return world.table.attempts(key), world.events(key.task)[-1].n
 

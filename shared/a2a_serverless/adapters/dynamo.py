@@ -227,12 +227,6 @@ class DynamoPushStore:
         found = refusal.found[0]
         return (items.cursor_of(found) if found else self.cursor(key, before.config_id)) == after
 
-    def verify(self, key: TaskKey, config: PushConfig) -> bool:
-        item = items.config_item(config)
-        after = {name: item[name] for name in ("verification",) if name in item}
-        place, held = _place(key, keys.push(config.config_id)), {"incarnation": item["incarnation"]}
-        return self._table.write(self._table.update(place, {"verification": None}, after, held)) is None
-
     def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         held = {"incarnation": {"S": incarnation}}
         places = [_place(key, sk) for sk in (keys.push(config_id), keys.cursor(config_id))]

@@ -28,8 +28,7 @@ Item: TypeAlias = "dict[str, Any]"
 VERSION: Final = 1
 _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
     Head: {"state": TaskState},
-    Cursor: {"state": CursorState},
-    PushConfig: {"verification": Verification},
+    Cursor: {"state": CursorState, "verification": Verification},
 }
 
 

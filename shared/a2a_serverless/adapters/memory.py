@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import heapq
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -253,14 +253,6 @@ class MemoryTable:
                 self._cursors.change(key, before.config_id, after)
             return kept in (before, after)
 
-    def verify(self, key: TaskKey, config: PushConfig) -> bool:
-        with self._lock:
-            kept = self._configs.get(key, config.config_id)
-            if kept is None or kept.incarnation != config.incarnation:
-                return False
-            self._configs.change(key, config.config_id, replace(kept, verification=config.verification))
-        return True
-
     def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         with self._lock:
             kept = self._configs.get(key, config_id)
@@ -470,8 +462,8 @@ class MemoryMetrics:
     def count(self, name: str, **what: str | int) -> None:
         self.counted.append((name, what))
 
-    def measure(self, name: str, value: float, **what: str | int) -> None:
-        self.measured.append((name, value, what))
+    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
+        self.measured += [(name, value, what) for name, value in values.items()]
 
 
 class MemorySealer:

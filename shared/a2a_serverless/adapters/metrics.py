@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.domain.measures import MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class EmfMetrics:
@@ -29,16 +29,16 @@ class EmfMetrics:
         self._write = write or _print
 
     def count(self, name: str, **what: str | int) -> None:
-        self.measure(name, 1, **what)
+        self.measure({name: 1}, **what)
 
-    def measure(self, name: str, value: float, **what: str | int) -> None:
-        measure = MEASURES[name]
+    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
+        (by,) = {MEASURES[name].by for name in values}
         metric = {
             "Namespace": self._namespace,
-            "Dimensions": [["service"], ["service", measure.by]] if measure.by else [["service"]],
-            "Metrics": [{"Name": name, "Unit": measure.unit}],
+            "Dimensions": [["service"], ["service", by]] if by else [["service"]],
+            "Metrics": [{"Name": name, "Unit": MEASURES[name].unit} for name in values],
         }
-        line = {**what, "service": self._service, name: value}
+        line = {**what, "service": self._service, **values}
         body = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
         self._write(json.dumps(body, separators=(",", ":")))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey, TaskState
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def postponed(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
 
 def redriven(cursor: Cursor, *, now: int) -> Cursor:
     """The cursor as if it had never failed, whatever ended it; the sweeper looks should the bell get lost."""
-    return replace(cursor, state=CursorState.ACTIVE, attempt=0, failing_since=0, next_at=0, due_at=now + DUE_SLACK_MS)
+    refused = cursor.verification is Verification.REFUSED
+    verification = Verification.UNVERIFIED if refused else cursor.verification
+    again = replace(cursor, state=CursorState.ACTIVE, verification=verification, due_at=now + DUE_SLACK_MS)
+    return replace(again, attempt=0, failing_since=0, next_at=0)
 
 
 def after_success(cursor: Cursor, position: int, *, now: int) -> Cursor:

@@ -7,7 +7,10 @@ line that carries a metric, where they cost nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
@@ -45,7 +48,7 @@ class Unmeasured:
     def count(self, name: str, **what: str | int) -> None:
         """Forgets it."""
 
-    def measure(self, name: str, value: float, **what: str | int) -> None:
+    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
         """Forgets it."""
 
 

@@ -47,7 +47,6 @@ class PushConfig:
     scheme: str | None = None
     token: str | None = field(default=None, repr=False)
     credentials: str | None = field(default=None, repr=False)
-    verification: Verification = Verification.UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,7 @@ class Cursor:
     ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` is when the next try is due (ms, 0 is at
     once); ``lease_no`` numbers the claims and ``holder`` names the claimant, so that no two of them can take each
     other's claim for theirs. ``due_at`` is when the sweeper looks; for an exhausted cursor, since when it is that.
+    ``verification`` is here and not in the configuration so that finding it out costs no write of its own.
     """
 
     config_id: str
@@ -73,6 +73,7 @@ class Cursor:
     state: CursorState = CursorState.ACTIVE
     due_at: int | None = None
     failing_since: int = 0
+    verification: Verification = Verification.UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def _note_taken(engine: Engine, before: Head, after: Head) -> None:
     if after.lost > before.lost:
         engine.metrics.count("LeaseLost", of="worker", task=task)
     elif before.fence == 0:
-        engine.metrics.measure("QueueAge", after.status_at - before.status_at, queue="work", task=task)
+        engine.metrics.measure({"QueueAge": after.status_at - before.status_at}, queue="work", task=task)
     ids = {"task": task, "agent": after.agent, "fence": after.fence, "trace": trace_id(after.trace)}
     logger.info("task taken", extra=ids)
 

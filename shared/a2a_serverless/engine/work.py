@@ -135,7 +135,7 @@ class Work:
             with self._at_work():
                 value = await _result_of(work, *args, **kwargs)
             self._check_open()
-            self._hold.metrics.measure("StepTime", self._hold.now() - began, task=self.id)
+            self._hold.metrics.measure({"StepTime": self._hold.now() - began}, task=self.id)
             kept = self._steps[name] = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
         if kept.arguments != arguments:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")

@@ -52,6 +52,7 @@ CHALLENGE_TYP: Final = "a2a-challenge+jwt"
 JWT_HEADER: Final = "X-A2A-Notification-JWT"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
 DELAY_LIMIT_S: Final = 900
+CHALLENGE: Final = 0  # in place of an event's number
 PAGE: Final = 200
 TRIES: Final = 10
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
@@ -102,13 +103,14 @@ class _Walk:
     config: PushConfig
     host: str
     remaining_ms: Callable[[], int]
+    verification: Verification
     warned: bool = False
     large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Letter:
-    """What is signed and sent: the number of its event, 0 for a challenge."""
+    """What is signed and sent: the number of its event or ``CHALLENGE``."""
 
     n: int
     typ: str
@@ -136,40 +138,48 @@ def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> 
 
 
 def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
-    claimed = _claim(post, bell)
+    claimed = _claim(post, bell, remaining_ms)
     if isinstance(claimed, Ending):
         return claimed
-    cursor, config = claimed
-    look = post.log.look(bell.key)
-    if look is None:
-        return Ending.NOTHING
-    walk = _Walk(bell.key, look.head, config, host_of(config.url), remaining_ms)
     try:
-        return _walk(post, walk, cursor)
+        return _walk(post, *claimed)
     except _Lost:
         return Ending.NOTHING
 
 
-def _claim(post: Post, bell: DeliveryBell) -> tuple[Cursor, PushConfig] | Ending:
+def _claim(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> tuple[_Walk, Cursor] | Ending:
     for _ in range(TRIES):
         cursor, now = post.store.cursor(bell.key, bell.config_id), post.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return Ending.NOTHING
         if max(cursor.lease_until, cursor.next_at) > now:
             return _come_again(post, bell, cursor, now)
-        config = post.store.config(bell.key, bell.config_id)
-        if config is None or config.incarnation != cursor.incarnation:
-            return Ending.NOTHING
+        walk = _begun(post, bell.key, cursor, remaining_ms)
+        if isinstance(walk, Ending):
+            return walk
         try:
-            post.hosts.check(host_of(config.url), now)
+            post.hosts.check(walk.host, now)
         except LeftAlone as alone:
-            return _leave_alone(post, bell.key, cursor, alone.until)
+            return _leave_alone(post, walk, cursor, alone.until)
         held = delivery.claimed(cursor, post.ids.new(), now=now)
         if post.store.move(bell.key, cursor, held):
             if cursor.lease_until:
                 post.metrics.count("LeaseLost", of="notifier", task=bell.key.task, config=bell.config_id)
-            return held, config
+            return walk, held
     return Ending.NOT_YET
+
+
+def _begun(post: Post, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> _Walk | Ending:
+    """What the cursor walks, if there is anything to tell: a second bell for the same event costs no claim."""
+    look = post.log.look(key)
+    if look is None:
+        return Ending.NOTHING
+    if look.last <= cursor.position:
+        return Ending.CAUGHT_UP
+    config = post.store.config(key, cursor.config_id)
+    if config is None or config.incarnation != cursor.incarnation:
+        return Ending.NOTHING
+    return _Walk(key, look.head, config, host_of(config.url), remaining_ms, cursor.verification)
 
 
 def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> Ending:
@@ -180,11 +190,11 @@ def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> End
     return Ending.NOT_YET
 
 
-def _leave_alone(post: Post, key: TaskKey, cursor: Cursor, until: int) -> Ending:
+def _leave_alone(post: Post, walk: _Walk, cursor: Cursor, until: int) -> Ending:
     """Tries again when the host may be back. Nobody else is asked: the cursor is either ours or nobody's."""
     after = delivery.postponed(cursor, until, now=post.clock.now(), chance=post.chance())
-    if _move(post, key, cursor, after):
-        _ring_for_next(post, key, after)
+    if _move(post, walk, cursor, after):
+        _ring_for_next(post, walk.key, after)
     return Ending.LEFT_ALONE
 
 
@@ -209,7 +219,7 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
             walk, cursor = walked
             continue
         walk, upcoming = _shortened(post, walk, cursor, events, upcoming)
-        told = _tell(post, walk, cursor, upcoming, last=whole and upcoming.n >= events[-1].n)
+        told = _tell(post, walk, cursor, upcoming, events, last=whole and upcoming.n >= events[-1].n)
         if isinstance(told, Ending):
             return told
         cursor = told
@@ -220,18 +230,20 @@ def _shortened(post: Post, walk: _Walk, cursor: Cursor, events: list[Event], upc
     in_place = None if walk.large else delivery.next_in_place(cursor, events)
     if in_place is None:
         return walk, upcoming
-    large = len(_body(post, walk, in_place).content) > delivery.SNAPSHOT_LIMIT
+    large = len(_body(post, walk, in_place, events).content) > delivery.SNAPSHOT_LIMIT
     return (replace(walk, large=True), upcoming) if large else (walk, in_place)
 
 
-def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, *, last: bool) -> Cursor | Ending:
+def _tell(
+    post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, events: list[Event], *, last: bool
+) -> Cursor | Ending:
     """Sends one notification and moves the cursor by what came of it. The ``last`` one lets go of it in one move."""
     if upcoming.event is None and upcoming.skipped:
         return _moved(post, walk, cursor, delivery.after_success(cursor, upcoming.n, now=post.clock.now()))
-    letter = _Letter(upcoming.n, NOTIFICATION_TYP, _body(post, walk, upcoming))
+    letter = _Letter(upcoming.n, NOTIFICATION_TYP, _body(post, walk, upcoming, events))
     if upcoming.event and not cursor.failing_since:
         waited = post.clock.now() - upcoming.event.at
-        post.metrics.measure("QueueAge", waited, queue="delivery", task=walk.key.task, config=cursor.config_id)
+        post.metrics.measure({"QueueAge": waited}, queue="delivery", task=walk.key.task, config=cursor.config_id)
     try:
         cursor, tried = _send(post, walk, cursor, letter)
     except (Busy, LeftAlone) as wait:
@@ -239,7 +251,7 @@ def _tell(post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, *, last: bool
     if not tried.outcome.accepted:
         return _fail(post, walk, cursor, upcoming.n, tried, delivery.judge(tried.outcome))
     _record(post, walk, cursor, upcoming.n, tried, None)
-    if walk.config.verification is Verification.UNVERIFIED:
+    if walk.verification is Verification.UNVERIFIED:
         _count(post, walk.key, "DeliveryUnverified", walk.config.config_id)
     after = delivery.after_success(cursor, upcoming.n, now=post.clock.now())
     return _release(post, walk, cursor, after) if last else _moved(post, walk, cursor, after)
@@ -250,7 +262,9 @@ def _fail(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, verdic
     now, retry_after = post.clock.now(), _seconds(tried.outcome.retry_after)
     after = delivery.after_failure(cursor, verdict, retry_after, now=now, chance=post.chance())
     _record(post, walk, cursor, n, tried, after.next_at if after.state is CursorState.ACTIVE else None)
-    if not _move(post, walk.key, cursor, after):
+    if n == CHALLENGE and after.state is not CursorState.ACTIVE:
+        walk = replace(walk, verification=Verification.REFUSED)
+    if not _move(post, walk, cursor, after):
         return Ending.NOTHING
     _ring_for_next(post, walk.key, after)
     return Ending.FAILED
@@ -258,8 +272,8 @@ def _fail(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, verdic
 
 def _put_off(post: Post, walk: _Walk, cursor: Cursor, wait: Busy | LeftAlone) -> Ending:
     if isinstance(wait, LeftAlone):
-        return _leave_alone(post, walk.key, cursor, wait.until)
-    if _move(post, walk.key, cursor, delivery.released(cursor)):
+        return _leave_alone(post, walk, cursor, wait.until)
+    if _move(post, walk, cursor, delivery.released(cursor)):
         post.bells.ring(DeliveryBell(walk.key, cursor.config_id), BUSY_S)
     return Ending.NOT_YET
 
@@ -320,13 +334,17 @@ def _covered(post: Post, walk: _Walk, cursor: Cursor) -> Cursor:
 
 def _moved(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> Cursor:
     """The cursor, moved; raises _Lost."""
-    if not _move(post, walk.key, before, after):
+    if not _move(post, walk, before, after):
         raise _Lost
-    return after
+    return replace(after, verification=walk.verification)
 
 
-def _move(post: Post, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-    """Moves the cursor. One that was stopped meanwhile gets what was found out and is let go of, but stays stopped."""
+def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
+    """Moves the cursor, with what the walk has found out of the URL's owner.
+
+    One that was stopped meanwhile gets what was found out and is let go of, but stays stopped.
+    """
+    key, after = walk.key, replace(after, verification=walk.verification)
     if post.store.move(key, before, after):
         if after.state is CursorState.EXHAUSTED:
             _count(post, key, "DeliveryExhausted", after.config_id)
@@ -346,19 +364,26 @@ def _release(post: Post, walk: _Walk, before: Cursor, after: Cursor | None = Non
 
 
 def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
-    if _move(post, walk.key, cursor, delivery.released(cursor)):
+    if _move(post, walk, cursor, delivery.released(cursor)):
         post.bells.ring(DeliveryBell(walk.key, cursor.config_id))
     return Ending.HANDED_ON
 
 
-def _body(post: Post, walk: _Walk, upcoming: Next) -> Body:
+def _body(post: Post, walk: _Walk, upcoming: Next, events: list[Event]) -> Body:
     """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
     item: Task | Event | None = upcoming.event
     if item is None or walk.config.wire == "0.3":
-        loaded = post.log.load(walk.key)
-        item = _fold_to(walk, loaded[1] if loaded else [], upcoming.n).task()
+        item = _fold_to(walk, _up_to(post, walk, upcoming.n, events), upcoming.n).task()
     item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
     return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
+
+
+def _up_to(post: Post, walk: _Walk, n: int, events: list[Event]) -> list[Event]:
+    """The log up to event ``n`` and perhaps on: what was read already, when that begins at its beginning."""
+    if events[0].n == 1 and events[-1].n >= n:
+        return events
+    loaded = post.log.load(walk.key)
+    return loaded[1] if loaded else []
 
 
 def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
@@ -418,9 +443,8 @@ def _note_tried(post: Post, walk: _Walk, attempt: Attempt, *, accepted: bool) ->
     ids: dict[str, str | int] = {"task": walk.key.task, "config": attempt.config_id, "event": attempt.n}
     said = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
     logger.info("webhook tried", extra={**ids, "attempt": attempt.k, **said, "trace": trace.trace_id(walk.head.trace)})
-    post.metrics.measure("DeliverySuccess", int(accepted), **ids)
-    if accepted and attempt.n:
-        post.metrics.measure("DeliveryAttempts", attempt.k, **ids)
+    took = {"DeliveryAttempts": attempt.k} if accepted and attempt.n else {}
+    post.metrics.measure({"DeliverySuccess": int(accepted), **took}, **ids)
 
 
 def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:
@@ -429,7 +453,7 @@ def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:
 
 def _unasked(post: Post, walk: _Walk, cursor: Cursor) -> bool:
     """Whether the URL has to be asked. When it is only warned of, that happens before the first notification."""
-    unverified = walk.config.verification is Verification.UNVERIFIED
+    unverified = walk.verification is Verification.UNVERIFIED
     return unverified and (post.enforce_ownership or not (walk.warned or cursor.position))
 
 
@@ -437,16 +461,16 @@ def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Endi
     """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
     challenge = post.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
-    letter = _Letter(0, CHALLENGE_TYP, Body("application/json", walk.config.wire, content))
+    letter = _Letter(CHALLENGE, CHALLENGE_TYP, Body("application/json", walk.config.wire, content))
     try:
         cursor, tried = _send(post, walk, cursor, letter)
     except (Busy, LeftAlone) as wait:
         return _put_off(post, walk, cursor, wait)
     if tried.outcome.accepted and _echoes(tried.outcome.body, challenge):
-        _record(post, walk, cursor, 0, tried, None)
-        return _judged(post, walk, Verification.VERIFIED), cursor
+        _record(post, walk, cursor, CHALLENGE, tried, None)
+        return replace(walk, verification=Verification.VERIFIED), cursor
     if not post.enforce_ownership:
-        _record(post, walk, cursor, 0, tried, None)
+        _record(post, walk, cursor, CHALLENGE, tried, None)
         return replace(walk, warned=True), cursor
     return _refuse(post, walk, cursor, tried)
 
@@ -454,19 +478,7 @@ def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Endi
 def _refuse(post: Post, walk: _Walk, cursor: Cursor, tried: _Tried) -> Ending:
     """An answer that does not echo is as hopeless as a 4xx; with the last try the URL counts as refused."""
     verdict = delivery.judge(tried.outcome)
-    ending = _fail(post, walk, cursor, 0, tried, Verdict.HOPELESS if verdict is Verdict.DELIVERED else verdict)
-    kept = post.store.cursor(walk.key, cursor.config_id)
-    if kept and kept.incarnation == cursor.incarnation and kept.state in {CursorState.EXHAUSTED, CursorState.GONE}:
-        _judged(post, walk, Verification.REFUSED)
-    return ending
-
-
-def _judged(post: Post, walk: _Walk, verification: Verification) -> _Walk:
-    """The walk with what is known now of the URL's owner; raises _Lost when the configuration is another one."""
-    config = replace(walk.config, verification=verification)
-    if not post.store.verify(walk.key, config):
-        raise _Lost
-    return replace(walk, config=config)
+    return _fail(post, walk, cursor, CHALLENGE, tried, Verdict.HOPELESS if verdict is Verdict.DELIVERED else verdict)
 
 
 def _echoes(body: bytes, challenge: str) -> bool:

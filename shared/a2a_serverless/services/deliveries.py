@@ -14,7 +14,7 @@ from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Standing, Verification
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Standing
 from a2a_serverless.services.changes import found
 
 if TYPE_CHECKING:
@@ -104,9 +104,6 @@ def redrive_all(board: Switchboard, selection: Selection) -> Iterator[tuple[Task
 
 def redrive(board: Switchboard, key: TaskKey, config_id: str) -> Cursor:
     """Tries again at once, with all tries ahead of it. A URL that was refused is asked once more."""
-    config = board.store.config(key, config_id)
-    if config is not None and config.verification is Verification.REFUSED:
-        board.store.verify(key, replace(config, verification=Verification.UNVERIFIED))
     return _ring(board, key, _change(board, key, config_id, lambda cursor: _redriven(board, cursor)))
 
 

@@ -103,7 +103,7 @@ class Hosts:
             trip = host.health.trip
             alone = sum(1 for one in self._hosts.values() if one.health.trip)
         if (trip is None) != (before is None):
-            self._metrics.measure("HostsLeftAlone", alone, host=name)
+            self._metrics.measure({"HostsLeftAlone": alone}, host=name)
         if trip and trip != before:
             self._board.trip(name, trip)
 

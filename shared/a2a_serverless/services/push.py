@@ -107,9 +107,8 @@ def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVe
         scheme=request.scheme,
         token=request.token and hooks.sealer.seal(request.token, context),
         credentials=request.credentials and hooks.sealer.seal(request.credentials, context),
-        verification=_verification(hooks, target),
     )
-    return config, Cursor(config_id, incarnation)
+    return config, Cursor(config_id, incarnation, verification=_verification(hooks, target))
 
 
 def sealing_context(key: TaskKey, config_id: str) -> str:

@@ -60,7 +60,7 @@ def sweep(broom: Broom) -> int:
         if len(failed) >= FAILURES:
             break
     broom.metrics.count("Sweeps")
-    broom.metrics.measure("OldestDueDelivery", late_ms // 1000)
+    broom.metrics.measure({"OldestDueDelivery": late_ms // 1000})
     if failed:
         raise failed[0]
     return seen

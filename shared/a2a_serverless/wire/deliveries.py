@@ -32,7 +32,7 @@ def print_standing(one: Standing) -> JsonObject:
             "createdAt": to_text(config.created_at),
             "hasToken": config.token is not None,
             "hasCredentials": config.credentials is not None,
-            "verification": config.verification.value,
+            "verification": cursor.verification.value,
             "state": cursor.state.value,
             "deliveredUpTo": cursor.position,
             "lastEvent": one.last,
