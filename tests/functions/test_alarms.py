@@ -19,7 +19,9 @@ RUNBOOK = ROOT / "docs/operate.md"
 def emitted() -> set[str]:
     """The names that code counts or measures."""
     code = "\n".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
-    return set(re.findall(r'(?:metrics\.(?:count|measure)|_count)\(\s*(?:post, [\w.]+, )?"([A-Za-z]+)"', code))
+    counted = re.findall(r'(?:metrics\.count|_count)\(\s*(?:post, [\w.]+, )?"([A-Za-z]+)"', code)
+    measured = "".join(re.findall(r"metrics\.measure\(\{[^}]*\}", code))
+    return {*counted, *re.findall(r'"([A-Za-z]+)":', measured)}
 
 
 def shown() -> list[list[Any]]:

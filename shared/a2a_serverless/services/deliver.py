@@ -443,8 +443,10 @@ def _note_tried(post: Post, walk: _Walk, attempt: Attempt, *, accepted: bool) ->
     ids: dict[str, str | int] = {"task": walk.key.task, "config": attempt.config_id, "event": attempt.n}
     said = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
     logger.info("webhook tried", extra={**ids, "attempt": attempt.k, **said, "trace": trace.trace_id(walk.head.trace)})
-    took = {"DeliveryAttempts": attempt.k} if accepted and attempt.n else {}
-    post.metrics.measure({"DeliverySuccess": int(accepted), **took}, **ids)
+    if accepted and attempt.n:
+        post.metrics.measure({"DeliverySuccess": 1, "DeliveryAttempts": attempt.k}, **ids)
+    else:
+        post.metrics.measure({"DeliverySuccess": int(accepted)}, **ids)
 
 
 def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:
