@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 OURS, OTHERS, INK, WHISKER = "#2f81f7", "#8b949e", "#768390", "#d29922"
-NAME_WIDTH, BAR_WIDTH, ROW, MARGIN = 330, 330, 26, 12
+NAME_WIDTH, BAR_WIDTH, ROW, MARGIN = 360, 330, 26, 12
 
 
 def as_markdown(report: Mapping[str, Any]) -> str:
