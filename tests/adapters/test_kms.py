@@ -63,6 +63,7 @@ def test_a_secret_opens_for_no_other_context(kms: Kms, context: str) -> None:
         sealer.open(sealer.seal("token", "task\nhook"), context)
 
 
+@pytest.mark.requirement(117)
 def test_a_sealed_text_shows_nothing_of_the_secret_and_never_repeats(kms: Kms) -> None:
     sealer = kms.sealer()
     one, other = sealer.seal("a secret token", "context"), sealer.seal("a secret token", "context")

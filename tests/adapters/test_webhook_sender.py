@@ -136,6 +136,7 @@ def watched_sockets() -> Iterator[list[tuple[str, Any]]]:
 URL_CASES = [case for case in CASES if case["class"] not in {"response", "env"}]
 
 
+@pytest.mark.requirement(117)
 @pytest.mark.parametrize("case", URL_CASES, ids=lambda case: case["id"])
 def test_an_attempt_goes_to_vetted_addresses_only_and_reaches_only_good_urls(case: dict[str, Any]) -> None:
     answers = [case[key] for key in ("dns", "dns_next") if case.get(key)]

@@ -53,6 +53,7 @@ def shared_door() -> Door:
     return Door()
 
 
+@pytest.mark.requirement(98, 126)
 @pytest.mark.parametrize("agent", [agent.id for agent in AGENTS])
 def test_every_shipped_agent_has_a_card_and_is_listed(agent: str) -> None:
     card = shared_door().get(f"/{agent}/.well-known/agent-card.json")
@@ -60,10 +61,16 @@ def test_every_shipped_agent_has_a_card_and_is_listed(agent: str) -> None:
     assert agent in [one["id"] for one in shared_door().get("/agents")["agents"]]
 
 
+@pytest.mark.requirement(77)
+def test_no_shipped_agent_has_an_extension_whose_uri_would_need_a_version() -> None:
+    assert [agent.extensions for agent in AGENTS] == [()] * len(AGENTS)
+
+
 def test_the_card_at_the_root_is_the_orchestrators() -> None:
     assert shared_door().get("/.well-known/agent-card.json")["name"] == "Orchestrator"
 
 
+@pytest.mark.requirement(66)
 @pytest.mark.parametrize("source", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 def test_outline_and_document_answer_with_tasks_and_summary_with_a_message(source: str) -> None:
     door = Door()
@@ -75,6 +82,7 @@ def test_outline_and_document_answer_with_tasks_and_summary_with_a_message(sourc
     assert "message" in door.send("summary", text(source), contextId=outline["contextId"])
 
 
+@pytest.mark.requirement(51, 57)
 def test_travel_talks_in_messages_and_books_in_tasks_of_one_conversation() -> None:
     door = Door()
     assert "message" in door.send("travel", text("What can you do?"))

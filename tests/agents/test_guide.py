@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from a2a_serverless.agents import registry
+from a2a_serverless.agents.summary import summary
+from a2a_serverless.domain.agent import Skill
 from a2a_serverless.testing import Rehearsal
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +46,15 @@ def test_the_example_becomes_an_agent_by_one_file_and_one_line() -> None:
     exec((ROOT / "examples" / "hello_agent.py").read_text(), names)  # noqa: S102 - our own file
     deployed = registry.by_id((*registry.AGENTS, names["hello"]))
     assert Rehearsal(deployed["hello"]).send("Ada").said == "Hello, Ada!"
+
+
+@pytest.mark.requirement(87)
+@pytest.mark.parametrize(
+    "missing", [{"skills": ()}, {"skills": (Skill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
+)
+def test_an_agent_whose_card_would_lack_something_is_not_deployed(missing: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the card of summary needs"):
+        registry.by_id((replace(summary, **missing),))
 
 
 def test_the_guide_names_every_member_of_the_authors_task() -> None:

@@ -54,6 +54,7 @@ def test_a_picture_is_a_real_png_beside_the_scene_that_it_shows() -> None:
     assert [thing.kind for thing in scene_from_json(artifact.data()).things] == ["sailboat"]
 
 
+@pytest.mark.requirement(51, 57)
 @pytest.mark.parametrize("wish", [RED, "请把帆船改成红色", "Make it red."])
 def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id(wish: str) -> None:
     world = rehearsal()

@@ -48,6 +48,7 @@ def stands_on(reply: Reply) -> str:
     return reference.task_id
 
 
+@pytest.mark.requirement(51, 57)
 @pytest.mark.parametrize(("flight", "hotel", "snowmobile", "spa", "place", "note"), TRIPS)
 def test_hotel_and_snowmobile_stand_on_the_flight_side_by_side_and_the_spa_on_the_hotel(
     flight: str, hotel: str, snowmobile: str, spa: str, place: str, note: str

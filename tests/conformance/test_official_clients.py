@@ -147,16 +147,19 @@ def snake(kind: str) -> str:
     return {"statusUpdate": "status_update", "artifactUpdate": "artifact_update"}.get(kind, kind)
 
 
+@pytest.mark.requirement(101)
 def test_a_1_0_client_verifies_the_cards_signature_and_refuses_an_altered_card(seen: Seen) -> None:
     assert seen.deeds["card"] == {"name": "Conformance agent", "altered": "refused"}
 
 
+@pytest.mark.requirement(4, 6)
 def test_a_1_0_client_gets_a_task_and_a_message(seen: Seen) -> None:
     assert seen.deeds["send"][-2:] == ["TASK_STATE_COMPLETED", "Hello from TCK"]
     assert seen.deeds["message"] == "Direct message response"
     assert len(seen.deeds["stream of a message"]) == 1
 
 
+@pytest.mark.requirement(5, 7)
 def test_a_1_0_client_sees_the_task_first_and_then_every_event(seen: Seen) -> None:
     assert [(snake(kind), what) for kind, what in seen.deeds["stream"]] == [
         ("task", "TASK_STATE_SUBMITTED"),
@@ -167,6 +170,7 @@ def test_a_1_0_client_sees_the_task_first_and_then_every_event(seen: Seen) -> No
     ]
 
 
+@pytest.mark.requirement(14, 15)
 def test_a_1_0_client_sees_its_answer_work_in_a_subscription_that_stayed_open(seen: Seen) -> None:
     assert [(snake(kind), what) for kind, what in seen.deeds["subscription"]] == [
         ("task", "TASK_STATE_INPUT_REQUIRED"),
@@ -177,12 +181,14 @@ def test_a_1_0_client_sees_its_answer_work_in_a_subscription_that_stayed_open(se
     assert seen.deeds["history"] in (True, 1)
 
 
+@pytest.mark.requirement(12, 13)
 def test_a_1_0_client_lists_page_by_page_and_cancels(seen: Seen) -> None:
     assert seen.deeds["list"] == ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"]
     assert (seen.deeds["total"], seen.deeds["waiting"]) == (3, 1)
     assert seen.deeds["cancel"] == "TASK_STATE_CANCELED"
 
 
+@pytest.mark.requirement(17, 18, 19)
 def test_a_1_0_client_registers_reads_lists_and_deletes_webhooks_and_sees_no_secret(seen: Seen) -> None:
     webhook = seen.deeds["webhook"]
     assert {"id": "mine", "taskId": seen.deeds["task with a webhook"]}.items() <= webhook.items()
@@ -200,6 +206,7 @@ def test_a_1_0_webhook_gets_stream_responses_with_its_token(seen: Seen) -> None:
     assert seen.posts[0].body["task"]["id"] == seen.deeds["task with a webhook"]
 
 
+@pytest.mark.requirement(83)
 def test_a_1_0_client_knows_each_refusal_by_its_class(seen: Seen) -> None:
     assert {name: kind for name, kind in seen.deeds["refusals"].items() if name != "extended card"} == {
         "unknown task": "TaskNotFoundError",
@@ -209,6 +216,7 @@ def test_a_1_0_client_knows_each_refusal_by_its_class(seen: Seen) -> None:
     }
 
 
+@pytest.mark.requirement(70)
 def test_a_clients_own_credentials_own_the_authorization_header(clients: Clients) -> None:
     (post, *_) = clients.saw("Python 1.3.0", "JSONRPC").posts
     assert post.headers["authorization"] == "Bearer a-secret"

@@ -81,6 +81,7 @@ def owned(store: Store, who: Principal) -> None:
     store.api_keys.add(ApiKey(f"digest-of-{who.owner}", who, "", NOW))
 
 
+@pytest.mark.requirement(123)
 def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> None:
     for who in (ALICE, BOB):
         full(store, who.key("task-1"))

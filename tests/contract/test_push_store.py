@@ -35,6 +35,7 @@ def _claimed(cursor: Cursor, holder: str) -> Cursor:
     return replace(cursor, lease_no=cursor.lease_no + 1, lease_until=NOW + 30_000, holder=holder)
 
 
+@pytest.mark.requirement(16)
 def test_a_new_configuration_is_there_with_its_cursor_and_on_the_head(store: Store) -> None:
     head = created(store.log).head
     assert store.push.add_config(head, with_push(head), config(), Cursor("hook", "first"))
@@ -88,6 +89,7 @@ def test_a_configuration_that_is_replaced_has_the_new_incarnation_only(store: St
     assert store.push.cursors(KEY) == [new]
 
 
+@pytest.mark.requirement(18)
 def test_configurations_and_cursors_come_by_id(store: Store) -> None:
     ids = ["b", "a", "B", "a#1", "a/1", "~", "CURSOR#a"]
     for config_id in ids:
@@ -97,6 +99,7 @@ def test_configurations_and_cursors_come_by_id(store: Store) -> None:
     assert all(store.push.config(KEY, config_id) == config(config_id) for config_id in ids)
 
 
+@pytest.mark.requirement(17)
 def test_a_configuration_of_somebody_else_does_not_exist(store: Store) -> None:
     cursor = _added(store)
     store.push.record(KEY, attempt(), EXPIRES)

@@ -38,6 +38,7 @@ def test_a_caller_without_tasks_has_an_empty_page(store: Store) -> None:
     assert store.index.page(ME, "context", None, 0, 10) == ([], None)
 
 
+@pytest.mark.requirement(13)
 def test_the_newest_status_comes_first_and_the_same_moment_by_id_downwards(store: Store) -> None:
     for task, at in (("b", NOW), ("a", NOW), ("old", NOW - 1), ("new", NOW + 1), ("c", NOW)):
         _made(store, task, at)
@@ -61,6 +62,7 @@ def test_a_new_status_moves_a_task_to_the_front_and_a_lease_does_not(store: Stor
     assert second.task == "second"
 
 
+@pytest.mark.requirement(11)
 @pytest.mark.parametrize(
     "other", [Principal("tenant", "other"), Principal("other", "owner"), Principal("tenant/owner", "")], ids=repr
 )
@@ -72,6 +74,7 @@ def test_nobody_sees_the_tasks_of_another(store: Store, other: Principal) -> Non
     assert _listed(store, other, "context") == ["theirs"]
 
 
+@pytest.mark.requirement(51)
 def test_a_context_has_its_own_tasks_only(store: Store) -> None:
     contexts = ["context", "context/", "", "é" * 500, "é" * 501, "own/context"]
     for number, context in enumerate(contexts):
@@ -82,6 +85,7 @@ def test_a_context_has_its_own_tasks_only(store: Store) -> None:
     assert len(_listed(store)) == len(contexts)
 
 
+@pytest.mark.requirement(12)
 @pytest.mark.parametrize("context", [None, "context"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 100])
 def test_page_after_page_gives_every_task_once_and_then_ends(store: Store, limit: int, context: str | None) -> None:

@@ -389,6 +389,7 @@ def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -
 # ---- The end of a task's life
 
 
+@pytest.mark.requirement(123)
 def test_an_expired_task_does_not_exist_for_any_reader(store: Store) -> None:
     look = created(store.log, sent="message", push="hook")
     store.log.append(heads.take(look, now=NOW, by=by()))

@@ -20,6 +20,8 @@ from a2a_serverless.cli.examples import COMMAND_LINES
 from a2a_serverless.domain.measures import MEASURES
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.docs.documents import ROOT
+from tests.requirements import Requirement, marked_tests
+from tests.requirements import requirements as rows
 
 
 class _Template(yaml.SafeLoader):
@@ -114,6 +116,28 @@ def standing() -> str:
     return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month, nothing given away."
 
 
+def requirements() -> str:
+    """What the specification asks for, and what answers it."""
+    ours = [one for one in rows() if one.ours]
+    tested = sum(one.number in marked_tests() for one in ours)
+    deviating = sum(bool(one.deviations) for one in ours)
+    lines = [
+        f"Of {len(rows())} rows {len(ours)} concern a server: {tested} have tests, {deviating} have deviations.",
+        "",
+        "| | section | level | what | answered by |",
+        "|---:|---|---|---|---|",
+    ]
+    lines += [f"| {one.number} | {one.section} | {one.level} | {one.says} | {_answer(one)} |" for one in rows()]
+    return "\n".join(lines)
+
+
+def _answer(row: Requirement) -> str:
+    if not row.ours:
+        return f"({row.of}: {row.because})"
+    deviations = [f"deviation [`{key}`](deviations.md)" for key in row.deviations]
+    return "<br>".join([f"`{name}`" for name in marked_tests().get(row.number, [])] + deviations)
+
+
 DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
 
 
@@ -125,6 +149,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
     "standing cost": (ROOT / "docs" / "cost.md", standing),
+    "requirements": (ROOT / "docs" / "requirements.md", requirements),
 }
 
 

@@ -77,6 +77,7 @@ def failures(count: int, chance: float = 0.0, verdict: Verdict = Verdict.RETRY) 
     return seen
 
 
+@pytest.mark.requirement(76)
 def test_tries_are_made_at_the_times_of_the_schedule_and_then_no_more() -> None:
     tried = failures(12)
     starts = [NOW, *(cursor.next_at for cursor in tried[:-1])]
@@ -181,6 +182,11 @@ def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
     claimed = delivery.claimed(CURSOR, "other", now=NOW)
     assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.LEASE_MS)
     assert delivery.released(claimed) == replace(claimed, lease_until=0)
+
+
+@pytest.mark.requirement(75)
+def test_a_webhook_has_ten_to_thirty_seconds_to_answer() -> None:
+    assert 10_000 <= delivery.DEADLINE_MS <= 30_000
 
 
 def test_rule_08_a_lease_outlives_an_attempt() -> None:

@@ -10,6 +10,7 @@ HISTORY = tuple(Message(name, Role.USER, TEXT) for name in "abc")
 TASK = Task("t", "c", TaskStatus(TaskState.WORKING, 0), 3, (Artifact("a", TEXT),), HISTORY)
 
 
+@pytest.mark.requirement(23)
 @pytest.mark.parametrize(
     ("history_length", "left"),
     [(None, HISTORY), (0, ()), (1, HISTORY[2:]), (2, HISTORY[1:]), (3, HISTORY), (9, HISTORY)],
@@ -18,5 +19,6 @@ def test_history_is_cut_to_the_most_recent_messages(history_length: int | None, 
     assert shown(TASK, history_length) == replace(TASK, history=left)
 
 
+@pytest.mark.requirement(9)
 def test_artifacts_are_left_out_when_nobody_asked() -> None:
     assert shown(TASK, None, artifacts=False) == replace(TASK, artifacts=())

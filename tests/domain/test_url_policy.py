@@ -36,6 +36,7 @@ def is_admitted(url: str, addresses: list[str]) -> bool:
     return True
 
 
+@pytest.mark.requirement(117)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_hostile_url_is_refused_at_registration_and_a_good_one_is_not(case: dict[str, Any]) -> None:
     expected = case["expect"] == "allow" or case["id"] in SEEN_AT_AN_ATTEMPT

@@ -122,6 +122,7 @@ def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
 
 
+@pytest.mark.requirement(8)
 def test_a_chunk_is_in_the_log_a_quarter_of_a_second_later_whatever_the_agent_does() -> None:
     seen: list[int] = []
 

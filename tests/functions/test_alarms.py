@@ -68,6 +68,7 @@ def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
     assert api["DefinitionBody"]["info"]["title"] == STACK
 
 
+@pytest.mark.requirement(121)
 def test_what_must_wake_somebody_has_an_alarm() -> None:
     watched = {alarm["MetricName"] for alarm in ALARMS.values()}
     queues = {alarm["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for alarm in ALARMS.values()}

@@ -78,12 +78,19 @@ def test_only_api_gateway_and_the_schedules_may_invoke_a_function_from_outside()
     assert all("SourceArn" in one["Properties"] for one in found.values())
 
 
+@pytest.mark.requirement(90)
 @pytest.mark.parametrize("kind", ["AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy"])
 def test_storage_and_queues_are_reached_by_tls_only(kind: str) -> None:
     for policy in of_type(kind).values():
         (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
         assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
         assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+@pytest.mark.requirement(90)
+def test_a_domain_speaks_no_tls_before_1_2() -> None:
+    (domain,) = of_type("AWS::ApiGateway::DomainName").values()
+    assert domain["Properties"]["SecurityPolicy"] == "TLS_1_2"
 
 
 def test_every_queue_has_the_policy_and_is_encrypted() -> None:
@@ -100,6 +107,7 @@ def test_everything_that_holds_a_customer_s_data_outlives_the_stack_and_the_keys
     assert policies["KeyRingSecret"] == "Delete"
 
 
+@pytest.mark.requirement(123)
 def test_every_function_traces_by_one_parameter_and_logs_to_a_group_that_forgets() -> None:
     groups = of_type("AWS::Logs::LogGroup")
     for name, function in of_type("AWS::Lambda::Function").items():

@@ -58,6 +58,7 @@ def body_of(answer: HttpAnswer) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.requirement(119, 120)
 @pytest.mark.parametrize("binding", ASKING)
 def test_a_caller_who_has_signed_in_is_told_of_all_skills(binding: str) -> None:
     answer = ask(edge_of(SECRET), ASKING[binding], **{"x-knock": "yes"})
@@ -68,6 +69,7 @@ def test_a_caller_who_has_signed_in_is_told_of_all_skills(binding: str) -> None:
     assert ("protocolVersion" in card, "signatures" in card) == (binding.startswith("0.3"), binding.startswith("1.0"))
 
 
+@pytest.mark.requirement(119, 126)
 @pytest.mark.parametrize("binding", ASKING)
 def test_nobody_else_is(binding: str) -> None:
     answer = ask(edge_of(SECRET), ASKING[binding])
@@ -75,6 +77,7 @@ def test_nobody_else_is(binding: str) -> None:
     assert b"vault" not in answer.body
 
 
+@pytest.mark.requirement(126)
 def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
     edge = edge_of(SECRET)
     document = edge.public.published(card_name("echo"))
@@ -85,6 +88,7 @@ def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
     assert "vault" not in str(document["body"])
 
 
+@pytest.mark.requirement(45)
 @pytest.mark.parametrize("binding", ASKING)
 def test_an_agent_that_declares_none_refuses(binding: str) -> None:
     answer = ask(edge_of(), ASKING[binding], **{"x-knock": "yes"})
@@ -92,6 +96,7 @@ def test_an_agent_that_declares_none_refuses(binding: str) -> None:
     assert b"UNSUPPORTED_OPERATION" in answer.body or b"-32004" in answer.body
 
 
+@pytest.mark.requirement(45)
 @pytest.mark.parametrize("binding", ASKING)
 def test_one_that_is_declared_and_not_there_is_told_apart(binding: str) -> None:
     answer = ask(edge_of(SECRET, published=False), ASKING[binding], **{"x-knock": "yes"})

@@ -73,6 +73,7 @@ def header(name: str, *values: str) -> dict[str, Any]:
 # ---- What goes well
 
 
+@pytest.mark.requirement(4)
 def test_a_message_makes_a_task() -> None:
     api = Api()
     answer = api.rpc(SEND)
@@ -97,6 +98,7 @@ def test_a_text_of_any_script_comes_through() -> None:
     assert task["history"][0]["parts"] == [{"text": "山水 🏔"}]
 
 
+@pytest.mark.requirement(106)
 def test_headers_are_read_whatever_their_case_and_form() -> None:
     event = {
         "httpMethod": "POST",
@@ -112,6 +114,13 @@ def test_headers_are_read_whatever_their_case_and_form() -> None:
     single = {"headers": {"X-One": "1"}, "queryStringParameters": {"a": "2"}}
     plain = request_of(event | single | {"multiValueHeaders": None, "multiValueQueryStringParameters": None}, 1)
     assert (plain.headers, plain.query) == ({"x-one": "1"}, (("a", "2"),))
+
+
+@pytest.mark.requirement(121)
+@pytest.mark.parametrize(("verb", "path"), [("POST", "/echo"), ("GET", "/echo/tasks"), ("GET", "/agents")])
+def test_browsers_are_told_to_come_by_tls_only(verb: str, path: str) -> None:
+    answer = Api().call(httpMethod=verb, path=path)
+    assert answer["headers"]["strict-transport-security"] == "max-age=31536000"
 
 
 # ---- Envelopes
@@ -143,6 +152,7 @@ BAD_ENVELOPES: dict[str, tuple[object, object, int]] = {
 }
 
 
+@pytest.mark.requirement(35, 40)
 @pytest.mark.parametrize("case", BAD_ENVELOPES)
 def test_a_bad_envelope_is_answered_with_its_code_and_its_id(case: str, caplog: pytest.LogCaptureFixture) -> None:
     body, call_id, code = BAD_ENVELOPES[case]
@@ -156,11 +166,13 @@ def test_a_body_that_is_no_base64_is_no_json() -> None:
     assert Api().error("%%%", isBase64Encoded=True) == (None, -32700)
 
 
+@pytest.mark.requirement(121)
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "multipart/form-data; boundary=x"])
 def test_another_content_type_is_refused(kind: str) -> None:
     assert Api().error(SEND, **header("Content-Type", kind)) == (None, -32005)
 
 
+@pytest.mark.requirement(63)
 @pytest.mark.parametrize("version", ["2.0", "0.1", "one", "1.0,0.3"])
 def test_a_version_that_we_do_not_speak_is_refused(version: str) -> None:
     assert Api().error(SEND, **header("A2A-Version", version)) == ("call-1", -32009)
@@ -190,6 +202,7 @@ def test_another_verb_is_refused_with_the_one_that_is_right(verb: str) -> None:
     assert (answer["statusCode"], headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.requirement(30, 31, 92)
 def test_nobody_comes_in_where_nobody_is_known() -> None:
     api = Api(SignIn(lambda _: None))
     answer = api.call(body=json.dumps(SEND))
@@ -212,6 +225,7 @@ class Down:
         raise ConnectionError(f"{name}: table-1 in account 0000 does not answer")
 
 
+@pytest.mark.requirement(39)
 def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFixture) -> None:
     api = Api()
     down: Any = Down()
@@ -226,6 +240,7 @@ def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFi
     assert "my secret plan" not in str(record.__dict__)
 
 
+@pytest.mark.requirement(122)
 def test_rule_10_the_log_shows_neither_messages_nor_secrets(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     api = Api()

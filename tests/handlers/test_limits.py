@@ -87,6 +87,7 @@ def refused(answer: HttpAnswer) -> bool:
     return answer.status == 429
 
 
+@pytest.mark.requirement(39, 121)
 @pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
 def test_who_asks_too_fast_is_told_when_to_come_again_in_the_form_of_the_binding(binding: str) -> None:
     place = Place(requests=2)

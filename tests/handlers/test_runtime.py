@@ -16,7 +16,7 @@ import yaml
 from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.gateway import SECURE, make_gateway_handler
 from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
 from tests.echo import Writer
 from tests.edge import Edge
@@ -148,7 +148,7 @@ def test_an_ordinary_answer_on_a_streaming_route_has_the_prelude_too() -> None:
     prelude, body = posted.body.split(SEPARATOR)
     assert json.loads(prelude) == {
         "statusCode": 200,
-        "headers": {"content-type": "application/json", "cache-control": "no-store"},
+        "headers": {"content-type": "application/json", "cache-control": "no-store"} | SECURE,
     }
     assert json.loads(body)["error"]["code"] == -32001
 

@@ -60,6 +60,7 @@ def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: boo
     assert (allows(scopes, agent, "read"), allows(scopes, agent, "operate")) == (reads, operates)
 
 
+@pytest.mark.requirement(32, 33, 115, 116)
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
@@ -96,6 +97,7 @@ def test_the_delivery_log_is_read_with_the_scope_to_read() -> None:
     assert asked(DELIVERIES, names, "a2a:other", world).status == 403
 
 
+@pytest.mark.requirement(30, 31, 80, 92)
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, operation: Operation) -> None:
     class Nobody(OpenGate):
@@ -144,6 +146,7 @@ def card(environment: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.requirement(92)
 @pytest.mark.parametrize(
     ("environment", "new", "old"),
     [
@@ -169,6 +172,7 @@ def test_a_card_says_in_both_versions_how_to_sign_in_and_with_which_scope(
         assert scheme["openIdConnectSecurityScheme"]["openIdConnectUrl"] == scheme["openIdConnectUrl"] == url
 
 
+@pytest.mark.requirement(92)
 def test_what_the_card_asks_for_is_what_lets_in() -> None:
     (wanted,) = card(SCOPED)["security"][1]["oidc"]
     assert allows({wanted.removeprefix("agents/")}, "echo", "operate")

@@ -84,6 +84,7 @@ def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
     assert Issuer(key_set(rsa_jwk())).tokens("").caller(token(claims())).who == Principal("default", "alice")
 
 
+@pytest.mark.requirement(30)
 @pytest.mark.parametrize(
     "bad",
     [
@@ -262,6 +263,7 @@ def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str]) -> None:
     assert gate().admit(headers) == Caller(ALICE)
 
 
+@pytest.mark.requirement(30)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -286,6 +288,7 @@ def test_another_tenant_does_not_exist_for_a_caller() -> None:
         gate().enter(ALICE, "other")
 
 
+@pytest.mark.requirement(121)
 def test_a_revoked_key_works_for_as_long_as_it_is_remembered_and_no_longer() -> None:
     keys, now = MemoryApiKeys(), [0]
     keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.xdist_group("isolation")  # what was tried is kept in t
 EVERY = [(route, stranger) for route in ROUTES for stranger in STRANGERS]
 
 
+@pytest.mark.requirement(11, 34, 37, 38, 97, 115, 116, 124)
 @pytest.mark.parametrize(("route", "stranger"), EVERY)
 def test_rule_03_what_is_somebody_elses_is_as_what_never_existed(route: tuple[str, str], stranger: str) -> None:
     for kind in KINDS:
@@ -31,6 +32,7 @@ def test_the_owner_would_have_seen_it() -> None:
     assert scene.page
 
 
+@pytest.mark.requirement(80)
 def test_every_operation_of_every_binding_is_tried() -> None:
     everything = set(Operation)
     assert set(BINDINGS["1.0 JSON-RPC"]) == everything
@@ -49,5 +51,6 @@ def test_every_kind_of_name_is_tried_somewhere_and_every_task_everywhere() -> No
             assert tried((binding, operation), "task", "another tenant"), operation
 
 
+@pytest.mark.requirement(116)
 def test_the_table_in_the_documents_is_as_the_matrix_is() -> None:
     assert drawn_in(ROOT / "docs" / "isolation.md", "isolation") == table(), "make drawings writes it anew"

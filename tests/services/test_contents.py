@@ -92,6 +92,7 @@ def test_content_that_has_changed_is_never_passed_on() -> None:
     assert scene.one(scene.part, INLINE).kind == "url"
 
 
+@pytest.mark.requirement(124)
 @pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
 def test_every_other_url_goes_through_as_it_is(url: str) -> None:
     assert Scene().one(Part("url", url), INLINE) == Part("url", url)
@@ -165,7 +166,15 @@ def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
     assert ended(world, part).status.message.text() == "5"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("part", [Part("url", StoredFile("uploads", "0" * 64, 5).address), Part("text", "no file")])
+@pytest.mark.requirement(124)
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part("url", StoredFile("uploads", "0" * 64, 5).address),
+        Part("url", "http://169.254.169.254/latest/meta-data/"),
+        Part("text", "no file"),
+    ],
+)
 def test_a_file_that_is_not_there_fails_the_task_with_a_reason(part: Part) -> None:
     async def count(task: AgentTask) -> str:
         return str(len(await task.file(task.message.parts[0])))

@@ -123,6 +123,7 @@ class Scene:
 # ---- What is sent
 
 
+@pytest.mark.requirement(58, 74)
 def test_a_webhook_hears_everything_from_its_registration_on_in_order() -> None:
     scene = Scene()
     assert scene.deliver() is Ending.CAUGHT_UP
@@ -200,6 +201,7 @@ def test_our_token_is_the_bearer_of_a_client_that_gave_no_credentials(scheme: st
     assert TOKEN not in headers
 
 
+@pytest.mark.requirement(70)
 @pytest.mark.parametrize(
     ("scheme", "credentials"), [("Basic", "dXNlcjpwYXNz"), ("Bearer", "theirs"), ("ApiKey", "id=1, key=2")]
 )
@@ -361,6 +363,7 @@ def test_a_bell_before_the_next_try_does_not_jump_the_wait() -> None:
     assert len(scene.world.receiver.tried) == 1
 
 
+@pytest.mark.requirement(58)
 def test_rule_08_what_failed_is_tried_again_before_anything_that_came_later() -> None:
     scene = Scene()
     scene.answer(accepting(0), accepting(1), Outcome(status=500))

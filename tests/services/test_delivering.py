@@ -199,6 +199,7 @@ def test_with_warnings_only_an_unknown_owner_hears_everything_and_operators_hear
     assert names(world) == ["DeliveryUnverified"] * len(world.receiver.posts)
 
 
+@pytest.mark.requirement(19)
 def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_bell() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id

@@ -99,6 +99,7 @@ def test_the_first_ring_is_made_kept_and_published_once() -> None:
     assert shop.maker.made == 2
 
 
+@pytest.mark.requirement(122, 126)
 def test_what_is_published_holds_no_private_key() -> None:
     shop = Shop()
     ensure_ring(shop.smith)
@@ -109,6 +110,7 @@ def test_what_is_published_holds_no_private_key() -> None:
 # ---- Rotation
 
 
+@pytest.mark.requirement(121)
 def test_a_rotation_promotes_the_next_key_and_lists_a_new_one() -> None:
     shop = Shop()
     ensure_ring(shop.smith)
@@ -152,6 +154,7 @@ def test_an_old_key_leaves_the_list_once_nothing_signed_by_it_can_live() -> None
 # ---- Emergencies
 
 
+@pytest.mark.requirement(121)
 @pytest.mark.parametrize(("kid", "current"), [("key-1", "key-2"), ("key-2", "key-1")])
 def test_a_revoked_key_is_out_of_the_vault_and_off_the_list_at_once(kid: str, current: str) -> None:
     shop = Shop()

@@ -196,6 +196,7 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
     assert {trace_id(got.headers["traceparent"])[:4] for got in world.receiver.posts[before:]} == {"5bf9"}
 
 
+@pytest.mark.requirement(122, 123)
 def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agents_say(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -55,6 +55,7 @@ def refusal(world: World, task_id: str, request: PushRequest) -> list[str]:
 # ---- What is stored
 
 
+@pytest.mark.requirement(16, 117)
 def test_a_webhook_is_stored_with_its_secrets_sealed_and_rung_for_at_once() -> None:
     world, task_id = world_with_task()
     config = add(world, task_id, PushRequest(HOOK, "hook", SECRET, "Basic", CREDENTIALS))
@@ -93,6 +94,7 @@ def test_a_webhook_that_is_added_later_begins_at_the_last_event() -> None:
     assert world.table.cursor(ME.key(task_id), "hook").start == 2
 
 
+@pytest.mark.requirement(97, 117)
 def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
     world, task_id = world_with_task()
     config = add(world, task_id, PushRequest(HOOK, "hook", SECRET))
@@ -108,6 +110,7 @@ def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
             sealer.open(str(config.token), context)
 
 
+@pytest.mark.requirement(122)
 def test_rule_10_no_representation_and_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world, task_id = world_with_task()
@@ -133,6 +136,7 @@ def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
 # ---- What may be registered
 
 
+@pytest.mark.requirement(36, 117)
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
@@ -232,6 +236,7 @@ def test_without_ownership_checks_every_host_is_trusted() -> None:
 # ---- Read
 
 
+@pytest.mark.requirement(17, 18)
 def test_a_webhook_can_be_read_and_the_first_without_its_id() -> None:
     world, task_id = world_with_task()
     second, first = (add(world, task_id, PushRequest(HOOK, name)) for name in ("b", "a"))
@@ -241,6 +246,7 @@ def test_a_webhook_can_be_read_and_the_first_without_its_id() -> None:
     assert push.all_of(hooks, key, "echo") == [first, second]
 
 
+@pytest.mark.requirement(17)
 def test_a_webhook_that_is_not_there_is_not_found() -> None:
     world, task_id = world_with_task()
     hooks, key = world.desk.webhooks, ME.key(task_id)
@@ -254,6 +260,7 @@ def test_a_webhook_that_is_not_there_is_not_found() -> None:
 # ---- Delete and replace
 
 
+@pytest.mark.requirement(19)
 def test_deleting_takes_configuration_and_cursor_away_and_may_be_repeated() -> None:
     world, task_id = world_with_task()
     add(world, task_id, PushRequest(HOOK, "hook"))

@@ -32,6 +32,7 @@ class Reader:
             self.come_back()
 
 
+@pytest.mark.requirement(58, 59, 113)
 @pytest.mark.parametrize("seed", range(8))
 def test_rule_04_a_reader_that_comes_back_with_its_last_number_misses_nothing_and_sees_nothing_twice(seed: int) -> None:
     world = World([Writer().agent])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
 from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, Look
@@ -109,6 +111,7 @@ def test_a_task_that_waits_for_its_client_is_not_rung_for() -> None:
 # ---- The end of a life
 
 
+@pytest.mark.requirement(51)
 def test_a_task_that_reaches_its_maximum_life_fails_and_says_why() -> None:
     scene = Scene(agent=Asker())
     scene.run()

@@ -64,6 +64,7 @@ def violations(error: InvalidParams) -> list[str]:
 # ---- Send
 
 
+@pytest.mark.requirement(27, 49, 52)
 def test_a_message_makes_a_task_and_rings_for_it() -> None:
     world = world_of()
     task = sent(world, said(metadata={"a": 1}, context_id="talk"))
@@ -74,6 +75,7 @@ def test_a_message_makes_a_task_and_rings_for_it() -> None:
     assert world.now == START
 
 
+@pytest.mark.requirement(48)
 def test_a_message_without_a_context_gets_a_context_of_its_own() -> None:
     world = world_of()
     contexts = {sent(world, said(message_id=message_id)).context_id for message_id in ("m-1", "m-2")}
@@ -119,6 +121,7 @@ def test_without_idempotency_every_message_makes_a_task() -> None:
     assert sent(world, said()).task_id != sent(world, said()).task_id
 
 
+@pytest.mark.requirement(55)
 def test_a_follow_up_is_taken_in_once_however_often_it_is_sent() -> None:
     world = world_of()
     task = sent(world, said())
@@ -129,6 +132,7 @@ def test_a_follow_up_is_taken_in_once_however_often_it_is_sent() -> None:
     assert {message.context_id for message in once.history} == {task.context_id}
 
 
+@pytest.mark.requirement(56)
 def test_a_follow_up_must_be_of_the_task_s_context() -> None:
     world = world_of()
     task = sent(world, said(context_id="talk"))
@@ -164,6 +168,7 @@ def blocking(request: SendRequest) -> SendRequest:
     return replace(request, return_immediately=False)
 
 
+@pytest.mark.requirement(26)
 def test_a_blocking_send_answers_with_the_end() -> None:
     world = world_of(Writer(seconds=1.5))
     task = sent(world, blocking(said()))
@@ -171,6 +176,7 @@ def test_a_blocking_send_answers_with_the_end() -> None:
     assert 4_500 <= world.now - START <= 6_000
 
 
+@pytest.mark.requirement(26)
 def test_a_blocking_send_answers_when_the_task_waits_for_its_client() -> None:
     world = world_of(Asker())
     assert sent(world, blocking(said())).status.state is TaskState.INPUT_REQUIRED
@@ -207,6 +213,7 @@ def test_a_webhook_in_a_new_message_is_there_from_the_first_event() -> None:
     assert (cursor.config_id, cursor.start, cursor.position) == ("hook", 1, 0)
 
 
+@pytest.mark.requirement(35)
 def test_a_message_with_a_bad_webhook_makes_no_task() -> None:
     world = world_of()
     with pytest.raises(InvalidParams) as refusal:
@@ -247,6 +254,7 @@ def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
 # ---- Get and cancel
 
 
+@pytest.mark.requirement(66, 67)
 def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
     world = world_of()
     task = sent(world, said())
@@ -310,6 +318,7 @@ STRANGERS = {
 }
 
 
+@pytest.mark.requirement(37, 54)
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: str, stranger: str) -> None:
@@ -336,6 +345,7 @@ class Refusing(MemoryTable):
         return False
 
 
+@pytest.mark.requirement(39)
 @pytest.mark.parametrize("operation", ["cancel", "follow-up"])
 def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
     world = World([Writer().agent], table=Refusing)

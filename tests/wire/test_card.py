@@ -85,6 +85,7 @@ FULL = replace(
 )
 
 
+@pytest.mark.requirement(87, 98)
 @pytest.mark.parametrize("card", [PLAIN, FULL], ids=["plain", "full"])
 def test_each_card_fits_the_schema_of_its_version(card: Card) -> None:
     assert_v1("AgentCard", v1_card(card))
@@ -92,6 +93,7 @@ def test_each_card_fits_the_schema_of_its_version(card: Card) -> None:
     assert_v0_3("AgentCard", union_card(card))
 
 
+@pytest.mark.requirement(61, 87)
 def test_a_plain_card_has_no_member_that_is_empty() -> None:
     assert v1_card(PLAIN) == {
         "name": "Outline",
@@ -241,6 +243,7 @@ def test_the_older_card_lists_schemes_by_name() -> None:
     }
 
 
+@pytest.mark.requirement(101)
 def test_the_canonical_form_is_sorted_compact_and_without_signatures() -> None:
     card: dict[str, Json] = {"b": 1.0, "a": "é", "signatures": [{}], "\U0001f600": None, "\ufb33": True}
     assert canonical(card) == '{"a":"é","b":1,"\U0001f600":null,"\ufb33":true}'.encode()
@@ -263,6 +266,7 @@ def verified(parts: Json, payload: bytes) -> dict[str, Any]:
     return header
 
 
+@pytest.mark.requirement(101, 102)
 def test_a_signature_is_a_detached_jws_over_the_canonical_card() -> None:
     card = v1_card(FULL)
     made = signature(card, "kid-1", sign, jku="https://example.com/jwks.json")
@@ -301,6 +305,7 @@ def test_an_etag_is_the_contents() -> None:
     assert etag(b"a").startswith('"')
 
 
+@pytest.mark.requirement(104)
 @pytest.mark.parametrize(
     ("if_none_match", "expected"),
     [

@@ -18,6 +18,7 @@ def test_what_is_printed_is_read_back_unchanged(value: Json) -> None:
     assert loads(dumps(value)) == value
 
 
+@pytest.mark.requirement(35, 124)
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -64,6 +65,7 @@ def test_many_brackets_are_not_deep() -> None:
     assert loads(b"[" + b"[[]]," * 100 + b"[]]") == [[[]]] * 100 + [[]]
 
 
+@pytest.mark.requirement(121)
 def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(BodyTooLarge, match="6000000 bytes; at most 5800000"):
         loads(b"\xff" * 6_000_000)
@@ -75,6 +77,7 @@ def test_the_body_limit_is_inclusive() -> None:
         loads(b"[12]", Limits(body=3))
 
 
+@pytest.mark.requirement(124)
 def test_output_is_compact_utf8() -> None:
     assert dumps({"a": [1, "漢"], "b": None}) == '{"a":[1,"漢"],"b":null}'.encode()
 

@@ -88,6 +88,7 @@ BY_HTTP: list[tuple[A2AError, int, int, str, JsonObject, JsonObject | None, dict
 ]
 
 
+@pytest.mark.requirement(31, 33)
 @pytest.mark.parametrize(("error", "code", "status", "grpc", "said", "more", "headers"), BY_HTTP)
 def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
     error: A2AError,
@@ -109,6 +110,7 @@ def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
     assert table.headers_of(error) == headers
 
 
+@pytest.mark.requirement(29, 40, 41, 83, 108, 112)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row[0]).__name__)
 def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     error, code, old_code, http, old_http, grpc, reason = row
@@ -131,6 +133,7 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     assert json.loads(body)["message"] == message
 
 
+@pytest.mark.requirement(83)
 def test_every_error_of_the_protocol_has_a_row_and_a_test() -> None:
     named = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, A2AError)}
     assert named - {A2AError} <= table.CODES.keys()
@@ -149,6 +152,7 @@ def test_a_bare_a2a_error_is_internal_but_says_its_text() -> None:
     assert table.text_of(error) == "Something of ours."
 
 
+@pytest.mark.requirement(36, 41, 108)
 def test_wrong_fields_are_named_in_a_bad_request() -> None:
     error = errors.InvalidParams(violations=(FieldViolation("message.parts[0]", "must be an object"),))
     details = [

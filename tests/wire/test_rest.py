@@ -147,6 +147,7 @@ def test_a_body_that_is_no_object_is_refused(body: bytes, error: type[Exception]
         rest.params(rest.match("POST", "/message:send"), [], body)
 
 
+@pytest.mark.requirement(110)
 @pytest.mark.parametrize(
     "content_type",
     [None, "application/json", "application/a2a+json", "Application/JSON; charset=utf-8", " application/json "],
@@ -155,12 +156,14 @@ def test_json_is_read_under_both_its_names(content_type: str | None) -> None:
     rest.check_content_type(content_type)
 
 
+@pytest.mark.requirement(121)
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "application/xml, application/json"])
 def test_any_other_content_type_is_refused(content_type: str) -> None:
     with pytest.raises(ContentTypeNotSupported, match=r"Send application/json or application/a2a\+json"):
         rest.check_content_type(content_type)
 
 
+@pytest.mark.requirement(110)
 @pytest.mark.parametrize(
     ("accept", "content_type", "expected"),
     [

@@ -6,6 +6,7 @@ from tests.wire import strategies
 from tests.wire.strategies import SOME
 
 
+@pytest.mark.requirement(86)
 def test_a_moment_is_printed_in_utc_with_milliseconds() -> None:
     assert to_text(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
     assert to_text(1_760_000_000_000) == "2025-10-09T08:53:20.000Z"
@@ -17,6 +18,7 @@ def test_a_printed_moment_is_read_back_unchanged(at: int) -> None:
     assert from_text(to_text(at)) == at
 
 
+@pytest.mark.requirement(86)
 @pytest.mark.parametrize(
     ("text", "at"),
     [
@@ -32,6 +34,7 @@ def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
     assert from_text(text) == at
 
 
+@pytest.mark.requirement(86)
 @pytest.mark.parametrize(
     "text",
     [

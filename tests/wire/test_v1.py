@@ -167,6 +167,7 @@ def test_what_a_part_is_tells_the_member_that_is_there(sent: Json, part: Part) -
     assert request.message.parts == (part,)
 
 
+@pytest.mark.requirement(35, 36, 87)
 @pytest.mark.parametrize(
     ("operation", "params", "fields"),
     [
@@ -224,6 +225,17 @@ def test_everything_that_is_wrong_is_named(operation: Operation, params: Json, f
     assert sorted(violation.field for violation in caught.value.violations) == sorted(fields)
 
 
+@pytest.mark.requirement(88)
+def test_members_that_nobody_knows_are_ignored_at_every_level() -> None:
+    more: dict[str, Json] = {"generation": 7, "": None}
+    message = MESSAGE | {"parts": [{"text": "hello", **more}]} | more
+    configuration: Json = {"returnImmediately": True, "taskPushNotificationConfig": {"url": "u", **more}, **more}
+    request = v1.parse(Operation.SEND, {"message": message, "configuration": configuration, **more})
+    assert request == SendRequest(HELLO, return_immediately=True, push=PushRequest("u"))
+    assert v1.parse(Operation.LIST, more) == ListTasks()
+
+
+@pytest.mark.requirement(29, 36)
 def test_an_unknown_state_is_answered_with_the_valid_ones() -> None:
     with pytest.raises(InvalidParams, match="must be one of TASK_STATE_SUBMITTED, TASK_STATE_WORKING"):
         v1.parse(Operation.LIST, {"status": "DONE"})
@@ -243,6 +255,7 @@ def test_a_request_that_we_print_is_read_back_unchanged(request: SendRequest) ->
     assert v1.parse(Operation.SEND, printed) == request
 
 
+@pytest.mark.requirement(84, 87)
 @given(strategies.TASKS)
 @SOME
 def test_a_task_is_printed_to_the_schema_and_read_back_unchanged(task: Task) -> None:
@@ -259,6 +272,7 @@ def test_a_direct_message_is_the_message_of_a_send(message: Message) -> None:
     assert v1.parse_stream_item(printed) == message
 
 
+@pytest.mark.requirement(84, 87)
 @given(strategies.EVENTS)
 @SOME
 def test_an_event_is_a_stream_response_and_read_back_unchanged(event: Event) -> None:
@@ -293,6 +307,7 @@ def test_a_send_answers_with_a_wrapped_task() -> None:
     assert_v1("SendMessageResponse", answer)
 
 
+@pytest.mark.requirement(85)
 def test_every_state_has_its_name() -> None:
     for state in TaskState:
         printed = v1.stream_item(StatusEvent(1, 0, "by", state), "t", "c")
@@ -326,6 +341,7 @@ def test_a_chunk_says_how_it_goes_on_only_when_it_does() -> None:
     }
 
 
+@pytest.mark.requirement(10)
 def test_a_page_has_its_four_members_even_when_it_is_empty() -> None:
     printed = v1.answer(Operation.LIST, TaskPage((), 50, 0))
     assert printed == {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}

@@ -5,6 +5,7 @@ from a2a_serverless.domain.push import WireVersion
 from a2a_serverless.wire.versions import activated, asked, check, requested
 
 
+@pytest.mark.requirement(61, 64, 106)
 @pytest.mark.parametrize(
     ("header", "query", "version"),
     [
@@ -32,6 +33,7 @@ def test_a_supported_version_is_served(written_in: WireVersion, version: str) ->
     check(written_in, version)
 
 
+@pytest.mark.requirement(63)
 @pytest.mark.parametrize("written_in", ["1.0", "0.3"])
 @pytest.mark.parametrize("version", ["99.0", "1.1", "0.2", "1", "latest", "1.0, 0.3", "v1.0", "１.0"])
 def test_an_unknown_version_is_refused_with_those_that_are_known(written_in: WireVersion, version: str) -> None:
@@ -39,11 +41,13 @@ def test_an_unknown_version_is_refused_with_those_that_are_known(written_in: Wir
         check(written_in, version)
 
 
+@pytest.mark.requirement(64)
 def test_a_1_0_method_without_a_version_is_told_which_header_it_lacks() -> None:
     with pytest.raises(VersionNotSupported, match=r"A2A-Version: 1\.0"):
         check("1.0", asked(None))
 
 
+@pytest.mark.requirement(106)
 @pytest.mark.parametrize(
     ("headers", "names"),
     [
@@ -64,10 +68,12 @@ def test_a_flood_of_extensions_is_cut_off() -> None:
     assert len(requested(",".join(map(str, range(1000))))) == 32
 
 
+@pytest.mark.requirement(78)
 def test_what_is_activated_is_what_both_sides_know() -> None:
     assert activated(["urn:b", "urn:x", "urn:a"], supported=["urn:a", "urn:b"], required=[]) == ("urn:b", "urn:a")
 
 
+@pytest.mark.requirement(46)
 def test_a_missing_required_extension_is_named() -> None:
     with pytest.raises(ExtensionRequired, match="urn:must"):
         activated(["urn:a"], supported=["urn:a", "urn:must"], required=["urn:must"])

@@ -23,10 +23,17 @@ RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well
 
 
 def by_id(agents: tuple[Agent, ...] = AGENTS) -> MappingProxyType[str, Agent]:
-    """The agents by the path segment of their base URL; raises ValueError when two share one, or one is reserved."""
+    """The agents by the path segment of their base URL.
+
+    Raises ValueError when two share one, when one is reserved, and when a card would have an empty list where it must
+    have none (specification 5.7).
+    """
     found = {agent.id: agent for agent in agents}
     if len(found) != len(agents):
         raise ValueError("two agents have the same id")
     if taken := RESERVED & found.keys():
         raise ValueError(f"an agent cannot be called {', '.join(sorted(taken))}")
+    for agent in agents:
+        if not (agent.skills and agent.input_modes and agent.output_modes and all(one.tags for one in agent.skills)):
+            raise ValueError(f"the card of {agent.id} needs a skill with a tag, and media types in and out")
     return MappingProxyType(found)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.queues import Context, Event, Handler
 
 BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not streamed
+SECURE: Final = {"strict-transport-security": "max-age=31536000"}  # API Gateway speaks TLS only (specification 13.4)
 
 
 def make_gateway_handler(edge: Edge) -> Handler:
@@ -40,7 +41,8 @@ def make_gateway_handler(edge: Edge) -> Handler:
         # Mangum takes the thread's loop for given, and whoever ran one here before has taken it away with him.
         with asyncio.Runner() as runner:
             runner.get_loop()
-            return web()(event, context)
+            answer = web()(event, context)
+        return answer | {"headers": answer["headers"] | SECURE}
 
     return handler
 
@@ -64,7 +66,7 @@ def proxy_answer(answer: HttpAnswer) -> dict[str, Any]:
     body = answer.body if answer.stream is None else asyncio.run(_collected(answer.stream))
     return {
         "statusCode": answer.status,
-        "headers": dict(answer.headers),
+        "headers": dict(answer.headers) | SECURE,
         "body": body.decode(),
         "isBase64Encoded": False,
     }

@@ -21,7 +21,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.failures import described
-from a2a_serverless.handlers.gateway import request_of
+from a2a_serverless.handlers.gateway import SECURE, request_of
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.exchange import HttpAnswer
@@ -120,7 +120,7 @@ def _answer(
 
 
 def _chunks(answer: HttpAnswer, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    yield json.dumps({"statusCode": answer.status, "headers": dict(answer.headers)}).encode() + SEPARATOR
+    yield json.dumps({"statusCode": answer.status, "headers": dict(answer.headers) | SECURE}).encode() + SEPARATOR
     if answer.stream is None:
         yield answer.body
     else:
