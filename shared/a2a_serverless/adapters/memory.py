@@ -473,10 +473,10 @@ class MemorySealer:
         return base64.b64encode(json.dumps([context, secret]).encode()).decode()
 
     def open(self, sealed: str, context: str) -> str:
-        bound, secret = json.loads(base64.b64decode(sealed))
-        if bound != context:
+        found = json.loads(base64.b64decode(sealed))
+        if not isinstance(found, list) or found[:1] != [context]:
             raise ValueError("sealed for another context")
-        return str(secret)
+        return str(found[1])
 
 
 def _position(entry: Entry) -> str:

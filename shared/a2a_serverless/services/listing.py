@@ -19,7 +19,7 @@ from a2a_serverless.domain.queries import ListTasks, TaskPage, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from a2a_serverless.domain.model import Principal, Task
+    from a2a_serverless.domain.model import Principal, Task, TaskState
     from a2a_serverless.ports import Entry, Sealer, TaskIndex, TaskLog
 
 COUNTED: Final = 1000
@@ -53,9 +53,8 @@ def list_tasks(shelf: Shelf, who: Principal, agent: str, query: ListTasks) -> Ta
     page = matching[: query.page_size]
     total = len(matching) if place.total is None else place.total
     after = page[-1].position if len(matching) > len(page) else after_last
-    tasks = tuple(
-        shown(task, query.history_length, artifacts=query.include_artifacts) for task in _read(shelf, who, page)
-    )
+    read = sorted(_read(shelf, who, page, query.state), key=_newness, reverse=True)
+    tasks = tuple(shown(task, query.history_length, artifacts=query.include_artifacts) for task in read)
     token = "" if after is None else _token(shelf, _Place(after, total), context)
     return TaskPage(tasks, query.page_size, total, token, query.include_artifacts)
 
@@ -64,18 +63,22 @@ def _matches(entry: Entry, agent: str, query: ListTasks) -> bool:
     return entry.agent == agent and query.state in {None, entry.state}
 
 
-def _read(shelf: Shelf, who: Principal, page: Iterable[Entry]) -> Iterator[Task]:
-    """The tasks as they are now. One that has expired since is left out."""
+def _read(shelf: Shelf, who: Principal, page: Iterable[Entry], state: TaskState | None) -> Iterator[Task]:
+    """The tasks as they are now: the index may be behind. What has expired or moved on since is left out."""
     for entry in page:
         loaded = shelf.log.load(who.key(entry.task))
-        if loaded:
+        if loaded and state in {None, loaded[0].state}:
             head, events = loaded
             yield fold(entry.task, head.context_id, events)
 
 
+def _newness(task: Task) -> tuple[int, str]:
+    return task.status.timestamp, task.task_id
+
+
 def _token_context(who: Principal, agent: str, query: ListTasks) -> str:
     filters = replace(query, page_token=None, page_size=1, history_length=None, include_artifacts=False)
-    return "\n".join(("page", who.tenant, who.owner, agent, digest(filters)))
+    return digest(["page", who.tenant, who.owner, agent, filters])
 
 
 def _token(shelf: Shelf, place: _Place, context: str) -> str:

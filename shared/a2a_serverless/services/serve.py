@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, PushNotSupported, UnsupportedOperation
@@ -76,21 +76,22 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
     begun = tasks.take_in(desk, who, agent.id, request, wire)
     if isinstance(begun, Message):
         return Opened("", begun.context_id or "", _only(Item(None, begun)))
-    return _sent(desk, who, agent, begun, after, until)
+    beginning = _started(desk, agent, begun, after, until)
+    beginning = replace(beginning, task=shown(beginning.task, request.history_length))
+    if beginning.told and beginning.task.status.state in TURN_ENDS:
+        return Opened(beginning.task.task_id, beginning.task.context_id, _only(Item(beginning.task.n, beginning.task)))
+    return _opened(desk, who, beginning, until, TURN_ENDS)
 
 
-def _sent(desk: Desk, who: Principal, agent: Agent, begun: Begun, after: int | None, until: int) -> Opened:
-    """The stream of a message that has been taken in. Where it begins is read before anybody works on the task."""
+def _started(desk: Desk, agent: Agent, begun: Begun, after: int | None, until: int) -> Beginning:
+    """Where the stream of a message that has been taken in begins; that is read before anybody works on the task."""
     if begun.task:
         beginning = Beginning(begun.task, told=True, after=begun.task.n)
     else:
         beginning = begin(desk.log, begun.head.key, agent.id, after, ends_fine=True)
     if desk.here is None or not desk.here.start(agent.id, begun.head.key, until - desk.clock.now()):
         tasks.ring(desk, begun.head)
-    task = beginning.task
-    if beginning.told and task.status.state in TURN_ENDS:
-        return Opened(task.task_id, task.context_id, _only(Item(task.n, task)))
-    return _opened(desk, who, beginning, until, TURN_ENDS)
+    return beginning
 
 
 def _opened(desk: Desk, who: Principal, beginning: Beginning, until: int, ends: frozenset[TaskState]) -> Opened:

@@ -1,0 +1,281 @@
+"""ListTasks: which tasks, in which order, on which page, and whose token opens what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.kms import KmsSealer
+from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.model import Principal, TaskKey, TaskState
+from a2a_serverless.domain.queries import ListTasks, TaskPage
+from a2a_serverless.services.listing import COUNTED, READ, Shelf, list_tasks
+from tests.contract.backends import NOW
+from tests.contract.tasks import EXPIRES, by, chunk, opening, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ME = Principal("tenant", "owner")
+EVERYTHING = ListTasks(page_size=100)
+WORKING = ListTasks(state=TaskState.WORKING)
+
+
+class Tasks:
+    """Tasks of ``ME`` in a store, and their lists."""
+
+    def __init__(self) -> None:
+        self.table = MemoryTable(lambda: NOW)
+        self.shelf = Shelf(self.table, self.table, MemorySealer())
+
+    def add(self, task: str, at: int = NOW, *, agent: str = "echo", context: str = "c") -> TaskKey:
+        """A task whose status changed at ``at``."""
+        new = opening(ME.key(task))
+        head = replace(new.head, status_at=at, context_id=context, agent=agent)
+        assert self.table.create(replace(new, head=head, event=replace(new.event, at=at))) is None
+        return new.head.key
+
+    def work(self, task: str, at: int) -> None:
+        """The task works from ``at`` on."""
+        assert self.table.append(heads.take(seen(self.table, ME.key(task)), now=at, by=by()))
+
+    def page(self, query: ListTasks = EVERYTHING, who: Principal = ME, agent: str = "echo") -> TaskPage:
+        return list_tasks(self.shelf, who, agent, query)
+
+    def ids(self, query: ListTasks = EVERYTHING, **whose: Any) -> list[str]:
+        return [task.task_id for task in self.page(query, **whose).tasks]
+
+    def pages(self, query: ListTasks, between: Callable[[int], object] = lambda _: None) -> Iterator[TaskPage]:
+        """Page after page until the token is empty; ``between`` is called with the number of those that were read."""
+        for number in range(1, 1000):
+            page = self.page(query)
+            yield page
+            if not page.next_page_token:
+                return
+            between(number)
+            query = replace(query, page_token=page.next_page_token)
+
+
+def some(number: int = 7, **of: Any) -> Tasks:
+    """Tasks ``0`` to ``number - 1``, each changed a millisecond after the one before."""
+    tasks = Tasks()
+    for one in range(number):
+        tasks.add(str(one), NOW + one, **of)
+    return tasks
+
+
+def told(pages: Iterator[TaskPage]) -> list[str]:
+    return [task.task_id for page in pages for task in page.tasks]
+
+
+# ---- Filters
+
+
+@pytest.mark.requirement(11)
+def test_every_filter_keeps_what_it_names_and_nothing_else() -> None:
+    tasks = some(4)
+    tasks.add("elsewhere", NOW + 4, context="d")
+    tasks.add("other", NOW + 5, agent="other")
+    tasks.work("1", NOW + 6)
+    assert tasks.ids() == ["1", "elsewhere", "3", "2", "0"]
+    assert tasks.ids(ListTasks(context_id="d")) == ["elsewhere"]
+    assert tasks.ids(WORKING) == ["1"]
+    assert tasks.ids(ListTasks(state=TaskState.SUBMITTED)) == ["elsewhere", "3", "2", "0"]
+    assert tasks.ids(ListTasks(since=NOW + 3)) == ["1", "elsewhere", "3"]
+    assert tasks.ids(ListTasks("c", TaskState.SUBMITTED, since=NOW + 2)) == ["3", "2"]
+    assert tasks.ids(ListTasks("c", TaskState.COMPLETED)) == []
+    assert tasks.ids(agent="other") == ["other"]
+    assert tasks.ids(who=Principal("tenant", "somebody")) == []
+
+
+def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_is_no_more() -> None:
+    tasks = some(3)
+    submitted, after = tasks.table.page(ME, None, None, 0, 9)
+
+    class Late:
+        """An index that has not heard of the last change."""
+
+        def page(self, *_: Any) -> Any:
+            return submitted, after
+
+    tasks.shelf = replace(tasks.shelf, index=Late())
+    tasks.work("1", NOW + 9)
+    assert tasks.ids(ListTasks(state=TaskState.SUBMITTED)) == ["2", "0"]
+    assert tasks.ids() == ["1", "2", "0"]
+
+
+# ---- What of a task is told
+
+
+@pytest.mark.requirement(9, 23)
+def test_artifacts_are_told_when_they_are_asked_for_and_messages_as_many_as_are() -> None:
+    tasks = some(1)
+    key = tasks.add("made", NOW + 1)
+    tasks.work("made", NOW + 2)
+    assert tasks.table.append_chunk(key, chunk(seen(tasks.table, key).last + 1), EXPIRES)
+    (plain, *_), (whole, bare) = tasks.page().tasks, tasks.page(ListTasks(include_artifacts=True)).tasks
+    assert (plain.artifacts, len(whole.artifacts), bare.artifacts) == ((), 1, ())
+    assert [len(tasks.page(ListTasks(history_length=most)).tasks[0].history) for most in (None, 0, 1)] == [1, 0, 1]
+
+
+# ---- How many there are
+
+
+@pytest.mark.parametrize("number", [0, 1, COUNTED - 1, COUNTED])
+def test_the_total_is_exact_up_to_a_thousand(number: int) -> None:
+    assert some(number).page(ListTasks(page_size=1)).total_size == number
+
+
+def test_counting_stops_at_a_thousand_and_paging_does_not() -> None:
+    tasks = some(COUNTED + 2)
+    pages = [*tasks.pages(EVERYTHING)]
+    assert {page.total_size for page in pages} == {COUNTED}
+    assert told(iter(pages)) == [str(number) for number in reversed(range(COUNTED + 2))]
+
+
+def test_the_total_is_of_what_matches_and_stays_as_the_first_page_has_it() -> None:
+    tasks = some(7)
+    tasks.add("other", agent="other")
+    tasks.work("3", NOW + 50)
+    query = ListTasks(state=TaskState.SUBMITTED, page_size=2)
+    pages = [*tasks.pages(query, lambda number: tasks.add(f"new-{number}", NOW + 100 + number))]
+    assert [(page.total_size, len(page.tasks)) for page in pages] == [(6, 2)] * 3
+
+
+# ---- Order and pages
+
+
+@pytest.mark.requirement(13)
+def test_the_newest_status_comes_first_and_of_the_same_moment_the_greater_id() -> None:
+    tasks = Tasks()
+    for name, at in (("b", 0), ("a", 0), ("old", -1), ("new", 1), ("c", 0)):
+        tasks.add(name, NOW + at)
+    assert tasks.ids() == ["new", "c", "b", "a", "old"]
+    assert told(tasks.pages(ListTasks(page_size=2))) == ["new", "c", "b", "a", "old"]
+
+
+@pytest.mark.requirement(10, 12)
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 8, 100])
+def test_pages_of_any_size_tell_every_task_once_and_only_the_last_has_no_token(size: int) -> None:
+    pages = [*some().pages(ListTasks(page_size=size))]
+    assert told(iter(pages)) == [str(number) for number in reversed(range(7))]
+    assert [len(page.tasks) for page in pages[:-1]] == [size] * (len(pages) - 1)
+    assert {page.page_size for page in pages} == {size}
+    assert [bool(page.next_page_token) for page in pages] == [True] * (len(pages) - 1) + [False]
+
+
+@pytest.mark.requirement(12)
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("moving", [("6",), ("3",), ("0",), ("5", "2", "1")])
+def test_while_tasks_change_nothing_is_told_twice_and_nothing_is_missed_that_did_not_change(
+    size: int, moving: tuple[str, ...]
+) -> None:
+    tasks = some()
+
+    def change(number: int) -> None:
+        if number <= len(moving):
+            tasks.work(moving[number - 1], NOW + 100 + number)
+        tasks.add(f"new-{number}", NOW + 200 + number)
+
+    found = told(tasks.pages(ListTasks(page_size=size), change))
+    assert len(found) == len(set(found))
+    assert {str(number) for number in range(7)} - {*moving} <= {*found}
+
+
+def test_a_filter_that_few_tasks_pass_gives_short_pages_and_misses_none() -> None:
+    tasks = some(COUNTED + READ + 5)
+    rare = ("0", "3", str(READ), str(COUNTED))
+    for name in rare:
+        tasks.add(f"rare-{name}", NOW + int(name), context="c", agent="rare")
+    found = []
+    query = ListTasks(page_size=2)
+    while True:
+        page = tasks.page(query, agent="rare")
+        assert len(page.tasks) <= 2
+        assert page.total_size == 1, "counted among the thousand newest tasks of all agents"
+        found += [task.task_id for task in page.tasks]
+        if not page.next_page_token:
+            break
+        query = replace(query, page_token=page.next_page_token)
+    assert found == [f"rare-{name}" for name in reversed(rare)]
+
+
+# ---- The token
+
+
+def token_of(tasks: Tasks, query: ListTasks = ListTasks(page_size=2), **whose: Any) -> str:  # noqa: B008 - frozen
+    token = tasks.page(query, **whose).next_page_token
+    assert token
+    return token
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"who": Principal("tenant", "somebody")},
+        {"who": Principal("elsewhere", "owner")},
+        {"agent": "other"},
+        {"query": ListTasks("c")},
+        {"query": ListTasks(state=TaskState.SUBMITTED)},
+        {"query": ListTasks(since=NOW)},
+    ],
+    ids=str,
+)
+def test_a_token_opens_for_its_caller_its_agent_and_its_filters_only(other: dict[str, Any]) -> None:
+    tasks = some()
+    token = token_of(tasks)
+    query = replace(other.get("query", ListTasks()), page_token=token)
+    with pytest.raises(InvalidParams) as refused:
+        tasks.page(**{**other, "query": query})
+    assert [one.field for one in refused.value.violations] == ["pageToken"]
+
+
+def test_no_two_callers_share_tokens_whatever_their_names_are_made_of() -> None:
+    tasks = some(0)
+    one, other = Principal("a\nb", "c"), Principal("a", "b\nc")
+    for number in range(3):
+        new = opening(one.key(str(number)))
+        assert tasks.table.create(new) is None
+    token = token_of(tasks, who=one)
+    with pytest.raises(InvalidParams):
+        tasks.page(ListTasks(page_token=token), who=other)
+
+
+def test_a_token_goes_on_with_another_size_of_page_or_another_view_of_the_tasks() -> None:
+    tasks = some()
+    query = ListTasks(page_size=3, history_length=0, include_artifacts=True, page_token=token_of(tasks))
+    assert tasks.ids(query) == ["4", "3", "2"]
+
+
+@pytest.mark.parametrize("token", ["x", "[]", "é", "1.a.b", "MQ==", "bnVsbA==", " ", "W10=", "\x00", "=" * 9])
+def test_what_is_no_token_is_refused_by_name(token: str) -> None:
+    with pytest.raises(InvalidParams) as refused:
+        some().page(ListTasks(page_token=token))
+    assert [one.field for one in refused.value.violations] == ["pageToken"]
+
+
+class Kms:
+    """Wraps data keys by turning them around."""
+
+    def generate_data_key(self, **_: object) -> dict[str, bytes]:
+        return {"Plaintext": bytes(range(32)), "CiphertextBlob": bytes(range(32))[::-1]}
+
+    def decrypt(self, **asked: Any) -> dict[str, bytes]:
+        return {"Plaintext": asked["CiphertextBlob"][::-1]}
+
+
+def test_a_deployed_token_shows_nothing_of_what_it_says_and_cannot_be_changed() -> None:
+    tasks = some()
+    kms: Any = Kms()
+    tasks.shelf = replace(tasks.shelf, sealer=KmsSealer(lambda: kms, "key", lambda: NOW))
+    token = token_of(tasks)
+    assert not any(word in token for word in ("owner", "tenant", str(NOW)))
+    assert tasks.ids(ListTasks(page_token=token)) == ["4", "3", "2", "1", "0"]
+    for at in (0, 10, 60, len(token) - 5):
+        changed = "B" if token[at] == "A" else "A"
+        with pytest.raises(InvalidParams):
+            tasks.page(ListTasks(page_token=token[:at] + changed + token[at + 1 :]))
