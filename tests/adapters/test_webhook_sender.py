@@ -528,6 +528,11 @@ def test_an_address_that_does_not_answer_leaves_time_for_the_next() -> None:
     assert shares[0] <= MINUTE / 2 / 1000
 
 
+@pytest.mark.requirement(90)
+def test_a_delivery_speaks_no_tls_before_1_2() -> None:
+    assert strict_ssl_context().minimum_version is ssl.TLSVersion.TLSv1_2
+
+
 def test_no_time_at_all_is_a_timeout_without_a_connection() -> None:
     with sender_to(None) as (sender, wire):
         outcome = post(sender, deadline_ms=0)

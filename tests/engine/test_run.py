@@ -16,7 +16,7 @@ from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT, RENEW_MS
-from a2a_serverless.domain.model import Task, TaskKey, TaskState
+from a2a_serverless.domain.model import Message, Part, Role, Task, TaskKey, TaskState
 from a2a_serverless.engine.run import Ending
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
@@ -403,6 +403,30 @@ def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str 
     task = world.get(key.task)
     assert task.status.state is TaskState.COMPLETED
     assert (task.status.message.text() if task.status.message else None) == said
+
+
+def returning(message: Message) -> Work:
+    async def work(_: AgentTask) -> Message:
+        return message
+
+    return work
+
+
+@pytest.mark.requirement(48)
+def test_a_message_that_an_agent_returns_belongs_to_its_task_and_conversation() -> None:
+    world, key = world_with_task(returning(Message("mine", Role.AGENT, (Part("text", "Done."),))))
+    world.run(key)
+    task = world.get(key.task)
+    assert task.status.message == Message("mine", Role.AGENT, (Part("text", "Done."),), task.context_id, key.task)
+
+
+@pytest.mark.requirement(87)
+@pytest.mark.parametrize("message", [Message("m", Role.AGENT, ()), Message("m", Role.USER, (Part("text", "x"),))])
+def test_a_message_that_no_agent_can_send_fails_the_task(message: Message) -> None:
+    world, key = world_with_task(returning(message))
+    world.run(key)
+    task = world.get(key.task)
+    assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The agent stopped with an error.")
 
 
 def test_a_task_of_an_agent_that_is_no_longer_deployed_fails() -> None:

@@ -131,6 +131,7 @@ def test_a_domain_is_made_only_when_it_is_named(name: str) -> None:
     assert transformed()["Parameters"]["DomainName"]["Default"] == ""
 
 
+@pytest.mark.requirement(126)
 def test_at_a_domain_of_one_s_own_well_known_addresses_are_at_the_root() -> None:
     (mapping,) = of_type("AWS::ApiGateway::BasePathMapping").values()
     assert "BasePath" not in mapping["Properties"]

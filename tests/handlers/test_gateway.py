@@ -240,6 +240,19 @@ def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFi
     assert "my secret plan" not in str(record.__dict__)
 
 
+@pytest.mark.requirement(121)
+def test_every_request_leaves_a_line_that_tells_what_was_done_to_which_task(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    api = Api()
+    task = api.rpc(SEND)["result"]["task"]["id"]
+    api.rpc(SEND | {"method": "GetTask", "params": {"id": "unknown"}})
+    lines = [line.__dict__ for line in caplog.records if line.getMessage() == "request answered"]
+    assert [(line["operation"], line["agent"], line["task"], line["outcome"]) for line in lines] == [
+        ("SendMessage", "echo", task, "ok"),
+        ("GetTask", "echo", None, "TaskNotFound"),
+    ]
+
+
 @pytest.mark.requirement(122)
 def test_rule_10_the_log_shows_neither_messages_nor_secrets(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)

@@ -13,6 +13,7 @@ import pytest
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.card import Extension
+from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
@@ -21,7 +22,7 @@ from tests.client.deployment import BASE, Deployment
 from tests.echo import Asker, Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
 from tests.wire.schema import assert_v0_3
-from tests.world import ME
+from tests.world import HOOK, ME
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
@@ -162,6 +163,20 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
     assert kind(body.get("result", body)) == "message"
 
 
+@pytest.mark.requirement(48)
+@pytest.mark.parametrize("context", [None, "ours"])
+def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: str | None) -> None:
+    async def greet(task: AgentTask) -> Message:
+        del task
+        return Message("mine", Role.AGENT, (Part("text", "Hello!"),))
+
+    place = Place(replace(agent_of(greet), runs="inline"))
+    place.edge = replace(place.edge, desk=replace(place.world.desk, here=Inline(place.world.engine, place.world.play)))
+    said = json.loads(place.ask("1.0 REST", Operation.SEND, Names(context=context)).body)["message"]
+    assert said["messageId"] == "mine"
+    assert said["contextId"] == context if context else said["contextId"]
+
+
 @pytest.mark.requirement(14, 15)
 @pytest.mark.parametrize("binding", CURRENT)
 def test_a_subscription_begins_with_the_task_as_it_is_and_closes_when_the_task_ends(binding: str) -> None:
@@ -202,6 +217,22 @@ def test_all_streams_of_a_task_tell_the_same_and_closing_one_leaves_the_others(b
     assert told == again
     assert (len(told), state(told[-1])) == (7, "completed")
     assert len(place.world.events(task)) == 7, "and the task's life does not hang on who listens"
+
+
+@pytest.mark.requirement(7, 14)
+@pytest.mark.parametrize("binding", CURRENT)
+def test_a_stream_whose_time_is_up_closes_and_the_next_one_goes_on_behind_its_last_event(binding: str) -> None:
+    place = Place(Asker().agent)
+    place.edge = replace(place.edge, stream_ms=10_000)
+    task = place.send()
+    place.world.settle(MINUTE_MS)
+    began = place.world.now
+    (told,) = place.read(place.ask(binding, Operation.SUBSCRIBE, Names(task=task)))
+    assert ([kind(item) for item in told], place.world.now - began <= 11_000) == (["task"], True)
+    place.world.cancel(task)
+    last = str(len(place.world.events(task)) - 1)
+    (rest,) = place.read(place.ask(binding, Operation.SUBSCRIBE, Names(task=task), last_event_id=last))
+    assert [state(item) for item in rest] == ["canceled"]
 
 
 @pytest.mark.requirement(93, 95)
@@ -253,6 +284,16 @@ def test_an_agent_without_webhooks_refuses_every_operation_on_them(binding: str,
 def test_an_agent_that_does_not_stream_refuses_streams(binding: str, operation: Operation) -> None:
     place = Place(replace(Writer().agent, streaming=False))
     assert reason(place.ask(binding, operation, Names(task=place.send()))) == "UNSUPPORTED_OPERATION"
+
+
+@pytest.mark.requirement(43)
+@pytest.mark.parametrize("method", ["message:send", "message:stream"])
+def test_an_agent_without_webhooks_refuses_one_that_comes_with_a_message(method: str) -> None:
+    place = Place(replace(Writer().agent, push=False))
+    body = {"message": MESSAGE, "configuration": {"taskPushNotificationConfig": {"url": HOOK}}}
+    answer = place.edge.answer(HttpRequest("POST", f"/echo/{method}", HEADERS, body=json.dumps(body).encode()))
+    assert reason(answer) == "PUSH_NOTIFICATION_NOT_SUPPORTED"
+    assert place.world.table.feed == []
 
 
 NEEDED = Extension("https://example.com/receipts/v1", required=True)

@@ -60,7 +60,7 @@ def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: boo
     assert (allows(scopes, agent, "read"), allows(scopes, agent, "operate")) == (reads, operates)
 
 
-@pytest.mark.requirement(32, 33, 115, 116)
+@pytest.mark.requirement(32, 33, 115, 116, 119)
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])

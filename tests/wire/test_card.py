@@ -93,7 +93,7 @@ def test_each_card_fits_the_schema_of_its_version(card: Card) -> None:
     assert_v0_3("AgentCard", union_card(card))
 
 
-@pytest.mark.requirement(61, 87)
+@pytest.mark.requirement(61, 87, 101)
 def test_a_plain_card_has_no_member_that_is_empty() -> None:
     assert v1_card(PLAIN) == {
         "name": "Outline",

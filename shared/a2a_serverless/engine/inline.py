@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.run import MARGIN_MS, run
+from a2a_serverless.engine.work import placed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
@@ -86,7 +87,7 @@ class Inline:
         untasked: Any = Untasked(message, modes, self.engine.models)
         try:
             async with asyncio.timeout(TRY_S):
-                answer = await self.engine.agents[agent_id].work(untasked)
+                answer = placed(await self.engine.agents[agent_id].work(untasked), message.context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the same error becomes its status
             return None
         if isinstance(answer, str):

@@ -26,7 +26,7 @@ from a2a_serverless.engine.calls import Directory, end_children
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
-from a2a_serverless.engine.work import Models, Waits, Work
+from a2a_serverless.engine.work import Models, Waits, Work, placed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -172,7 +172,7 @@ async def _outcome(
     """The state that the agent's work comes to, and what is said about it. What ends the run only goes through."""
     done = await _watched(agent, work, hold, engine, remaining_ms)
     try:
-        return TaskState.COMPLETED, done.result()
+        return TaskState.COMPLETED, placed(done.result(), hold.head.context_id, hold.key.task)
     except (Reject, A2AError) as reason:
         return TaskState.REJECTED, str(reason)
     except Failed as reason:

@@ -18,14 +18,14 @@ from a2a_serverless.domain.contents import ContentMissing, file_of
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Task, TaskState
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import Calls, Limit
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import PictureModel, TextModel
+    from a2a_serverless.domain.agent import Answer, PictureModel, TextModel
     from a2a_serverless.domain.card import Card
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.hold import Hold
@@ -325,6 +325,18 @@ def _artifact_id(task_id: str, name: str) -> str:
 
 def _question_id(task_id: str, name: str) -> str:
     return sha256(f"{task_id}\nask\n{name}".encode()).hexdigest()[:32]
+
+
+def placed(answer: Answer, context_id: str | None, task_id: str | None = None) -> Answer:
+    """What an agent has returned, as it can be sent: a message of its own belongs to the conversation (4.1.4).
+
+    Raises ValueError for one that has no parts (5.7) or is not the agent's.
+    """
+    if not isinstance(answer, Message):
+        return answer
+    if not answer.parts or answer.role is not Role.AGENT:
+        raise ValueError("an agent's message has parts, and the role of an agent")
+    return replace(answer, context_id=context_id, task_id=task_id)
 
 
 def parts_of(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
