@@ -222,7 +222,7 @@ def test_an_agent_without_a_0_3_interface_has_a_1_0_card_only() -> None:
         v0_3_card(modern)
 
 
-def test_the_older_card_lists_schemes_by_name() -> None:
+def test_the_older_card_lists_schemes_by_name_and_every_skill_says_all_of_its_modes() -> None:
     card = legacy_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}), URL)
     assert card == {
         "name": "Outline",
@@ -238,6 +238,7 @@ def test_the_older_card_lists_schemes_by_name() -> None:
                 "description": "Writes an outline.",
                 "examples": ["Outline a text on bees"],
                 "inputModes": ["text/plain"],
+                "outputModes": list(PLAIN.output_modes),
             }
         ],
     }

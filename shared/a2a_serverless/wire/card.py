@@ -81,7 +81,7 @@ def union_card(card: Card) -> JsonObject:
 
 def legacy_card(card: Card, url: str) -> JsonObject:
     """The card that clients from before 0.3 read at ``agent.json``; ``url`` is where they are served."""
-    skills: list[Json] = [{name: value for name, value in _skill(one).items() if name != "tags"} for one in card.skills]
+    skills: list[Json] = [_legacy_skill(card, one) for one in card.skills]
     schemes: list[Json] = ["apiKey" if isinstance(one, ApiKey) else "http" for one in card.schemes.values()]
     return {
         "name": card.name,
@@ -91,6 +91,18 @@ def legacy_card(card: Card, url: str) -> JsonObject:
         "capabilities": {"streaming": card.streaming, "pushNotifications": card.push},
         "authentication": {"schemes": schemes},
         "skills": skills,
+    }
+
+
+def _legacy_skill(card: Card, skill: Skill) -> JsonObject:
+    """A skill that says everything itself: there were no defaults for all skills yet."""
+    return {
+        "id": skill.id,
+        "name": skill.name,
+        "description": skill.description,
+        "inputModes": list(skill.input_modes or card.input_modes),
+        "outputModes": list(skill.output_modes or card.output_modes),
+        "examples": list(skill.examples),
     }
 
 
