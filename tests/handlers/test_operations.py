@@ -296,6 +296,20 @@ def test_an_agent_without_webhooks_refuses_one_that_comes_with_a_message(method:
     assert place.world.table.feed == []
 
 
+@pytest.mark.requirement(61, 63, 64)
+@pytest.mark.parametrize(("binding", "operation"), EVERY)
+def test_a_request_is_served_in_the_version_that_it_asks_for_or_refused(binding: str, operation: Operation) -> None:
+    place = Place()
+    names = Names(task=place.send())
+    refused = {
+        version: reason(place.ask(binding, operation, names, a2a_version=version)) == "VERSION_NOT_SUPPORTED"
+        for version in ("", "0.3", "0.3.9", "1.0", "1.0.9", "1.1", "2.0", "0.2")
+    }
+    assert {version for version, no in refused.items() if not no} == (
+        {"1.0", "1.0.9"} if binding in NEW else {"", "0.3", "0.3.9", "1.0", "1.0.9"}
+    )
+
+
 NEEDED = Extension("https://example.com/receipts/v1", required=True)
 
 
