@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,12 +17,19 @@ import pytest
 from a2a_serverless.agents import registry
 from a2a_serverless.agents.summary import summary
 from a2a_serverless.domain.agent import Skill
-from a2a_serverless.testing import Rehearsal
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "agents.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
+
+
+GREET = """
+from a2a_serverless.agents.registry import by_id
+from a2a_serverless.testing import Rehearsal
+
+print(Rehearsal(by_id()["hello"]).send("Ada").said)
+"""
 
 
 @cache
@@ -41,11 +51,19 @@ def test_the_guide_shows_the_example_as_it_is() -> None:
     assert BLOCKS[0].strip() == example.split("\n\n", 1)[1].strip()
 
 
-def test_the_example_becomes_an_agent_by_one_file_and_one_line() -> None:
-    names: dict[str, Any] = {"__name__": "hello_agent"}
-    exec((ROOT / "examples" / "hello_agent.py").read_text(), names)  # noqa: S102 - our own file
-    deployed = registry.by_id((*registry.AGENTS, names["hello"]))
-    assert Rehearsal(deployed["hello"]).send("Ada").said == "Hello, Ada!"
+def test_the_example_becomes_an_agent_by_one_file_and_one_line(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "shared", tmp_path / "shared", ignore=shutil.ignore_patterns("__pycache__"))
+    agents = tmp_path / "shared/a2a_serverless/agents"
+    shutil.copy(ROOT / "examples/hello_agent.py", agents / "hello.py")
+    listed = (agents / "registry.py").read_text()
+    (agents / "registry.py").write_text(listed.replace('    "travel",\n', '    "travel",\n    "hello",\n'))
+    ran = subprocess.run([sys.executable, "-c", GREET], cwd=tmp_path / "shared", capture_output=True, check=True)  # noqa: S603
+    assert ran.stdout == b"Hello, Ada!\n"
+
+
+def test_a_module_without_an_agent_of_its_name_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"agents/registry\.py must have an agent in it that is called registry"):
+        registry.named("registry")
 
 
 @pytest.mark.requirement(87)

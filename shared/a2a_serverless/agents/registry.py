@@ -1,22 +1,34 @@
-"""The agents of this deployment. To deploy one of yours, add its file and its line here."""
+"""The agents of this deployment. To deploy one of yours, put its file here and add its name to ``NAMES``."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from a2a_serverless.agents.document import document
-from a2a_serverless.agents.image import image
-from a2a_serverless.agents.orchestrator import orchestrator
-from a2a_serverless.agents.outline import outline
-from a2a_serverless.agents.summary import summary
-from a2a_serverless.agents.travel import travel
 from a2a_serverless.domain.access import READ
+from a2a_serverless.domain.agent import Agent
 
-if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent
+# The modules of this folder, each with an agent of its own name in it. The first one's card stands at the root.
+NAMES: Final = (
+    "orchestrator",
+    "outline",
+    "document",
+    "summary",
+    "image",
+    "travel",
+)
 
-AGENTS: Final = (orchestrator, outline, document, summary, image, travel)
+
+def named(name: str) -> Agent:
+    """The agent in the module of its name; raises ValueError when there is none."""
+    found = getattr(import_module(f"{__package__}.{name}"), name, None)
+    if not isinstance(found, Agent):
+        raise ValueError(f"agents/{name}.py must have an agent in it that is called {name}")  # noqa: TRY004 - a wrong file
+    return found
+
+
+AGENTS: Final = tuple(named(name) for name in NAMES)
 
 # Paths at the root that are not an agent's, and the word that scopes end with.
 RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known", READ})
