@@ -1,4 +1,4 @@
-"""The smallest agent. To deploy it: copy this file to shared/a2a_serverless/agents/hello.py, add its name to registry.py."""
+"""The smallest agent. To deploy it, copy it to shared/a2a_serverless/agents/hello.py and name it in registry.py."""
 
 from a2a_serverless.domain.agent import AgentTask, Skill, agent
 

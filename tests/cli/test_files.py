@@ -18,7 +18,7 @@ def task(*artifacts: Artifact) -> Task:
 
 
 def saved(folder: Path, *artifacts: Artifact) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in save(task(*artifacts), folder)}
+    return {path.name: path.read_bytes() for path in save(artifacts, folder)}
 
 
 def test_the_chunks_of_a_text_are_one_file(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_data_is_saved_as_json(tmp_path: Path) -> None:
 
 def test_files_of_a_name_are_replaced(tmp_path: Path) -> None:
     for text in ("old", "new"):
-        save(task(Artifact("a", (Part("text", text),), "x.md")), tmp_path, "demo.")
+        save([Artifact("a", (Part("text", text),), "x.md")], tmp_path, "demo.")
     assert (tmp_path / "demo.x.md").read_text() == "new"
 
 
@@ -51,7 +51,7 @@ def test_whatever_an_artifact_is_called_it_stays_in_its_folder(
 ) -> None:
     folder = tmp_path_factory.mktemp("out")
     for each in (name, other):
-        (path,) = save(task(Artifact("id", (Part("text", "x"),), each)), folder)
+        (path,) = save([Artifact("id", (Part("text", "x"),), each)], folder)
         assert path.parent == folder
         assert path.is_file()
         assert not path.name.startswith(".")

@@ -16,6 +16,7 @@ from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
 from a2a_serverless.cli.options import Json, State, World, world_of
 from a2a_serverless.cli.source import media_type_of, read_file
+from a2a_serverless.cli.versions import versions
 
 Input = Annotated[
     Path | None,
@@ -80,6 +81,7 @@ app.command("send", epilog=EXAMPLES["send"], rich_help_panel=AGENTS)(tasks.send)
 app.command("get", epilog=EXAMPLES["get"], rich_help_panel=AGENTS)(tasks.get)
 app.command("watch", epilog=EXAMPLES["watch"], rich_help_panel=AGENTS)(tasks.watch)
 app.command("cancel", epilog=EXAMPLES["cancel"], rich_help_panel=AGENTS)(tasks.cancel)
+app.command("versions", epilog=EXAMPLES["versions"], rich_help_panel=AGENTS)(versions)
 app.command("deliveries", epilog=EXAMPLES["deliveries"], rich_help_panel=AGENTS)(tasks.deliveries)
 cards_app.command("list", epilog=EXAMPLES["cards list"])(cards.list_cards)
 cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)

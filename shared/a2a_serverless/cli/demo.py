@@ -149,7 +149,7 @@ def _fetch(stage: Stage, client: Client, sent: Task, prefix: str, needed: tuple[
             raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {said}")
         remarks += [str(task.status.state), *map(size_words, task.artifacts)]
     with stage.part("out", "Saving what it made") as remarks:
-        files = save(task, stage.out, prefix)
+        files = save(task.artifacts, stage.out, prefix)
         remarks.extend(map(str, files))
     return files
 

@@ -35,6 +35,10 @@ _LINES: Final = {
         ("document TASK --json", "One event per line"),
     ),
     "cancel": (("document TASK", "It ends as canceled"),),
+    "versions": (
+        ("image CONTEXT", "Each picture of the conversation, the oldest first"),
+        ("image CONTEXT --name sailboat_image.png --out out", "Save them: v1.sailboat_image.png, v2...."),
+    ),
     "deliveries": (("document TASK", "Each webhook of the task, each attempt"),),
     "cards list": (
         ("", "The agents on this machine"),

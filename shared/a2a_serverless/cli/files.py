@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from a2a_serverless.cli.show import artifact_text
-from a2a_serverless.domain.model import Artifact, Part, Task
+from a2a_serverless.domain.model import Artifact, Part
 
 LONGEST = 100
 
@@ -16,14 +16,14 @@ LONGEST = 100
 Fetch: TypeAlias = Callable[[str], Iterable[bytes]]
 
 
-def save(task: Task, folder: Path, prefix: str = "", fetch: Fetch | None = None) -> list[Path]:
+def save(artifacts: Iterable[Artifact], folder: Path, prefix: str = "", fetch: Fetch | None = None) -> list[Path]:
     """Writes each artifact into ``folder``, which is made when it is missing; files of the same name are replaced.
 
     ``fetch`` gives what lies at the URL of a part, block by block; without it the URL is written down.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for artifact in task.artifacts:
+    for artifact in artifacts:
         for name, content in _contents(artifact, fetch):
             path = folder / f"{prefix}{_safe(name)}"
             with path.open("wb") as file:

@@ -68,6 +68,11 @@ def status_line(status: TaskStatus) -> Text:
     return line
 
 
+def artifact_json(artifact: Artifact) -> Json:
+    """The artifact as a task of 1.0 has it."""
+    return v1.DIALECT.print_artifact(artifact)
+
+
 def chunk_words(artifact: Artifact) -> str:
     """Which artifact a chunk belongs to, and how much it brings."""
     return f"{one_line(artifact.name or artifact.artifact_id, WIDTH)}  {size_words(artifact)}"

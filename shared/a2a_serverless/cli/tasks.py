@@ -201,7 +201,7 @@ def _result(world: World, task: Task, out: Path | None) -> None:
 
 
 def _save(world: World, task: Task, out: Path | None) -> None:
-    for path in save(task, out, fetch=lambda url: download(url, world.transport)) if out else ():
+    for path in save(task.artifacts, out, fetch=lambda url: download(url, world.transport)) if out else ():
         world.terminal.note(f"Saved {path}")
 
 
