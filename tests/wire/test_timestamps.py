@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from a2a_serverless.wire.timestamps import from_text, to_text
+from a2a_serverless.wire.timestamps import from_http_date, from_text, to_text
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 
@@ -54,3 +54,10 @@ def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         from_text(text)
+
+
+def test_a_date_of_http_is_read_and_what_is_none_refused() -> None:
+    assert from_http_date("Thu, 09 Oct 2025 08:53:20 GMT") == 1_760_000_000_000
+    for text in ("", "0", "Thu, 09 Oct 2025 08:53:20 +0000", "Thu, 32 Oct 2025 08:53:20 GMT", "2025-10-09T08:53:20Z"):
+        with pytest.raises(ValueError, match=r".+"):
+            from_http_date(text)

@@ -41,8 +41,6 @@ def serve_document(public: Publications, request: HttpRequest, name: str, jwks_m
 
     Raises VerbNotAllowed, and MethodNotFound for what has not been published yet.
     """
-    from a2a_serverless.wire.card import unchanged
-
     if request.verb not in {"GET", "HEAD"}:
         raise VerbNotAllowed(("GET", "HEAD"))
     document = public.published(name)
@@ -51,6 +49,16 @@ def serve_document(public: Publications, request: HttpRequest, name: str, jwks_m
     max_age_s = jwks_max_age_s if name == JWKS else MAX_AGE_S
     headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
     headers |= {"last-modified": str(document["modified"]), "content-type": JSON}
-    if unchanged(request.headers.get("if-none-match"), str(document["etag"])):
+    if _has(request.headers, headers):
         return HttpAnswer(304, headers=headers)
     return HttpAnswer(200, str(document["body"]).encode(), headers)
+
+
+def _has(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
+    """Whether the client has the document, by its ETag or else by its date (RFC 9110, 13.2.2)."""
+    from a2a_serverless.wire.card import unchanged, unchanged_since
+
+    etag = asked.get("if-none-match")
+    if etag is not None:
+        return unchanged(etag, held["etag"])
+    return unchanged_since(asked.get("if-modified-since"), held["last-modified"])

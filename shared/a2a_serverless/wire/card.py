@@ -27,6 +27,7 @@ from a2a_serverless.domain.card import (
 from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.fields import Fields, read_peer
 from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.wire.timestamps import from_http_date
 from a2a_serverless.wire.versions import asked
 
 if TYPE_CHECKING:
@@ -144,6 +145,16 @@ def unchanged(if_none_match: str | None, current: str) -> bool:
     """Whether the client's ``If-None-Match`` names the current ETag, so that 304 will do. Compares weakly."""
     names = [name.strip().removeprefix("W/") for name in (if_none_match or "").split(",")]
     return "*" in names or current in names
+
+
+def unchanged_since(if_modified_since: str | None, modified: str) -> bool:
+    """Whether the client's ``If-Modified-Since`` is not before ``modified``. A date that is none says nothing."""
+    if not if_modified_since:
+        return False
+    try:
+        return from_http_date(modified) <= from_http_date(if_modified_since)
+    except ValueError:
+        return False
 
 
 def read_card(value: Json, limits: Limits = LIMITS) -> Card:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - printing appends the Z itself
+_HTTP_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 
 
@@ -27,3 +28,8 @@ def from_text(text: str) -> int:
     except OverflowError:
         raise ValueError("not a timestamp") from None
     return whole * 1000 + int((fraction or "").ljust(3, "0")[:3])
+
+
+def from_http_date(text: str) -> int:
+    """Milliseconds of a date as HTTP headers have it (RFC 9110, 5.6.7), in its preferred form. Raises ValueError."""
+    return (datetime.strptime(text, _HTTP_DATE) - _EPOCH) // timedelta(milliseconds=1)  # noqa: DTZ007 - as _EPOCH
