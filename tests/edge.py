@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.handlers import http
 from a2a_serverless.handlers.deliveries import task_of
-from a2a_serverless.handlers.documents import catalogue
+from a2a_serverless.handlers.documents import CARD, OLD_CARD, catalogue
 from a2a_serverless.wire import legacy, rest
 from a2a_serverless.wire.jsonrpc import METHODS
 from a2a_serverless.wire.operations import STREAMING, Operation
-from tests.wire.schema import assert_error, assert_older, assert_v0_3, assert_v0_3_rest, assert_v1
+from tests.wire.schema import (
+    assert_card,
+    assert_error,
+    assert_older,
+    assert_v0_3,
+    assert_v0_3_proto,
+    assert_v0_3_rest,
+    assert_v1,
+)
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 
 Assert = Callable[[str, object], None]
 OWN: Final = ("operator", "callbacks")
+CARDS: Final = (CARD, OLD_CARD)
 
 
 class Edge(http.Edge):
@@ -47,10 +56,12 @@ class Form:
     ids: tuple[object, ...] | None = None
 
 
-def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool) -> Form:
+def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = False) -> Form:
     """What the specification says of the answer to this request."""
     path = request.path.strip("/")
     first, _, below = path.partition("/")
+    if path.endswith(CARDS) and first != http.LEGACY and path in catalogue(agents):
+        return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
     if path in catalogue(agents) or first in OWN:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
@@ -73,7 +84,7 @@ def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form
     names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST
     check = assert_older if old else assert_v1 if version == "REST 1.0" else assert_v0_3_rest
     if proto and version == "REST 0.3":
-        return Form((version,))
+        check = assert_v0_3_proto
     if found.route.operation is Operation.CARD and version == "REST 0.3":
         check = assert_v0_3  # a card is the same document wherever it is read
     return Form((version,), *_results(names, check, found.route.operation))
@@ -164,13 +175,13 @@ async def _frames(form: Form, stream: AsyncIterator[bytes]) -> AsyncGenerator[by
     iterator: Any = stream
     try:
         async for frame in iterator:
-            last = _check_frame(form, frame, last)
+            last = check_frame(form, frame, last)
             yield frame
     finally:
         await iterator.aclose()
 
 
-def _check_frame(form: Form, frame: bytes, last: int) -> int:
+def check_frame(form: Form, frame: bytes, last: int) -> int:
     """Asserts that this is one event or one comment; returns its number, or ``last`` when it has none."""
     assert frame.endswith(b"\n\n")
     if frame.startswith(b":"):

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import ValidationError
 
 from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.handlers.exchange import HttpAnswer
+from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge, conforming, form_of
@@ -25,12 +25,13 @@ WRONG = (AssertionError, ValidationError)
 EACH = pytest.mark.parametrize("binding", BINDINGS)
 
 
-def answered(binding: str, operation: Operation, **names: Any) -> tuple[HttpAnswer, Any]:
+def answered(binding: str, operation: Operation, *, proto: bool = False, **names: Any) -> tuple[HttpAnswer, Any]:
     """An answer, and the form that it has to have."""
     world = World([Writer().agent])
     request = BINDINGS[binding][operation](Names(**names))
-    edge = Edge(world.desk, world.table, world.engine.agents, Mine(), MemoryProofs(), 60)
-    return edge.answer(request), form_of(request, ("echo",), proto=False)
+    spoken: Any = "proto" if proto else "rest"
+    edge = Edge(world.desk, world.table, world.engine.agents, Mine(), MemoryProofs(), 60, rest_binding=spoken)
+    return edge.answer(request), form_of(request, ("echo",), proto=proto)
 
 
 @EACH
@@ -65,3 +66,27 @@ def test_an_event_of_another_version_is_refused(binding: str) -> None:
 
     with pytest.raises(WRONG):
         asyncio.run(first())
+
+
+@pytest.mark.parametrize(("proto", "other"), [(False, True), (True, False)], ids=["JSON", "proto"])
+def test_answers_of_0_3_over_rest_have_the_names_that_were_asked_for_and_no_others(*, proto: bool, other: bool) -> None:
+    answer, form = answered("0.3 REST", Operation.SEND, proto=proto)
+    assert conforming(form, answer) is answer
+    _, wrong = answered("0.3 REST", Operation.SEND, proto=other)
+    with pytest.raises(WRONG):
+        conforming(wrong, answer)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {},
+        {"name": "echo"},
+        {"protocolVersion": "0.3.0", "supportedInterfaces": []},
+        {"supportedInterfaces": [{"url": "u", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]},
+    ],
+)
+def test_a_card_that_lacks_what_its_version_requires_is_refused(card: dict[str, Any]) -> None:
+    form = form_of(HttpRequest("GET", "/echo/.well-known/agent-card.json"), ("echo",))
+    with pytest.raises(WRONG):
+        conforming(form, HttpAnswer(200, json.dumps(card).encode(), {"content-type": "application/json"}))

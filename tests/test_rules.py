@@ -158,3 +158,20 @@ def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() 
     sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
     bare = re.compile(r"handlers\.http import [^\n]*\bEdge\b|handlers import [^\n]*\bhttp\b")
     assert [name for name, source in sources.items() if bare.search(source)] == ["edge.py"]
+
+
+UNOBSERVED: Final = {
+    "client/test_http.py": "the client's transport itself",
+    "conformance/test_shipped_agents.py": "the receiver's API",
+    "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
+    "journeys/test_by_hand.py": "the receiver's API",
+    "observed.py": "the check",
+    "stack/test_deployment.py": "the receiver's page",
+}
+
+
+def test_no_test_asks_a_deployment_over_http_without_holding_the_answer_against_the_schemas() -> None:
+    sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
+    bare = re.compile(r"\burlopen\(|import [^\n]*\bover_urllib\b")
+    asking = {name for name, source in sources.items() if bare.search(source)}
+    assert {name for name in asking if not name.startswith("webhook_receiver/")} == {*UNOBSERVED}

@@ -173,7 +173,8 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     live = Live(agents, base_url, **options)
     ensure_ring(live.smith)
-    config = uvicorn.Config(make_web(live.edge), log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    web, faults = watched(make_web(live.edge))
+    config = uvicorn.Config(web, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     with working(live):
@@ -187,3 +188,18 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
             thread.join()
             live.sender.close()
             listener.close()
+    assert faults == []
+
+
+def watched(web: Any) -> tuple[Any, list[Exception]]:
+    """The application, and what it raises: uvicorn would make a 500 of an answer that is not as the protocol says."""
+    faults: list[Exception] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await web(scope, receive, send)
+        except Exception as fault:
+            faults.append(fault)
+            raise
+
+    return app, faults

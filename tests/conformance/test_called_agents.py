@@ -15,7 +15,7 @@ from a2a_serverless.agents.document import document
 from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
-from a2a_serverless.client import Client, Refused, discover, over_urllib, text_message
+from a2a_serverless.client import Client, Refused, discover, text_message
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskState
 from a2a_serverless.domain.references import references_in
@@ -23,6 +23,7 @@ from a2a_serverless.domain.states import TERMINAL
 from tests.agents.test_writing import ENGLISH
 from tests.conformance.live import serving
 from tests.echo import Writer, agent_of
+from tests.observed import observed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
@@ -52,7 +53,7 @@ def sent(client: Client, text: str) -> Task:
 
 def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_caller() -> None:
     with serving(WRITERS, callers=CALLERS) as url:
-        task = sent(Client(f"{url}/orchestrator", over_urllib, ALICE), ENGLISH)
+        task = sent(Client(f"{url}/orchestrator", observed(url), ALICE), ENGLISH)
         assert [artifact.name for artifact in task.artifacts] == [
             "outline.json",
             "document.md",
@@ -60,11 +61,11 @@ def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_c
             "report.json",
         ]
         (origin,) = references_in(task.artifacts[1].parts)
-        assert Client(f"{url}/document", over_urllib, ALICE).get(origin.task_id).context_id == task.context_id
+        assert Client(f"{url}/document", observed(url), ALICE).get(origin.task_id).context_id == task.context_id
         with pytest.raises(TaskNotFound):
-            Client(f"{url}/document", over_urllib, BOB).get(origin.task_id)
+            Client(f"{url}/document", observed(url), BOB).get(origin.task_id)
         with pytest.raises(Refused, match="401"):
-            Client(f"{url}/document", over_urllib).get(origin.task_id)
+            Client(f"{url}/document", observed(url)).get(origin.task_id)
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["1.0", "0.3"])
@@ -78,8 +79,8 @@ def test_an_agent_of_another_deployment_is_called_and_its_signed_webhook_believe
         serving([Writer(seconds=0.1).agent], **shape) as there,
         serving([agent_of(ask, "parent")], others={"far": f"{there}/echo"}) as here,
     ):
-        found = discover(f"{there}/echo", over_urllib)
+        found = discover(f"{there}/echo", observed(there))
         assert found.client.version == ("0.3" if old else "1.0")
-        task = sent(Client(f"{here}/parent", over_urllib), "hello")
+        task = sent(Client(f"{here}/parent", observed(here)), "hello")
     assert task.status.state is TaskState.COMPLETED
     assert task.artifacts[0].text().startswith("completed: one: hello.")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.functions.emulated_runtime import Function, running
+from tests.observed import check_proxy_answer
 from tests.stack.local import LocalStack
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
@@ -57,6 +58,8 @@ def test_a_function_runs_from_its_zip_alone_and_answers_its_event(functions: Fun
     answer = functions[name.partition("-")[0]].invoke(event)
     assert "errorType" not in answer, answer
     assert ANSWERS[name].items() <= answer.items()
+    if "statusCode" in answer:
+        check_proxy_answer(event, answer)
 
 
 def test_every_event_is_tried() -> None:

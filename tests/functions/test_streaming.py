@@ -12,6 +12,7 @@ import pytest
 
 from a2a_serverless.handlers.runtime import SEPARATOR
 from tests.functions.emulated_runtime import Function, running
+from tests.observed import check_proxy_answer, check_streamed_answer
 from tests.stack.local import LocalStack
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
@@ -28,6 +29,7 @@ def streamed(function: Function, asked: dict[str, Any]) -> tuple[dict[str, Any],
     """Prelude and body of an answer in the streamed form."""
     prelude, separator, body = function.invoke_raw(asked).partition(SEPARATOR)
     assert separator == SEPARATOR
+    check_streamed_answer(asked, json.loads(prelude), body)
     return json.loads(prelude), body
 
 
@@ -39,6 +41,7 @@ def test_the_loop_answers_both_forms_and_streams_to_the_end(stack: LocalStack, t
         method = {"method": "SendStreamingMessage", "id": "stream"}
         call["params"]["message"]["messageId"] = "streamed"
         prelude, body = streamed(function, event("api-send", body=json.dumps(call | method)))
+    check_proxy_answer(event("api-card"), card)
     assert (card["statusCode"], "skills" in json.loads(card["body"])) == (200, True)
     assert (sent["statusCode"], "result" in json.loads(answer)) == (200, True)
     assert (prelude["statusCode"], prelude["headers"]["content-type"]) == (200, "text/event-stream")
@@ -50,4 +53,5 @@ def test_the_loop_answers_both_forms_and_streams_to_the_end(stack: LocalStack, t
 def test_under_sam_local_the_ordinary_runtime_answers(stack: LocalStack, tmp_path: Path) -> None:
     with running(stack, "api", tmp_path, "stream", {"AWS_SAM_LOCAL": "true"}) as function:
         answer = function.invoke(event("api-send"))
+    check_proxy_answer(event("api-send"), answer)
     assert (answer["statusCode"], "result" in json.loads(answer["body"])) == (200, True)

@@ -46,8 +46,8 @@ RAW: Final = st.sampled_from(
 ODD: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 HEADERS: Final = st.dictionaries(
     st.sampled_from(["a2a-version", "a2a-extensions", "x-a2a-extensions", "accept", "content-type", "last-event-id",
-                     "if-none-match", "if-modified-since", "traceparent", "x-amzn-trace-id", "authorization", "x-api-key",
-                     "origin"]),
+                     "if-none-match", "if-modified-since", "traceparent", "x-amzn-trace-id", "authorization",
+                     "x-api-key", "origin"]),
     st.sampled_from(["", "1.0", "0.3", "1.0.1", "2.0", "*/*", "application/json", "application/json; charset=latin-1",
                      "application/a2a+json", "text/plain", "-1", "99999999999", "00-0-0-0", "Bearer", ",,,", ";", '"'])
     | ODD,

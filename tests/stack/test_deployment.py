@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.stack import sam, session
+from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
@@ -23,9 +24,9 @@ def test_up_says_what_it_does_and_how_long_each_step_took(stack: LocalStack) -> 
 
 
 def test_the_api_and_the_receiver_answer_beside_the_emulator(stack: LocalStack) -> None:
-    for url in (f"{stack.options.api_url}/agents", f"{stack.running.receiver.url}/"):
-        with urllib.request.urlopen(url) as answer:
-            assert answer.status == 200
+    assert asked(stack.options.api_url, "agents")["agents"]
+    with urllib.request.urlopen(f"{stack.running.receiver.url}/") as answer:
+        assert answer.status == 200
 
 
 def test_the_template_deploys_and_names_what_it_made(stack: LocalStack) -> None:
@@ -39,8 +40,7 @@ def test_the_custom_resource_has_made_the_first_keys(stack: LocalStack) -> None:
 
 
 def test_the_rest_api_hands_requests_to_the_api_function(stack: LocalStack) -> None:
-    with urllib.request.urlopen(f"{stack.deployment.rest_url}/agents") as answer:
-        assert answer.status == 200
+    assert asked(stack.deployment.rest_url, "agents")["agents"]
 
 
 def test_a_new_event_in_the_table_reaches_the_relay_and_nothing_else_does(stack: LocalStack) -> None:

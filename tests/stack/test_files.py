@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.client import over_urllib, text_message
+from a2a_serverless.client import text_message
 from a2a_serverless.client.discovery import discover
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.domain.model import SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
+from tests.observed import observed
 from tests.stack.local import LocalStack, eventually
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
@@ -19,7 +20,8 @@ SIZE = 20 * 1024 * 1024
 
 def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: LocalStack) -> None:
     content = bytes(range(256)) * (SIZE // 256)
-    client = discover(f"{stack.options.api_url}/conformance-files", over_urllib).client
+    transport = observed(stack.options.api_url)
+    client = discover(f"{stack.options.api_url}/conformance-files", transport).client
     part = file_part(client, content, "big.bin", "application/octet-stream")
     sent = client.send(SendRequest(replace(text_message(""), parts=(part,)), return_immediately=True))
     assert isinstance(sent, Task)
@@ -29,6 +31,6 @@ def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: 
     (artifact,) = task.artifacts
     (given,) = artifact.parts
     assert (artifact.name, given.kind) == ("big.bin", "url")
-    got = b"".join(download(str(given.value), over_urllib))
+    got = b"".join(download(str(given.value), transport))
     assert len(got) == SIZE
     assert hashlib.sha256(got).digest() == hashlib.sha256(content).digest()

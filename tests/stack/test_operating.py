@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from a2a_serverless.adapters.keys import key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.wiring import make_operations
+from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
 if TYPE_CHECKING:
@@ -72,11 +72,7 @@ class Desk:
 
     def http(self, verb: str, path: str, body: object = None) -> Any:
         """A call of the deployed REST API."""
-        url = f"{self.stack.deployment.rest_url}/{path}"
-        headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=verb)) as answer:
-            return json.load(answer)
+        return asked(self.stack.deployment.rest_url, path, verb, body)
 
     def type(self, *words: str) -> Any:
         """What the program says, as JSON."""

@@ -35,7 +35,7 @@ from a2a_serverless.domain.queries import (
     Update,
 )
 from a2a_serverless.wire import v1
-from a2a_serverless.wire.limits import Limits
+from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.operations import Operation
 from tests.wire import strategies
 from tests.wire.schema import assert_v1
@@ -245,6 +245,22 @@ def test_the_number_of_parts_is_bounded() -> None:
     params: Json = {"message": MESSAGE | {"parts": [{"text": "a"}] * 3}}
     with pytest.raises(InvalidParams, match=r"message\.parts must be a list of at most 2"):
         v1.parse(Operation.SEND, params, Limits(parts=2))
+
+
+@pytest.mark.parametrize("where", ["metadata", "message.metadata", "message.parts[0].metadata"])
+def test_the_size_of_metadata_is_bounded_wherever_it_is(where: str) -> None:
+    def params(size: int) -> Json:
+        metadata: Json = {"metadata": {"é": "x" * (size - len('{"é":""}'.encode()))}}
+        part, message, top = (
+            metadata if where == f"{at}metadata" else {} for at in ("message.parts[0].", "message.", "")
+        )
+        return {"message": MESSAGE | {"parts": [{"text": "a"} | part]} | message} | top
+
+    v1.parse(Operation.SEND, params(LIMITS.metadata))
+    with pytest.raises(InvalidParams) as refused:
+        v1.parse(Operation.SEND, params(LIMITS.metadata + 1))
+    (wrong,) = refused.value.violations
+    assert (wrong.field, wrong.description) == (where, "must have at most 65536 bytes")
 
 
 @given(strategies.SENDS)

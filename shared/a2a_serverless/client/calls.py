@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
 
 # What we take from a peer: a document of many chunks is one artifact with as many parts.
-ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000)
+ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
 from a2a_serverless.wire import timestamps
+from a2a_serverless.wire.document import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,6 +158,13 @@ class Fields:
             return value
         self.wrong(name, "must be an object")
         return None
+
+    def metadata(self) -> JsonObject | None:
+        """The object's ``metadata``, of a bounded size."""
+        value = self.struct("metadata")
+        if value and len(dumps(value)) > self.limits.metadata:
+            self.wrong("metadata", f"must have at most {self.limits.metadata} bytes")
+        return value
 
     def strings(self, name: str) -> tuple[str, ...]:
         """A list of short strings."""

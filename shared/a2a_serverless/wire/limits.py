@@ -8,7 +8,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths are characters, but those of ``ident`` (a part of storage keys) and ``body`` are UTF-8 bytes."""
+    """Lengths are characters, but those of ``ident`` (a part of storage keys), ``body`` and ``metadata`` (one
+    object's, as JSON) are UTF-8 bytes.
+    """
 
     body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
     depth: int = 64
@@ -18,6 +20,7 @@ class Limits:
     name: int = 1024
     url: int = 2048
     secret: int = 4096
+    metadata: int = 65_536
     violations: int = 16
 
 

@@ -54,7 +54,7 @@ class Dialect:
             parts=self.parts(fields, next(filter(fields.has, self.contents), self.contents[0])),
             context_id=fields.ident("contextId"),
             task_id=fields.ident("taskId"),
-            metadata=fields.struct("metadata"),
+            metadata=fields.metadata(),
             extensions=fields.strings("extensions"),
             reference_task_ids=fields.strings("referenceTaskIds"),
         )
@@ -75,7 +75,7 @@ class Dialect:
             n=0,
             artifacts=tuple([self.artifact(one) for one in fields.children("artifacts", fields.limits.items)]),
             history=tuple([self.message(one) for one in fields.children("history", fields.limits.items)]),
-            metadata=fields.struct("metadata"),
+            metadata=fields.metadata(),
         )
 
     def status(self, fields: Fields) -> TaskStatus:
@@ -96,7 +96,7 @@ class Dialect:
             parts=self.parts(fields),
             name=fields.text("name", fields.limits.name) or None,
             description=fields.text("description") or None,
-            metadata=fields.struct("metadata"),
+            metadata=fields.metadata(),
             extensions=fields.strings("extensions"),
         )
 

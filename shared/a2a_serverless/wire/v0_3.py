@@ -69,14 +69,14 @@ def read_part(fields: Fields) -> Part:
 def _text(fields: Fields) -> Part:
     if fields.value("text") is None:
         fields.wrong("text", "is required")
-    return Part("text", fields.text("text") or "", metadata=fields.struct("metadata"))
+    return Part("text", fields.text("text") or "", metadata=fields.metadata())
 
 
 def _data(fields: Fields) -> Part:
     data = fields.value("data")
     if isinstance(data, list):
-        return Part("data", data, metadata=fields.struct("metadata"))
-    return data_part(fields.need(fields.struct("data"), "data") or {}, fields.struct("metadata"))
+        return Part("data", data, metadata=fields.metadata())
+    return data_part(fields.need(fields.struct("data"), "data") or {}, fields.metadata())
 
 
 def data_part(data: JsonObject, metadata: JsonObject | None) -> Part:
@@ -104,7 +104,7 @@ def _file(fields: Fields) -> Part:
         value=file.base64(source) if inline else file.text(source, file.limits.url) or "",
         media_type=file.text(_first(file, "mimeType", "mediaType"), file.limits.ident) or None,
         filename=file.text("name", file.limits.name) or None,
-        metadata=fields.struct("metadata"),
+        metadata=fields.metadata(),
     )
 
 
@@ -157,7 +157,7 @@ def read_send(dialect: Dialect, fields: Fields, *, blocking: bool = True) -> Sen
     """
     message = fields.child("request") or fields.need(fields.child("message"), "message")
     sent = dialect.message(message) if message else NOTHING_SAID
-    metadata = fields.struct("metadata")
+    metadata = fields.metadata()
     configuration = fields.child("configuration")
     if configuration is None:
         return SendRequest(sent, metadata=metadata)
@@ -177,7 +177,7 @@ def _get(fields: Fields) -> GetTask:
 
 
 def _cancel(fields: Fields) -> CancelTask:
-    return CancelTask(fields.need_ident("id"), fields.struct("metadata"))
+    return CancelTask(fields.need_ident("id"), fields.metadata())
 
 
 def _subscribe(fields: Fields) -> SubscribeToTask:

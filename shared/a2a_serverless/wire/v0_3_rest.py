@@ -33,7 +33,7 @@ def read_part(fields: Fields) -> Part:
     data = fields.value("data")
     inner = data.get("data") if isinstance(data, dict) and not fields.has("kind") else None
     if isinstance(inner, dict):
-        return v0_3.data_part(inner, fields.struct("metadata"))
+        return v0_3.data_part(inner, fields.metadata())
     return v0_3.read_part(fields)
 
 

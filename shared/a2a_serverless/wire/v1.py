@@ -82,7 +82,7 @@ def read_part(fields: Fields) -> Part:
         value=_content(fields, kinds[0]),
         media_type=fields.text("mediaType", fields.limits.ident) or None,
         filename=fields.text("filename", fields.limits.name) or None,
-        metadata=fields.struct("metadata"),
+        metadata=fields.metadata(),
     )
 
 
@@ -119,7 +119,7 @@ def tenant(params: Json, limits: Limits = LIMITS) -> str | None:
 def _send(fields: Fields) -> SendRequest:
     message = fields.need(fields.child("message"), "message")
     sent = DIALECT.message(message) if message else NOTHING_SAID
-    metadata = fields.struct("metadata")
+    metadata = fields.metadata()
     configuration = fields.child("configuration")
     if configuration is None:
         return SendRequest(sent, metadata=metadata)
@@ -152,7 +152,7 @@ def _list(fields: Fields) -> ListTasks:
 
 
 def _cancel(fields: Fields) -> CancelTask:
-    return CancelTask(fields.need_ident("id"), fields.struct("metadata"))
+    return CancelTask(fields.need_ident("id"), fields.metadata())
 
 
 def _subscribe(fields: Fields) -> SubscribeToTask:
