@@ -250,7 +250,7 @@ def test_the_number_of_parts_is_bounded() -> None:
 @pytest.mark.parametrize("where", ["metadata", "message.metadata", "message.parts[0].metadata"])
 def test_the_size_of_metadata_is_bounded_wherever_it_is(where: str) -> None:
     def params(size: int) -> Json:
-        metadata: Json = {"metadata": {"é": "x" * (size - len('{"é":""}'.encode()))}}
+        metadata: dict[str, Any] = {"metadata": {"é": "x" * (size - len('{"é":""}'.encode()))}}
         part, message, top = (
             metadata if where == f"{at}metadata" else {} for at in ("message.parts[0].", "message.", "")
         )

@@ -8,9 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths are characters, but those of ``ident`` (a part of storage keys), ``body`` and ``metadata`` (one
-    object's, as JSON) are UTF-8 bytes.
-    """
+    """Lengths are characters, those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) UTF-8 bytes."""
 
     body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
     depth: int = 64
