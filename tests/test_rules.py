@@ -162,7 +162,7 @@ def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() 
 
 UNOBSERVED: Final = {
     "client/test_http.py": "the client's transport itself",
-    "conformance/test_older_requests.py": "requests as printed, to the edge of ``tests.conformance.live``, which checks",
+    "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",
     "conformance/test_shipped_agents.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
     "journeys/test_by_hand.py": "the receiver's API",
