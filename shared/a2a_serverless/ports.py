@@ -100,6 +100,21 @@ class TaskLog(Protocol):
         """The head and the whole log (its contiguous run from 1)."""
         ...
 
+    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        """The head and the task as they are: what the whole log folds to, of a long one read from its last fold on."""
+        ...
+
+    def task_at(self, head: Head, n: int) -> Task:
+        """The task as of event ``n``, which has been read. ``head`` is as of any moment."""
+        ...
+
+    def keep_fold(self, key: TaskKey) -> str:
+        """Stores the task as it is, for readers; returns the name by which the head has to tell of it (``fold``).
+
+        Doing it twice is doing it once. A fold that is gone or damaged is as good as none.
+        """
+        ...
+
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         """The contiguous run of events after ``after``, at most ``limit``."""
         ...

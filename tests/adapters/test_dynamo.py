@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,9 +12,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from a2a_serverless.adapters import items, keys
-from a2a_serverless.adapters.bodies import Damaged
+from a2a_serverless.adapters.bodies import INLINE_LIMIT, Damaged
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.model import Part, TaskKey
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.ports import Receipt, StepResult
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from a2a_serverless.domain.model import Task
     from tests.contract.backends import Store
 
 BIG = (Part("text", "x" * 2 * LIMIT),)
@@ -120,6 +124,82 @@ def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient
     torn = Filtered(client, lambda found, _: [item for item in found if item["sk"]["S"] != keys.event(1)])
     with pytest.raises(Overloaded):
         _through(torn).log.load(KEY)
+
+
+# ---- Folds
+
+
+def _folded(store: Store) -> None:
+    """A task of three events whose log is folded up to the second."""
+    look = taken(store.log)
+    assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+
+
+def _whole(store: Store) -> Task:
+    return fold(KEY.task, "context", store.log.read(KEY, 0))
+
+
+def test_a_fold_lies_under_tenant_owner_and_task(store: Store) -> None:
+    _folded(store)
+    assert [name.rpartition("/")[0] for name in store.blobs.content] == ["tenant/owner/task-1"]
+
+
+def test_what_a_fold_holds_is_not_read_from_the_table(store: Store, client: DynamoDBClient) -> None:
+    _folded(store)
+    whole = _whole(store)
+    for n in (1, 2):
+        client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.event(n)}})
+    assert store.log.task(KEY) == (head_of(store.log), whole)
+    assert store.log.task_at(head_of(store.log), 3) == whole
+
+
+def _another_form(content: bytes) -> bytes:
+    return json.dumps({**json.loads(content), "v": 2}).encode()
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda _: b"", lambda content: content[:-1] + b" ", lambda _: None], ids=["cut", "changed", "gone"]
+)
+def test_a_fold_that_is_damaged_or_gone_is_as_good_as_none(store: Store, harm: Callable[[bytes], Any]) -> None:
+    _folded(store)
+    [(name, content)] = store.blobs.content.items()
+    store.blobs.delete(name)
+    if (harmed := harm(content)) is not None:
+        store.blobs.put(name, harmed)
+    assert store.log.task(KEY) == (head_of(store.log), _whole(store))
+    assert store.log.task_at(head_of(store.log), 3) == _whole(store)
+
+
+def test_a_fold_in_the_form_of_another_release_is_as_good_as_none(store: Store) -> None:
+    _folded(store)
+    content = _another_form(next(iter(store.blobs.content.values())))
+    digest = sha256(content).hexdigest()
+    store.blobs.put(f"tenant/owner/task-1/{digest}", content)
+    head = head_of(store.log)
+    assert store.log.touch(head, heads.with_fold(head, 1, f"2 {len(content)} {digest}"))
+    assert store.log.task(KEY) == (head_of(store.log), _whole(store))
+
+
+def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_its_fold_does(
+    client: DynamoDBClient,
+) -> None:
+    with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
+        look, text = taken(store.log), Part("text", "x" * 250_000)
+        for n in range(3, 23):
+            store.log.append_chunk(KEY, chunk(n, text, append=n > 3), EXPIRES)
+        calls = Filtered(client, lambda found, _: found)
+        reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
+        before = reader.log.task(KEY)
+        assert calls.queries > 5
+        assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+        store.log.append_chunk(KEY, chunk(23, text, append=True), EXPIRES)
+        calls.queries = 0
+        read = reader.log.task(KEY)
+        assert calls.queries == 1
+        assert before is not None
+        assert read is not None
+        assert len(read[1].artifacts[0].parts) == len(before[1].artifacts[0].parts) + 1
 
 
 # ---- Refusals that do not say what was found

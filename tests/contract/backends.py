@@ -123,21 +123,27 @@ class EverythingTwice(OneAtATime):
 
 
 @contextmanager
-def dynamo(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) -> Iterator[Store]:
-    """A store on a new table, which is deleted afterwards. Bodies over ``LIMIT`` bytes become blobs."""
+def dynamo(client: DynamoDBClient, name: str, sleep: Callable[[float], None], limit: int = LIMIT) -> Iterator[Store]:
+    """A store on a new table, which is deleted afterwards. Bodies over ``limit`` bytes become blobs."""
     client.create_table(TableName=name, **table_schema())
     try:
-        yield store_on(client, name, sleep)
+        yield store_on(client, name, sleep, limit=limit)
     finally:
         client.delete_table(TableName=name)
 
 
-def store_on(client: DynamoDBClient, name: str, sleep: Callable[[float], None]) -> Store:
+def store_on(
+    client: DynamoDBClient,
+    name: str,
+    sleep: Callable[[float], None],
+    blobs: MemoryBlobs | None = None,
+    limit: int = LIMIT,
+) -> Store:
     """A store on a table that exists."""
-    now, blobs = Now(), MemoryBlobs()
+    now, blobs = Now(), blobs or MemoryBlobs()
     table = Table(client, name, now, Patience(sleep, lambda: 0.5))
     return Store(
-        log=DynamoTaskLog(table, Bodies(blobs, LIMIT)),
+        log=DynamoTaskLog(table, Bodies(blobs, limit)),
         index=DynamoTaskIndex(table),
         push=DynamoPushStore(table),
         hosts=DynamoHosts(table),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from moto import mock_aws
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.events import Incoming, StatusEvent, fold
 from a2a_serverless.domain.head import Change, Head
 from a2a_serverless.domain.model import Principal, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
@@ -115,6 +116,17 @@ class Twins(RuleBasedStateMachine):
             after = heads.due_again(replace(before, lease_until=number), at=NOW + number or None, rang=bool(number))
             self.both(lambda store: store.log.touch(before, after))
 
+    @rule(key=tasks)
+    def keep_fold(self, key: TaskKey) -> None:
+        self._see(key)
+        with suppress(IllegalTransition):
+            name = self.both(lambda store: store.log.keep_fold(key))
+            head = self.both(lambda store: store.log.look(key))
+            if head:
+                self.both(
+                    lambda store: store.log.touch(head.head, replace(head.head, fold=name, rev=head.head.rev + 1))
+                )
+
     @rule(key=tasks, name=ids, value=small)
     def keep_step(self, key: TaskKey, name: str, value: int) -> None:
         self.both(lambda store: store.log.keep_step(key, name, StepResult(name, value), EXPIRES))
@@ -157,8 +169,28 @@ class Twins(RuleBasedStateMachine):
 
 def _everything(store: Store, key: TaskKey) -> list[Any]:
     reads = [store.log.look(key), store.log.load(key), store.log.read(key, 1), dict(store.log.steps(key))]
+    tasks_read = [_read(store, key), _read_at(store, key)]
     hooks = [store.push.configs(key), store.push.cursors(key), store.push.attempts(key)]
-    return [*reads, *hooks, [store.log.receipt(key, "echo", message_id) for message_id in ("a", "b")]]
+    return [*reads, *tasks_read, *hooks, [store.log.receipt(key, "echo", message_id) for message_id in ("a", "b")]]
+
+
+def _read(store: Store, key: TaskKey) -> object:
+    """The task, which is what its log folds to. Some of these logs nobody could have written."""
+    loaded = store.log.load(key)
+    try:
+        read = store.log.task(key)
+        assert read == (loaded and (loaded[0], fold(key.task, "context", loaded[1])))
+    except IllegalTransition:
+        return None
+    return read
+
+
+def _read_at(store: Store, key: TaskKey) -> object:
+    look = store.log.look(key)
+    try:
+        return look and store.log.task_at(look.head, max(1, look.last - 1))
+    except IllegalTransition:
+        return None
 
 
 def _indexed(store: Store) -> list[Any]:

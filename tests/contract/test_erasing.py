@@ -65,6 +65,7 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     look = seen(store.log, key)
     assert store.log.append(take(look, now=NOW + 1, by=by()))
     store.log.append_chunk(key, chunk(3, BIG), EXPIRES)
+    store.log.keep_fold(key)
     store.log.keep_step(key, "step", StepResult("d", "x" * (LIMIT + 1)), EXPIRES)
     url = f"https://a.example.com/callbacks/call-{key.owner}-{key.task}"
     store.log.keep_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)

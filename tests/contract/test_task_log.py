@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.events import Incoming, StatusEvent, fold
 from a2a_serverless.domain.model import Part, TaskKey, TaskState
 from a2a_serverless.ports import SHARDS, Receipt, StepResult
 from tests.contract.backends import LIMIT, NOW
@@ -43,6 +43,47 @@ STRANGERS = (
     TaskKey("tenant", "owner/task-1", ""),
     TaskKey("tenant%2Fowner", "owner", "task-1"),
 )
+
+
+# ---- Reading a task
+
+
+def folded(store: Store) -> heads.Look:
+    """A task with two chunks whose log is folded up to them."""
+    look = taken(store.log)
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(KEY, chunk(4, append=True), EXPIRES)
+    assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+    return seen(store.log)
+
+
+def test_rule_04_a_task_that_was_folded_goes_on_as_its_whole_log_does(store: Store) -> None:
+    look = folded(store)
+    store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
+    done = progress(heads.Look(look.head, 5), TaskState.COMPLETED)
+    assert store.log.append(done)
+    assert look.head.folded == done.after.folded == 4
+    assert store.log.task(KEY) == (done.after, fold("task-1", "context", store.log.read(KEY, 0)))
+
+
+def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store) -> None:
+    look = folded(store)
+    store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
+    log = store.log.read(KEY, 0)
+    for n in range(1, 6):
+        assert store.log.task_at(look.head, n) == fold("task-1", "context", log[:n])
+
+
+def test_a_fold_that_is_kept_again_has_the_same_name_and_one_place(store: Store) -> None:
+    look, places = folded(store), len(store.blobs.content)
+    assert store.log.keep_fold(KEY) == look.head.fold
+    assert len(store.blobs.content) == places
+
+
+def test_a_task_that_is_not_there_is_neither_read_nor_folded(store: Store) -> None:
+    folded(store)
+    for stranger in STRANGERS:
+        assert (store.log.task(stranger), store.log.keep_fold(stranger)) == (None, "")
 
 
 # ---- Opening a task

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_serverless.adapters.stored import fold_of, fold_text
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, Fold, Incoming, StatusEvent, contiguous, fold
 from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Role, Task, TaskState, TaskStatus
@@ -138,6 +139,21 @@ def test_folding_a_whole_log_gives_what_applying_it_step_by_step_gave(proposals:
             log.append(event)
     if log:
         assert fold("task", "context", log) == folded.task()
+
+
+@MANY
+@given(PROPOSALS, st.integers(0, 30))
+def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_does(
+    proposals: list[Event], pause: int
+) -> None:
+    log = list[Event]()
+    for proposal in proposals:
+        event = replace(proposal, n=len(log) + proposal.n)
+        if Reference(log).allows(event):
+            log.append(event)
+    for n in {1, min(pause, len(log))} - {0} if log else ():
+        stored = fold_of(fold_text(fold("task", "context", log[:n])))
+        assert Fold.of(stored).after(log[n:]) == fold("task", "context", log)
 
 
 @MANY

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Artifact, Part, Task, TaskState
-from a2a_serverless.engine.chunks import DELAY_S, PART_BYTES, SIZE, Chunk, Chunks
+from a2a_serverless.domain.model import PART_BYTES, Artifact, Part, Task, TaskState
+from a2a_serverless.engine.chunks import DELAY_S, SIZE, Chunk, Chunks
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
@@ -234,7 +234,7 @@ def calls_of_the_run() -> range:
     """The numbers of all calls but the client's: it makes the task with the first two and reads it with the last."""
     count = Count()
     played(chatty, count)
-    assert (count.calls[:2], count.calls[-1]) == (["table.create", "queue.ring"], "table.load")
+    assert (count.calls[:2], count.calls[-1]) == (["table.create", "queue.ring"], "table.task")
     return range(3, len(count.calls))
 
 

@@ -37,6 +37,8 @@ SECRET: Final = "the owner's own words"
 READS: Final = {
     "look",
     "load",
+    "task",
+    "task_at",
     "read",
     "receipt",
     "steps",

@@ -36,9 +36,13 @@ class Bodies:
         content = text.encode()
         if len(content) <= self._limit:
             return {"body": {"S": text}}
-        name = f"{keys.path(key.tenant, key.owner, key.task)}/{sha256(content).hexdigest()}"
-        self._blobs.put(name, content)
-        return {"blob": {"S": name}, "size": {"N": str(len(content))}}
+        return self.put(key, content)
+
+    def put(self, key: TaskKey, content: bytes) -> Item:
+        """Stores a content as a blob, however small; returns the attributes that point to it."""
+        digest = sha256(content).hexdigest()
+        self._blobs.put(_name(key, digest), content)
+        return pointer(key, digest, len(content))
 
     def fetch(self, item: Mapping[str, Any]) -> str:
         """The text that ``store`` made the attributes for; raises Damaged when a blob is gone or has changed."""
@@ -55,3 +59,12 @@ class Bodies:
             return self._blobs.get(name)
         except KeyError:
             raise Damaged(f"blob {name} is gone") from None
+
+
+def pointer(key: TaskKey, digest: str, size: int) -> Item:
+    """The attributes that point to a blob of a task's, by its SHA-256 (hex) and its size in bytes."""
+    return {"blob": {"S": _name(key, digest)}, "size": {"N": str(size)}}
+
+
+def _name(key: TaskKey, digest: str) -> str:
+    return f"{keys.path(key.tenant, key.owner, key.task)}/{digest}"

@@ -6,9 +6,11 @@ id, configurations their incarnation, and a head or cursor that already is what 
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items, keys, stored
+from a2a_serverless.adapters.folds import Folds
 from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
-    from a2a_serverless.domain.model import Json, Principal, TaskKey
+    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.ports import Entry, Opening, Receipt, StepResult
 
@@ -37,6 +39,7 @@ class DynamoTaskLog:
     def __init__(self, table: Table, bodies: Bodies) -> None:
         self._table = table
         self._bodies = bodies
+        self._folds = Folds(bodies)
 
     def create(self, opening: Opening) -> Receipt | None:
         head, receipt = opening.head, opening.receipt
@@ -75,7 +78,27 @@ class DynamoTaskLog:
         if not found or found[-1]["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(found.pop())
-        return head, self._matching(head, contiguous(0, self._events(found)))
+        return head, self._matching(head, 0, contiguous(0, self._events(found)))
+
+    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        # From the newest on, so that one query finds the head first and ends, page by page, where the fold does.
+        found = self._table.between(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
+        top = next(found, None)
+        if top is None or top["sk"]["S"] != keys.HEAD:
+            return None
+        head = items.head_of(top)
+        folded = self._folds.begin(head, keys.LAST)
+        later = takewhile(lambda item: keys.event_number(item["sk"]["S"]) > folded.n, found)
+        events = contiguous(folded.n, self._events(reversed([*later])))
+        return head, folded.after(self._matching(head, folded.n, events))
+
+    def task_at(self, head: Head, n: int) -> Task:
+        folded = self._folds.begin(head, n)
+        return folded.after(self.read(head.key, folded.n, n - folded.n) if folded.n < n else [])
+
+    def keep_fold(self, key: TaskKey) -> str:
+        read = self.task(key)
+        return self._folds.keep(key, read[1]) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         found = self._table.between(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
@@ -129,13 +152,14 @@ class DynamoTaskLog:
         found = self._table.due(str(shard), keys.moment(until), limit)
         return [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
 
-    def _matching(self, head: Head, events: list[Event]) -> list[Event]:
-        """The events that make the head: a query may see one half of a transaction and not yet the other."""
+    def _matching(self, head: Head, after: int, events: list[Event]) -> list[Event]:
+        """The events after ``after`` of the head: a query may see one half of a transaction and not yet the other."""
         for _ in range(CATCH_UPS):
-            if len(events) >= head.n:
+            last = after + len(events)
+            if last >= head.n:
                 later = (event.n for event in events if isinstance(event, StatusEvent) and event.n > head.n)
-                return events[: next(later, len(events) + 1) - 1]
-            events += self.read(head.key, len(events))
+                return events[: next(later, last + 1) - 1 - after]
+            events += self.read(head.key, last)
         raise Overloaded
 
     def _events(self, found: Iterable[Item]) -> Iterable[Event]:

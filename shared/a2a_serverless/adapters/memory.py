@@ -15,8 +15,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from a2a_serverless.adapters import keys, stored
+from a2a_serverless.adapters.folds import name_of
 from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.contents import Slot
+from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.head import Change, Head, Look
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.url_policy import check_addresses
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.key_ring import KeyRing
-    from a2a_serverless.domain.model import Json, Principal, TaskKey
+    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.url_policy import WebhookTarget
     from a2a_serverless.ports import ExpectedNews, News, Opening, Receipt, StepResult
@@ -141,6 +143,19 @@ class MemoryTable:
         with self._lock:
             head = self._heads.get(key, None)
             return (head, list(self._run(key, 0))) if head else None
+
+    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        with self._lock:
+            head = self._heads.get(key, None)
+            return (head, fold(key.task, head.context_id, self._run(key, 0))) if head else None
+
+    def task_at(self, head: Head, n: int) -> Task:
+        return fold(head.key.task, head.context_id, self.read(head.key, 0, n))
+
+    def keep_fold(self, key: TaskKey) -> str:
+        """Names it and keeps nothing: where the log is at hand, a fold saves no reading."""
+        read = self.task(key)
+        return name_of(read[1], stored.fold_text(read[1]).encode()) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         with self._lock:

@@ -10,12 +10,13 @@ import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, PartKind, Role, TaskState
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, PartKind, Role, Task, TaskState, TaskStatus
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+FOLD_VERSION: Final = 1
 _KINDS: Final[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
 
 
@@ -61,6 +62,37 @@ def step_of(text: str) -> StepResult:
     """The result that ``step_text`` wrote."""
     body = json.loads(text)
     return StepResult(body["a"], body["v"])
+
+
+def fold_text(task: Task) -> str:
+    """A task as of its ``n`` as JSON, whole, with the version of this form."""
+    status = task.status
+    body = {
+        "s": status.state,
+        "at": status.timestamp,
+        "m": status.message and _message(status.message),
+        "md": task.metadata,
+    }
+    made, said = [_artifact(one) for one in task.artifacts], [_message(one) for one in task.history]
+    ids = {"v": FOLD_VERSION, "i": task.task_id, "c": task.context_id, "n": task.n}
+    return _text(_given({**ids, **body, "a": made, "h": said}))
+
+
+def fold_of(text: str) -> Task:
+    """The task that ``fold_text`` wrote; raises ValueError for a form of another version."""
+    body = json.loads(text)
+    if body["v"] != FOLD_VERSION:
+        raise ValueError("a fold of another version")
+    message = body.get("m")
+    return Task(
+        task_id=body["i"],
+        context_id=body["c"],
+        status=TaskStatus(TaskState(body["s"]), body["at"], message and _message_of(message)),
+        n=body["n"],
+        artifacts=tuple(_artifact_of(one) for one in body["a"]),
+        history=tuple(_message_of(one) for one in body["h"]),
+        metadata=body.get("md"),
+    )
 
 
 def document_text(document: Json) -> str:

@@ -6,13 +6,13 @@ its own id has succeeded the first time. ``fence`` is the runner's fencing numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypeAlias
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task, TaskState, TaskStatus
+from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task, TaskState, TaskStatus, part_bytes
 from a2a_serverless.domain.states import check, check_chunk
 
 
@@ -53,6 +53,14 @@ class ArtifactEvent:
 
 
 Event: TypeAlias = StatusEvent | ArtifactEvent
+
+
+def bytes_of(event: Event) -> int:
+    """About how many bytes the event is in the log."""
+    if isinstance(event, ArtifactEvent):
+        return sum(map(part_bytes, event.artifact.parts))
+    said = (event.message, event.incoming and event.incoming.message)
+    return sum(part_bytes(part) for message in said if message for part in message.parts)
 
 
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
@@ -97,6 +105,12 @@ class Fold:
             self._apply_chunk(event)
         self.n = event.n
 
+    def after(self, events: Iterable[Event]) -> Task:
+        """The task once the next ``events`` have been applied."""
+        for event in events:
+            self.apply(event)
+        return self.task()
+
     def task(self) -> Task:
         """The task as of the last event. At least one event has been applied."""
         if self.status is None:
@@ -125,9 +139,6 @@ class Fold:
             self._artifacts[artifact.artifact_id] = (artifact, list(artifact.parts))
 
 
-def fold(task_id: str, context_id: str, events: Sequence[Event]) -> Task:
+def fold(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
     """The task that a log adds up to. Raises ``IllegalTransition`` for a log that nobody could have written."""
-    folded = Fold(task_id, context_id)
-    for event in events:
-        folded.apply(event)
-    return folded.task()
+    return Fold(task_id, context_id).after(events)

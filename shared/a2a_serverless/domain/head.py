@@ -38,7 +38,8 @@ class Life:
 class Head:
     """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
-    ``trace`` is the trace of the request that last changed the task from outside (``domain/trace.py``).
+    ``trace`` is the trace of the request that last changed the task from outside (``domain/trace.py``). ``fold`` names
+    the last stored fold of a long log: the number of its last event, then what the store needs to find it.
     """
 
     key: TaskKey
@@ -61,6 +62,12 @@ class Head:
     parked: bool = False
     children: bool = False
     trace: str = ""
+    fold: str = ""
+
+    @property
+    def folded(self) -> int:
+        """The number of the last event that the stored fold holds; 0 without one."""
+        return int(self.fold.partition(" ")[0] or 0)
 
     @property
     def ended(self) -> bool:
@@ -244,6 +251,11 @@ def woken(head: Head, *, now: int) -> Head:
 def with_children(head: Head, fence: int) -> Head:
     """The head of a task that calls other agents: when it ends, they have to be told."""
     return replace(held(head, fence), children=True, rev=head.rev + 1)
+
+
+def with_fold(head: Head, fence: int, fold: str) -> Head:
+    """The head of a task whose log has been folded."""
+    return replace(held(head, fence), fold=fold, rev=head.rev + 1)
 
 
 def childless(head: Head, *, now: int) -> Head:

@@ -10,11 +10,13 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 PartKind: TypeAlias = Literal["text", "raw", "url", "data"]
+
+PART_BYTES: Final = 32  # in the log, for each part besides what it says
 
 
 class TaskState(StrEnum):
@@ -171,6 +173,11 @@ def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
 def data_of(parts: Iterable[Part]) -> Json:
     """The first data part's value; None when there is none."""
     return next((part.value for part in parts if part.kind == "data"), None)
+
+
+def part_bytes(part: Part) -> int:
+    """About how many bytes a part is in the log."""
+    return len(str(part.value).encode("utf-8", "surrogatepass")) + PART_BYTES
 
 
 def _text(part: Part) -> str:

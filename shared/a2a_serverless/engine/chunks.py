@@ -10,12 +10,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.model import part_bytes
+
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Artifact, Part
 
 DELAY_S: Final = 0.25
 SIZE: Final = 16 * 1024
-PART_BYTES: Final = 32  # of an item, for each part besides what it says
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Chunks:
             self._waiting[artifact_id] = joined, waiting
         else:
             self._waiting[artifact_id] = chunk, parts
-        self._size += sum(map(_bytes, parts))
+        self._size += sum(map(part_bytes, parts))
         self.some.set()
         return True
 
@@ -68,7 +69,3 @@ def _joins(before: Chunk, after: Chunk) -> bool:
     """Whether two chunks of an artifact can be one: nothing begins anew, and both describe the artifact alike."""
     same = replace(after.artifact, parts=before.artifact.parts) == before.artifact
     return after.append and same and not before.last
-
-
-def _bytes(part: Part) -> int:
-    return len(str(part.value).encode()) + PART_BYTES

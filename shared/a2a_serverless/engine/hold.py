@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.events import ArtifactEvent, bytes_of
 from a2a_serverless.domain.head import (
     RENEW_MS,
     Fenced,
@@ -25,6 +25,7 @@ from a2a_serverless.domain.head import (
     renewed,
     report,
     with_children,
+    with_fold,
 )
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Ids, Metrics, StepResult, TaskLog
 
 TRIES: Final = 20
+FOLD_BYTES: Final = 512 * 1024
 
 
 class StoreFailed(BaseException):
@@ -54,11 +56,18 @@ class Hold:
     """A lease, kept. Not for two threads at once."""
 
     def __init__(
-        self, log: TaskLog, ids: Ids, now: Callable[[], int], look: Look, metrics: Metrics = UNMEASURED
+        self,
+        log: TaskLog,
+        ids: Ids,
+        now: Callable[[], int],
+        look: Look,
+        metrics: Metrics = UNMEASURED,
+        unfolded: int = 0,
     ) -> None:
         self._log = log
         self._ids = ids
         self._look = look
+        self._unfolded = unfolded
         self.metrics = metrics
         self._renewed_at = look.head.status_at
         self.chunks = Chunks()
@@ -91,6 +100,7 @@ class Hold:
                 if change.before.state is not state:
                     self.metrics.count("TaskStates", state=state, task=self.key.task)
                 self._look = Look(change.after, change.event.n)
+                self._unfolded += bytes_of(change.event)
                 return
             self.look_again()
         raise TimeoutError("a status could not be appended: too many writers")
@@ -111,6 +121,8 @@ class Hold:
         try:
             for chunk in self.chunks.take():
                 self._append_chunk(chunk)
+            if self._unfolded >= FOLD_BYTES:
+                self._fold()
         except BaseException as lost:
             self._lost = lost
             raise
@@ -125,9 +137,17 @@ class Hold:
             )
             if self._log.append_chunk(self.key, event, self.head.expires):
                 self._look = replace(self._look, last=event.n)
+                self._unfolded += bytes_of(event)
                 return
             self.look_again()
         raise TimeoutError("a chunk could not be appended: too many writers")
+
+    @_store()
+    def _fold(self) -> None:
+        """Has what is new in a long log folded for its readers, and the head tell them."""
+        fold = self._log.keep_fold(self.key)
+        self._move(lambda head: with_fold(head, self.fence, fold))
+        self._unfolded = 0
 
     def steps(self) -> dict[str, StepResult]:
         """The results of earlier runs' steps. A first run has none, so it does not ask."""
@@ -178,6 +198,9 @@ class Hold:
 
     def _touch(self, move: Callable[[Head], Head]) -> None:
         self.flush()
+        self._move(move)
+
+    def _move(self, move: Callable[[Head], Head]) -> None:
         for _ in range(TRIES):
             after = move(self.head)
             if self._log.touch(self.head, after):

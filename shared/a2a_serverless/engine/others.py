@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -37,5 +36,5 @@ class Others:
         return self.named(entry.task for entry in entries if entry.task != self.key.task)[:limit]
 
     def _task(self, task_id: str) -> Task | None:
-        loaded = self.log.load(self._who.key(task_id))
-        return fold(task_id, loaded[0].context_id, loaded[1]) if loaded else None
+        found = self.log.task(self._who.key(task_id))
+        return found[1] if found else None

@@ -17,6 +17,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
+from a2a_serverless.domain.events import bytes_of
 from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.measures import UNMEASURED
@@ -87,7 +88,8 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         _end_children(engine, key)
         return Ending.NOTHING_TO_DO
     look, events = taken
-    hold = Hold(engine.log, engine.ids, engine.now, look, engine.metrics)
+    unfolded = sum(bytes_of(event) for event in events[look.head.folded :])
+    hold = Hold(engine.log, engine.ids, engine.now, look, engine.metrics, unfolded)
     try:
         ending = await _work(engine, hold, events, remaining_ms)
     except heads.Fenced:

@@ -18,16 +18,17 @@ from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
-from a2a_serverless.domain.events import Event, Fold
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.services.contents import shown
 from a2a_serverless.services.hosts import Busy, Hosts, LeftAlone
 from a2a_serverless.services.push import sealing_context
+from a2a_serverless.services.telling import Telling
 from a2a_serverless.wire.notification import Body, notification
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
     from a2a_serverless.domain.outbound import Outcome
@@ -104,6 +105,7 @@ class _Walk:
     host: str
     remaining_ms: Callable[[], int]
     verification: Verification
+    telling: Telling
     warned: bool = False
     large: bool = False
 
@@ -179,7 +181,8 @@ def _begun(post: Post, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], 
     config = post.store.config(key, cursor.config_id)
     if config is None or config.incarnation != cursor.incarnation:
         return Ending.NOTHING
-    return _Walk(key, look.head, config, host_of(config.url), remaining_ms, cursor.verification)
+    telling = Telling(post.log, look.head)
+    return _Walk(key, look.head, config, host_of(config.url), remaining_ms, cursor.verification, telling)
 
 
 def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> Ending:
@@ -373,24 +376,9 @@ def _body(post: Post, walk: _Walk, upcoming: Next, events: list[Event]) -> Body:
     """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
     item: Task | Event | None = upcoming.event
     if item is None or walk.config.wire == "0.3":
-        item = _fold_to(walk, _up_to(post, walk, upcoming.n, events), upcoming.n).task()
+        item = walk.telling.at(upcoming.n, events)
     item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
     return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
-
-
-def _up_to(post: Post, walk: _Walk, n: int, events: list[Event]) -> list[Event]:
-    """The log up to event ``n`` and perhaps on: what was read already, when that begins at its beginning."""
-    if events[0].n == 1 and events[-1].n >= n:
-        return events
-    loaded = post.log.load(walk.key)
-    return loaded[1] if loaded else []
-
-
-def _fold_to(walk: _Walk, events: list[Event], n: int) -> Fold:
-    folded = Fold(walk.key.task, walk.head.context_id)
-    for event in events[:n]:
-        folded.apply(event)
-    return folded
 
 
 def _traced(walk: _Walk, span: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import Event, StatusEvent, fold
+from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.model import Message, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
 
@@ -82,11 +82,10 @@ def begin(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fin
     Raises TaskNotFound; UnsupportedOperation when the task has ended and there is nothing more to see (3.1.6), unless
     ``ends_fine``: whoever has just sent the message gets the end as it is.
     """
-    loaded = log.load(key)
-    if loaded is None or loaded[0].agent != agent:
+    found = log.task(key)
+    if found is None or found[0].agent != agent:
         raise TaskNotFound
-    head, events = loaded
-    task = fold(key.task, head.context_id, events)
+    head, task = found
     if after is not None and after < task.n:
         return Beginning(task, told=False, after=after)
     if head.ended and not ends_fine:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.queries import ListTasks, TaskPage, shown
 
 if TYPE_CHECKING:
@@ -66,10 +65,9 @@ def _matches(entry: Entry, agent: str, query: ListTasks) -> bool:
 def _read(shelf: Shelf, who: Principal, page: Iterable[Entry], state: TaskState | None) -> Iterator[Task]:
     """The tasks as they are now: the index may be behind. What has expired or moved on since is left out."""
     for entry in page:
-        loaded = shelf.log.load(who.key(entry.task))
-        if loaded and state in {None, loaded[0].state}:
-            head, events = loaded
-            yield fold(entry.task, head.context_id, events)
+        found = shelf.log.task(who.key(entry.task))
+        if found and state in {None, found[0].state}:
+            yield found[1]
 
 
 def _newness(task: Task) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
-from a2a_serverless.domain.events import Fold, Incoming, fold
+from a2a_serverless.domain.events import Fold, Incoming
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
@@ -19,7 +19,6 @@ from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Change, Head, Life, Look
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.services.listing import Shelf
@@ -74,7 +73,7 @@ def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: Wir
     if request.return_immediately or not _run_here(desk, agent, head):
         ring(desk, head)
     if request.return_immediately:
-        return begun.task or _task(desk.log, head.key)
+        return begun.task or _read(desk.log, head.key)[1]
     return _wait(desk, head, until)
 
 
@@ -100,11 +99,10 @@ def _run_here(desk: Desk, agent: str, head: Head) -> bool:
 
 def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     """The task as of now, from one consistent query."""
-    loaded = desk.log.load(who.key(task_id))
-    if loaded is None or loaded[0].agent != agent:
+    head, task = _read(desk.log, who.key(task_id))
+    if head.agent != agent:
         raise TaskNotFound
-    head, events = loaded
-    return fold(task_id, head.context_id, events)
+    return task
 
 
 def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
@@ -116,7 +114,7 @@ def cancel(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
     desk.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
         desk.bells.ring(WorkBell(key))  # a worker tells the agents that the task has called
-    return _task(desk.log, key)
+    return _read(desk.log, key)[1]
 
 
 def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: WireVersion) -> Begun:
@@ -196,22 +194,17 @@ def _check_context(message: Message, head: Head) -> None:
         raise InvalidParams(violations=(FieldViolation("message.contextId", "is not the context of the task"),))
 
 
-def _task(log: TaskLog, key: TaskKey) -> Task:
-    head, events = _loaded(log, key)
-    return fold(key.task, head.context_id, events)
-
-
-def _loaded(log: TaskLog, key: TaskKey) -> tuple[Head, list[Event]]:
-    loaded = log.load(key)
-    if loaded is None:
+def _read(log: TaskLog, key: TaskKey) -> tuple[Head, Task]:
+    read = log.task(key)
+    if read is None:
         raise TaskNotFound
-    return loaded
+    return read
 
 
 def _wait(desk: Desk, head: Head, until: int) -> Task:
-    head, events = _loaded(desk.log, head.key)
+    head, task = _read(desk.log, head.key)
     if _settled(head):
-        return fold(head.key.task, head.context_id, events)
+        return task
     pause = POLL_FIRST_S
     while not _settled(head) and (left := until - desk.clock.now()) > 0:
         desk.clock.sleep(min(pause, left / 1000))
@@ -220,7 +213,7 @@ def _wait(desk: Desk, head: Head, until: int) -> Task:
         if look is None:
             raise TaskNotFound
         head = look.head
-    return _task(desk.log, head.key)
+    return _read(desk.log, head.key)[1]
 
 
 def _settled(head: Head) -> bool:
