@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.memory import MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
 from a2a_serverless.domain.push import Cursor
+from a2a_serverless.domain.queries import ListTasks
 from a2a_serverless.domain.share import Allowance, Share, drawn
 from a2a_serverless.ports import Opening, Receipt
+from a2a_serverless.services.listing import Shelf, list_tasks
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size
 from tests.contract.tasks import attempt, by, chunk, config, moved
@@ -102,6 +105,26 @@ def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Mete
     assert loaded is not None
     assert len(loaded[1]) == 499
     assert meter.calls == ["Query"]
+
+
+def test_a_page_of_tasks_is_one_query_of_an_index_and_one_of_each_task_that_is_shown(
+    metered: tuple[Store, Meter],
+) -> None:
+    store, meter = metered
+    for number in range(5):
+        opening = _opening()
+        key = replace(KEY, task=f"{TASK}-{number}")
+        head = replace(opening.head, key=key)
+        receipt = Receipt("document", f"m-{number}", "d" * 64, key.task)
+        assert store.log.create(replace(opening, head=head, receipt=receipt)) is None
+    shelf, query = Shelf(store.log, store.index, MemorySealer()), ListTasks(CONTEXT, page_size=2)
+    who = Principal(KEY.tenant, KEY.owner)
+    meter.reset()
+    first = list_tasks(shelf, who, "document", query)
+    assert (len(first.tasks), first.total_size, meter.calls) == (2, 5, ["Query"] * 3)
+    meter.reset()
+    second = list_tasks(shelf, who, "document", replace(query, page_token=first.next_page_token))
+    assert (len(second.tasks), meter.calls) == (2, ["Query"] * 3)
 
 
 def test_a_lease_is_renewed_for_one_unit_because_no_index_carries_it(metered: tuple[Store, Meter]) -> None:

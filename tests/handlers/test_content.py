@@ -1,0 +1,172 @@
+"""What a message may hold: media types of the card, and limits that are named. What is refused leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.agent import Skill
+from a2a_serverless.wire.limits import LIMITS
+from a2a_serverless.wire.operations import Operation
+from tests.client.deployment import Deployment
+from tests.echo import Writer
+from tests.handlers.requests import BINDINGS, Names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+
+CURRENT = ("1.0 JSON-RPC", "1.0 REST", "0.3 JSON-RPC", "0.3 REST")
+SENDS = [(binding, operation) for binding in CURRENT for operation in (Operation.SEND, Operation.STREAM)]
+EACH = pytest.mark.parametrize(("binding", "operation"), SENDS)
+PAINTER = Skill("paint", "Paint", "Paints.", ("art",), input_modes=("image/*",))
+CONTENT = base64.b64encode(b"content").decode()
+
+
+class Place:
+    """An agent that takes texts and CSV, and pictures for one of its skills."""
+
+    def __init__(self) -> None:
+        agent = replace(Writer().agent, input_modes=("text/plain", "text/csv"))
+        self.deployment = Deployment(replace(agent, skills=(*agent.skills, PAINTER)))
+
+    def send(self, binding: str, change: Callable[[Any], None], operation: Operation = Operation.SEND) -> HttpAnswer:
+        """The answer to a message that was changed; ``change`` gets the request's params."""
+        return self.deployment.edge.answer(changed(BINDINGS[binding][operation](Names()), change))
+
+    @property
+    def empty(self) -> bool:
+        return self.deployment.world.table.feed == []
+
+
+def changed(request: HttpRequest, change: Callable[[Any], None]) -> HttpRequest:
+    document = json.loads(request.body)
+    change(document.get("params", document))
+    return replace(request, body=json.dumps(document).encode())
+
+
+def file_of(binding: str, media_type: str | None, content: str = CONTENT) -> Any:
+    """A file as its binding spells it."""
+    if binding.startswith("1.0"):
+        return {"raw": content} | ({"mediaType": media_type} if media_type else {})
+    said = {"mimeType": media_type} if media_type else {}
+    if binding == "0.3 JSON-RPC":
+        return {"kind": "file", "file": {"bytes": content} | said}
+    return {"file": {"fileWithBytes": content} | said}
+
+
+def refusal(answer: HttpAnswer) -> tuple[int, str, dict[str, str]]:
+    """Status, reason and the violations by their fields. A 0.3 stream says them as its only event."""
+    body = answer.body
+    if answer.stream is not None:
+        stream: Any = answer.stream
+        body = asyncio.run(anext(stream)).partition(b"data: ")[2]
+    document = json.loads(body)
+    error = document["error"] if isinstance(document["error"], dict) else document
+    details = error.get("data") or error["details"]
+    wrong = [one for detail in details for one in detail.get("fieldViolations", [])]
+    return answer.status, details[0]["reason"], {one["field"]: one["description"] for one in wrong}
+
+
+# ---- Media types
+
+
+@EACH
+@pytest.mark.parametrize("media_type", ["application/zip", "text/html", "audio/*", "nonsense"])
+def test_a_file_of_a_type_that_the_card_does_not_have_is_refused_with_those_that_it_has(
+    media_type: str, binding: str, operation: Operation
+) -> None:
+    place = Place()
+    parts = [{"text": "see"}, file_of(binding, media_type)]
+    answer = place.send(binding, lambda params: params["message"].update(parts=parts), operation)
+    status, reason, wrong = refusal(answer)
+    assert reason == "CONTENT_TYPE_NOT_SUPPORTED"
+    assert wrong == {"message.parts[1].mediaType": "must be one of text/plain, text/csv, image/*"}
+    assert status == {"1.0 REST": 400, "0.3 REST": 415}.get(binding, 200) or answer.stream is not None
+    assert place.empty
+
+
+@pytest.mark.parametrize("binding", CURRENT)
+@pytest.mark.parametrize("media_type", ["text/csv", "TEXT/CSV; header=present", "image/png", "text/*", None])
+def test_a_file_of_a_type_of_the_agent_or_of_a_skill_is_taken_and_so_is_one_that_says_none(
+    media_type: str | None, binding: str
+) -> None:
+    parts = [file_of(binding, media_type)]
+    assert b"error" not in Place().send(binding, lambda params: params["message"].update(parts=parts)).body
+
+
+# ---- Limits
+
+
+def many_parts(params: Any) -> None:
+    params["message"]["parts"] = [{"text": "x"}] * (LIMITS.parts + 1)
+
+
+def much_metadata(params: Any) -> None:
+    params["message"]["metadata"] = {"x": "x" * LIMITS.metadata}
+
+
+def deep_metadata(params: Any) -> None:
+    inner: Any = 1
+    for _ in range(LIMITS.depth):
+        inner = [inner]
+    params["message"]["metadata"] = {"x": inner}
+
+
+def many_modes(params: Any) -> None:
+    params["configuration"]["acceptedOutputModes"] = ["text/plain"] * (LIMITS.items + 1)
+
+
+def big_body(params: Any) -> None:
+    params["message"]["parts"] = [{"text": "x" * LIMITS.body}]
+
+
+TOO_MUCH = [
+    (many_parts, "INVALID_PARAMS", 400, {"message.parts": "must be a list of at most 256"}, ""),
+    (much_metadata, "INVALID_PARAMS", 400, {"message.metadata": "must have at most 65536 bytes"}, ""),
+    (many_modes, "INVALID_PARAMS", 400, {"configuration.acceptedOutputModes": "must be a list of at most 64"}, ""),
+    (deep_metadata, "INVALID_REQUEST", 400, {}, "at most 64 levels are allowed"),
+    (big_body, "INVALID_REQUEST", 413, {}, "at most 5800000 are allowed"),
+]
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("change", "why", "code", "fields", "text"), TOO_MUCH, ids=[change.__name__ for change, *_ in TOO_MUCH]
+)
+def test_what_is_too_much_is_refused_with_the_limit(
+    change: Any, why: str, code: int, fields: dict[str, str], text: str, binding: str, operation: Operation
+) -> None:
+    place = Place()
+    answer = place.send(binding, change, operation)
+    status, reason, wrong = refusal(answer)
+    assert reason == why
+    assert text.encode() in answer.body
+    assert wrong == fields
+    assert status == (code if "REST" in binding else 200)
+    assert place.empty
+
+
+@pytest.mark.parametrize("binding", CURRENT)
+def test_as_much_as_is_allowed_is_taken(binding: str) -> None:
+    def change(params: Any) -> None:
+        params["message"]["parts"] = [{"text": "x"}] * LIMITS.parts
+        params["message"]["metadata"] = {"x": "x" * (LIMITS.metadata - len('{"x":""}'))}
+        params["configuration"]["acceptedOutputModes"] = ["text/plain"] * LIMITS.items
+
+    assert b"error" not in Place().send(binding, change).body
+
+
+@pytest.mark.parametrize("binding", CURRENT)
+def test_a_file_of_four_megabytes_is_taken_inline(binding: str) -> None:
+    place = Place()
+    content = base64.b64encode(bytes(4 * 1024 * 1024)).decode()
+    parts = [file_of(binding, "image/png", content)]
+    assert b"error" not in place.send(binding, lambda params: params["message"].update(parts=parts)).body
+    assert not place.empty
