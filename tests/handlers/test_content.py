@@ -42,7 +42,7 @@ class Place:
 
     @property
     def empty(self) -> bool:
-        return self.deployment.world.table.feed == []
+        return not self.deployment.world.table.feed
 
 
 def changed(request: HttpRequest, change: Callable[[Any], None]) -> HttpRequest:
