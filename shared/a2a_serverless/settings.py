@@ -65,6 +65,11 @@ class Settings:
             found["oidc"] = OpenIdConnect(f"{self.trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         return found
 
+    @property
+    def local(self) -> bool:
+        """Whether AWS itself is on this machine."""
+        return _aws_is_here(self.values)
+
     def need(self, name: str) -> str:
         """A variable that this function cannot do without; raises SettingsError when it is not set."""
         value = self.values.get(name, "").strip()

@@ -19,6 +19,7 @@ from a2a_serverless.settings import DAY_MS, Settings, read
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.table import Table
@@ -113,7 +114,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        here=_here(agents, lambda: _engine(settings, aws, bells, metrics)),
+        here=_here(agents, lambda: _engine(settings, aws, bells, metrics, apart=frozenset(settings.agent_urls))),
         metrics=metrics,
         contents=_contents(settings, aws),
     )
@@ -338,15 +339,17 @@ def _here(agents: Mapping[str, Agent], engine: Callable[[], Engine]) -> Here:
     return LateHere(agents, make)
 
 
-def _engine(settings: Settings, aws: Aws, bells: Bells, metrics: Metrics) -> Engine:
-    """What runs agents."""
+def _engine(
+    settings: Settings, aws: Aws, bells: Bells, metrics: Metrics, apart: frozenset[str] = frozenset()
+) -> Engine:
+    """What runs agents. It leaves calls to those in ``apart`` to the worker."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.engine.run import Engine
 
     table, agents, now = _table(settings, aws), _agents(settings), SystemClock().now
     log, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoTaskIndex(table)
-    directory = _directory(settings, agents, table, now)
+    directory = replace(_directory(settings, aws, agents, table, now), apart=apart)
     return Engine(
         log,
         index,
@@ -381,7 +384,9 @@ def _models(settings: Settings) -> Models:
     )
 
 
-def _directory(settings: Settings, agents: Mapping[str, Agent], table: Table, now: Callable[[], int]) -> Directory:
+def _directory(
+    settings: Settings, aws: Aws, agents: Mapping[str, Agent], table: Table, now: Callable[[], int]
+) -> Directory:
     """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated)."""
     from a2a_serverless.adapters.api_keys import DynamoApiKeys
     from a2a_serverless.adapters.passes import Passes
@@ -392,7 +397,19 @@ def _directory(settings: Settings, agents: Mapping[str, Agent], table: Table, no
     base_url = settings.get("PUBLIC_BASE_URL") or _published_base_url(table)
     siblings = {name: f"{base_url}/{name}" for name in agents}
     passes = Passes(DynamoApiKeys(table), now, os.urandom)
-    return Directory(A2APeers(siblings, settings.agent_urls, passes.headers), UuidIds(), base_url)
+    credentials = _credentials(settings, aws, now)
+    peers = A2APeers(siblings, settings.agent_urls, passes.headers, credentials=credentials)
+    return Directory(peers, UuidIds(), base_url)
+
+
+def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentCredentials | None:
+    """What agents elsewhere ask for; only the worker is told where it is, and may read it."""
+    if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
+        return None
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.adapters.secrets import text_of
+
+    return AgentCredentials(lambda: text_of(aws.secrets, secret_id), now, local=settings.local)
 
 
 def _published_base_url(table: Table) -> str:

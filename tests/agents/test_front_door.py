@@ -16,6 +16,7 @@ from tests.agents.test_writing import CHINESE, ENGLISH
 from tests.client.deployment import Deployment
 
 V1 = {"content-type": "application/json", "a2a-version": "1.0"}
+SHIPPED = ("orchestrator", "outline", "document", "summary", "image", "travel")  # others may be deployed beside them
 OLD = {"content-type": "application/json"}
 
 
@@ -54,7 +55,7 @@ def shared_door() -> Door:
 
 
 @pytest.mark.requirement(98, 126)
-@pytest.mark.parametrize("agent", [agent.id for agent in AGENTS])
+@pytest.mark.parametrize("agent", SHIPPED)
 def test_every_shipped_agent_has_a_card_and_is_listed(agent: str) -> None:
     card = shared_door().get(f"/{agent}/.well-known/agent-card.json")
     assert all(skill["examples"] for skill in card["skills"])

@@ -10,6 +10,7 @@ import pytest
 
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.model import Message, Task, TaskState, TaskStatus
+from a2a_serverless.engine.inline import Inline
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
 from tests.world import ME, World
@@ -51,6 +52,19 @@ def test_a_parent_gets_what_its_child_made_and_holds_no_compute_meanwhile() -> N
     world.settle()
     assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
     assert parent.runs == 2
+
+
+def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> None:
+    parent, child = Parent(), Writer(seconds=0.1)
+    world = world_of(replace(parent.agent, runs="inline"), child.agent)
+    here = replace(world.engine, directory=replace(world.directory, apart=frozenset({"echo"})))
+    task = world.send("hello", agent="parent")
+    key = ME.key(task.task_id)
+    assert Inline(here, world.play).run("parent", key, 20_000)
+    assert (parent.runs, child.ran) == (1, [])
+    assert world.table.look(key).head.lease_until == 0
+    world.settle()
+    assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
 
 
 def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:

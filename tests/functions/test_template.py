@@ -96,7 +96,7 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
     ("action", "roles"),
     [
         ("secretsmanager:PutSecretValue", {"RotatorRole"}),
-        ("secretsmanager:GetSecretValue", {"RotatorRole", "NotifierRole"}),
+        ("secretsmanager:GetSecretValue", {"RotatorRole", "NotifierRole", "WorkerRole"}),
         ("kms:GenerateDataKey", {"ApiRole"}),
         ("kms:Decrypt", {"ApiRole", "NotifierRole"}),
         ("dynamodb:Scan", set()),
@@ -105,6 +105,14 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
 )
 def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
     assert {role for role, statement in statements() if action in _listed(statement["Action"])} == roles
+
+
+def test_the_worker_alone_knows_of_the_agents_credentials_and_may_read_no_other_secret() -> None:
+    known = [name for name, one in functions().items() if "AgentCredentials" in json.dumps(one)]
+    assert known == ["worker"]
+    (may,) = [one for role, one in statements() if role == "WorkerRole" and "secretsmanager" in json.dumps(one)]
+    assert (may["Action"], may["Resource"]) == ("secretsmanager:GetSecretValue", {"Ref": "AgentCredentialsSecretArn"})
+    assert template()["Parameters"]["AgentCredentialsSecretArn"]["Default"] == ""
 
 
 def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:

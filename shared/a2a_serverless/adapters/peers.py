@@ -21,6 +21,7 @@ from a2a_serverless.domain.model import SendRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.model import Message, Principal, PushRequest, Task
 
@@ -29,7 +30,7 @@ class A2APeers:
     """``ports.Peers``. Both map an agent's name to its base URL; of one name, the one among ``others`` counts.
 
     ``siblings`` are of this deployment: how they are spoken to is known, and ``passes`` gives the headers that make
-    them serve a caller. What ``others`` speak, their cards say.
+    them serve a caller. What ``others`` speak, their cards say; ``credentials`` go to them only.
     """
 
     def __init__(
@@ -38,11 +39,14 @@ class A2APeers:
         others: Mapping[str, str] | None = None,
         passes: Callable[[Principal], Mapping[str, str]] = lambda _: {},
         transport: Transport = over_urllib,
+        credentials: AgentCredentials | None = None,
     ) -> None:
         self._others = dict(others or {})
         self._siblings = {name: url for name, url in siblings.items() if name not in self._others}
         self._passes = passes
         self._transport = transport
+        self._outward = credentials.over(transport) if credentials else transport
+        self._hidden = credentials.hidden if credentials else str
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
         self._headers: dict[str, str] = {}
 
@@ -59,8 +63,8 @@ class A2APeers:
 
     def card(self, agent: str) -> Card:
         url = self.address(agent)
-        with _failing(agent):
-            found = discover(url, self._transport)
+        with self._failing(agent):
+            found = discover(url, self._transport if agent in self._siblings else self._outward)
         _check_host(agent, url, found.client.url)
         self._clients.setdefault(agent, found.client)
         return found.card
@@ -86,20 +90,20 @@ class A2APeers:
         if agent not in self._clients:
             self.card(agent)
         passes = self._passes(who) if agent in self._siblings else {}
-        with _failing(agent):
+        with self._failing(agent):
             yield replace(self._clients[agent], headers={**self._headers, **passes})
 
-
-@contextmanager
-def _failing(agent: str) -> Iterator[None]:
-    try:
-        yield
-    except Unreachable as error:
-        raise PeerFailed(f"The agent {agent!r} could not be reached: {error.why}.") from error
-    except InvalidAgentResponse as error:
-        raise PeerFailed(f"The agent {agent!r} gave an answer that is not A2A: {error}") from error
-    except (A2AError, Refused) as error:
-        raise PeerFailed(f"The agent {agent!r} refused: {error}") from error
+    @contextmanager
+    def _failing(self, agent: str) -> Iterator[None]:
+        told = self._hidden if agent in self._others else str
+        try:
+            yield
+        except Unreachable as error:
+            raise PeerFailed(f"The agent {agent!r} could not be reached: {error.why}.") from error
+        except InvalidAgentResponse as error:
+            raise PeerFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
+        except (A2AError, Refused) as error:
+            raise PeerFailed(f"The agent {agent!r} refused: {told(str(error))}") from error
 
 
 def _check_host(agent: str, configured: str, named: str) -> None:

@@ -39,6 +39,11 @@ class SecretVault:
         self._client.put_secret_value(SecretId=self._secret_id, SecretString=ring_text(ring))
 
 
+def text_of(client: SecretsManagerClient, secret_id: str) -> str:
+    """The text of any secret; empty when it holds none."""
+    return client.get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT").get("SecretString", "")
+
+
 class CachedVault:
     """A vault that is asked again once its answer is older than ``max_age_ms``, or on ``refresh``.
 

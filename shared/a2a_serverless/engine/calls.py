@@ -38,13 +38,21 @@ CARD: Final = "@card/"
 RETRIES_S: Final = (0.0, 1.0, 5.0)
 
 
+class Apart(BaseException):
+    """The call is the worker's to make: the run ends here, and no author's ``except Exception`` may keep it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What calls need: the agents that can be called, and where they reach this deployment."""
+    """What calls need: the agents that can be called, and where they reach this deployment.
+
+    Those in ``apart`` are spoken to by the worker only, which has what they ask of their callers.
+    """
 
     peers: Peers
     ids: Ids
     base_url: str
+    apart: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,11 @@ class Calls:
         self._waiting: dict[asyncio.Future[None], int | None] = {}
         self._under_way = 0
         self._seen = hold.head.wake
+
+    def check_reach(self, agent: str) -> None:
+        """Raises Apart when this process does not speak to the agent."""
+        if agent in self._directory.apart:
+            raise Apart
 
     @property
     def waiting(self) -> bool:

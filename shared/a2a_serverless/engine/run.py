@@ -23,7 +23,7 @@ from a2a_serverless.domain.head import Head, Look
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.trace import trace_id
-from a2a_serverless.engine.calls import Directory, end_children
+from a2a_serverless.engine.calls import Apart, Directory, end_children
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
@@ -161,7 +161,7 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
     except (Waits, Parked):
         return Ending.WAITS
-    except OutOfTime:
+    except (OutOfTime, Apart):
         hold.hand_on()
         engine.bells.ring(WorkBell(hold.key))
         return Ending.HANDED_ON

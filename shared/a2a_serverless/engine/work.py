@@ -21,7 +21,7 @@ from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
-from a2a_serverless.engine.calls import Calls, Limit
+from a2a_serverless.engine.calls import Apart, Calls, Limit
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Work:
 
     async def card(self, agent: str) -> Card:
         """See ``AgentTask.card``."""
-        self._check_open()
+        self._check_reach(agent)
         return await self.calls.card(agent)
 
     async def call(
@@ -214,6 +214,7 @@ class Work:
     ) -> Task | Message:
         """See ``AgentTask.call``."""
         self._check_name(f"call {name}")
+        self._check_reach(agent)
         return await self.calls.call(name, agent, parts_of(content), Limit(timeout_s, deadline_s), self._answer)
 
     async def references(self, message: Message | None = None) -> list[Task]:
@@ -264,6 +265,14 @@ class Work:
     def _check_open(self) -> None:
         if self._closed:
             raise Fenced
+
+    def _check_reach(self, agent: str) -> None:
+        self._check_open()
+        try:
+            self.calls.check_reach(agent)
+        except Apart:
+            self.close()
+            raise
 
     def _check_name(self, name: str) -> None:
         self._check_open()

@@ -1,0 +1,117 @@
+"""What agents elsewhere ask of whoever calls them: headers by origin, in one secret that the operator keeps.
+
+They join a request where it leaves, by the origin that it goes to, so no card, redirect or name can take them to
+another one. Read with the first call, and again when they are some minutes old.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.client.http import is_local
+from a2a_serverless.domain.agent import PeerFailed
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from a2a_serverless.client import Transport
+    from a2a_serverless.client.http import HttpAnswer, HttpCall
+
+Headers: TypeAlias = Mapping[str, str]
+
+MAX_AGE_MS: Final = 300_000
+SHORTEST: Final = 6  # characters that are taken for a secret in somebody's text
+_PORTS: Final = {"https": 443, "http": 80}
+_ORIGIN: Final = re.compile(r"https?://[^/?#@\\\s]+/?")
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+
+
+class AgentCredentials:
+    """``read`` gives the secret's text. ``local`` is for runs on a laptop: agents on this machine need no TLS."""
+
+    def __init__(self, read: Callable[[], str], now: Callable[[], int], *, local: bool = False) -> None:
+        self._read = read
+        self._now = now
+        self._local = local
+        self._lock = Lock()
+        self._kept: tuple[int, Mapping[str, Headers]] | None = None
+
+    def over(self, transport: Transport) -> Transport:
+        """The transport, whose requests carry what their own origin asks for."""
+
+        def send(call: HttpCall) -> AbstractContextManager[HttpAnswer]:
+            return transport(replace(call, headers={**self._known().get(_origin(call.url), {}), **call.headers}))
+
+        return send
+
+    def hidden(self, text: str) -> str:
+        """The text, which somebody else wrote, without the secrets that it may repeat."""
+        values = (value for headers in self._known().values() for value in headers.values())
+        secrets = {one for value in values for one in (value, *value.split()) if len(one) >= SHORTEST}
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def _known(self) -> Mapping[str, Headers]:
+        with self._lock:
+            now = self._now()
+            if self._kept is None or now - self._kept[0] >= MAX_AGE_MS:
+                self._kept = now, self._loaded()
+            return self._kept[1]
+
+    def _loaded(self) -> Mapping[str, Headers]:
+        try:
+            text = self._read()
+        except (BotoCoreError, ClientError) as error:
+            raise PeerFailed("The credentials for agents elsewhere could not be read.") from error
+        try:
+            return credentials_of(text, local=self._local)
+        except ValueError as error:
+            raise PeerFailed(f"The credentials for agents elsewhere are of no use: {error}.") from None
+
+
+def credentials_of(text: str, *, local: bool = False) -> dict[str, dict[str, str]]:
+    """The headers by origin: ``{"https://agents.example.com": {"Authorization": "Bearer ..."}}``.
+
+    Raises ValueError, which repeats no value, for anything else, and for http but to this machine in a local run.
+    """
+    try:
+        body = json.loads(text)
+    except ValueError:
+        raise ValueError("not JSON") from None
+    if not isinstance(body, dict):
+        raise ValueError("not an object of headers by origin")  # noqa: TRY004 - of a wrong value
+    for url, headers in body.items():
+        _check(url, headers, local=local)
+    return {_origin(url): headers for url, headers in body.items()}
+
+
+def _check(url: str, headers: object, *, local: bool) -> None:
+    if not (_ORIGIN.fullmatch(url) and _origin(url)):
+        raise ValueError("a name is not an origin such as https://agents.example.com")
+    if not url.startswith("https:") and not (local and is_local(url)):
+        raise ValueError(f"credentials go over https only, not to {url}")
+    if not (isinstance(headers, dict) and all(map(_is_header, headers, headers.values()))):
+        raise ValueError(f"{url} needs an object of header names and values")
+
+
+def _is_header(name: str, value: object) -> bool:
+    return bool(_NAME.fullmatch(name) and isinstance(value, str) and _VALUE.fullmatch(value))
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port, as browsers compare them (RFC 6454); empty for what has none."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS[parts.scheme]}" if parts.hostname else ""
+    except (KeyError, ValueError):
+        return ""

@@ -1,0 +1,230 @@
+"""Credentials for agents elsewhere: to exactly their origin, over TLS, and in nothing that anybody reads."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentials, credentials_of
+from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.adapters.secrets import text_of
+from a2a_serverless.client.http import HttpAnswer, HttpCall
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.model import Principal
+from tests.adapters.clouds import cloud, error
+from tests.echo import agent_of
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+SECRET = "Bearer s3cret-token"
+ME = Principal("acme", "alice")
+FAR = "https://agents.example.com"
+TASK = {"id": "far", "contextId": "context", "status": {"state": "TASK_STATE_WORKING"}}
+
+
+def card_at(url: str) -> dict[str, Any]:
+    about = {"name": "Far", "description": "d", "version": "1", "capabilities": {}, "skills": []}
+    modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
+    return (
+        about | modes | {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
+    )
+
+
+class Wire:
+    """A transport that notes what leaves and answers from a script: a document, or what makes one of a request."""
+
+    def __init__(self, *answers: Any, status: int = 200) -> None:
+        self.answers = list(answers)
+        self.status = status
+        self.calls: list[HttpCall] = []
+
+    @contextmanager
+    def __call__(self, call: HttpCall) -> Iterator[HttpAnswer]:
+        self.calls.append(call)
+        yield HttpAnswer(self.status, {}, BytesIO(json.dumps(self.answers.pop(0)).encode()))
+
+    @property
+    def carried(self) -> list[str | None]:
+        return [call.headers.get("Authorization") for call in self.calls]
+
+
+def credentials(origin: str = FAR, *, local: bool = False) -> AgentCredentials:
+    return AgentCredentials(lambda: json.dumps({origin: {"Authorization": SECRET}}), lambda: 0, local=local)
+
+
+def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call() -> None:
+    wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "result": TASK})
+    A2APeers({}, {"far": f"{FAR}/far"}, transport=wire, credentials=credentials()).get(ME, "far", "far")
+    assert wire.carried == [SECRET, SECRET]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://agents.example.com.evil.example/far",
+        "https://evil.example/agents.example.com",
+        "https://sub.agents.example.com/far",
+        "https://agents.example.com:8443/far",
+        "https://agents.example.com@evil.example/far",
+        "http://agents.example.com/far",
+        "http://agents.example.com:443/far",
+        "https://agents.example.com:99999/far",
+    ],
+)
+def test_no_other_origin_gets_them(url: str) -> None:
+    wire = Wire({})
+    with credentials().over(wire)(HttpCall(url)):
+        assert wire.carried == [None]
+
+
+@pytest.mark.parametrize("url", ["https://AGENTS.example.com/far", "https://agents.example.com:443/far?x=1"])
+def test_an_origin_is_the_same_however_it_is_spelt(url: str) -> None:
+    wire = Wire({})
+    with credentials().over(wire)(HttpCall(url)):
+        assert wire.carried == [SECRET]
+
+
+def test_a_card_that_points_elsewhere_takes_nothing_there() -> None:
+    wire = Wire(card_at("https://evil.example/rpc"))
+    with pytest.raises(PeerFailed, match=r"another host, evil\.example"):
+        A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials()).get(ME, "far", "far")
+    assert len(wire.calls) == 1
+
+
+def test_the_deployment_s_own_agents_are_not_given_them() -> None:
+    wire = Wire({"jsonrpc": "2.0", "id": 1, "result": TASK})
+    A2APeers({"near": f"{FAR}/near"}, transport=wire, credentials=credentials()).get(ME, "near", "far")
+    assert wire.carried == [None]
+
+
+@pytest.mark.enable_socket
+def test_a_redirect_is_not_followed_with_them() -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.headers["Host"], self.headers["Authorization"]))
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/stolen")  # type: ignore[attr-defined]
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{server.server_port}"
+        peers = A2APeers({}, {"far": origin}, credentials=credentials(origin, local=True))
+        with pytest.raises(PeerFailed, match="HTTP 302"):
+            peers.card("far")
+        server.shutdown()
+    assert asked == [(origin.removeprefix("http://"), SECRET)]
+
+
+# ---- Not seen
+
+
+def test_what_a_refusal_repeats_of_them_is_struck_out() -> None:
+    problem = {"code": -32603, "message": f"'{SECRET}' is unknown, s3cret-token has expired"}
+    wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
+    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials())
+    with pytest.raises(PeerFailed, match=r"refused: '\*\*\*' is unknown, \*\*\* has expired") as refused:
+        peers.get(ME, "far", "far")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_neither_a_request_nor_who_makes_it_shows_them_when_printed() -> None:
+    wire, known = Wire(card_at(f"{FAR}/rpc")), credentials()
+    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=known)
+    peers.card("far")
+    assert "s3cret" not in f"{wire.calls!r} {peers!r} {known!r}"
+
+
+def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(task: AgentTask) -> None:
+        await task.call("first", "far", "hello")
+
+    caplog.set_level(logging.DEBUG)
+    problem = {"code": -32603, "message": f"{SECRET} is not known here"}
+    wire = Wire(card_at(f"{FAR}/rpc"), *[{"jsonrpc": "2.0", "id": 1, "error": problem}] * 3)
+    world = World([agent_of(work)])
+    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials())
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peers))
+    task_id = world.send("go").task_id
+    world.settle()
+    told = world.get(task_id).status.message
+    assert told is not None
+    assert told.text() == "The agent 'far' refused: *** is not known here"
+    assert wire.carried == [SECRET] * 4
+    left = [vars(shelf) if hasattr(shelf, "__dict__") else shelf for shelf in vars(world.table).values()]
+    records = [vars(record) for record in caplog.records]
+    assert "is not known here" in f"{left}"
+    assert "s3cret" not in f"{left} {vars(world.queue)} {records} {caplog.text}"
+
+
+# ---- The secret
+
+
+def test_they_are_read_from_the_secret_and_again_after_five_minutes() -> None:
+    times, wire = [0, MAX_AGE_MS - 1, MAX_AGE_MS], Wire({}, {}, {})
+    with cloud("secretsmanager") as client:
+        client.create_secret(Name="far", SecretString=json.dumps({FAR: {"Authorization": "Bearer one-two"}}))
+        sending = AgentCredentials(lambda: text_of(client, "far"), lambda: times.pop(0)).over(wire)
+        while times:
+            with sending(HttpCall(FAR)):
+                client.put_secret_value(SecretId="far", SecretString=json.dumps({FAR: {"Authorization": SECRET}}))
+    assert wire.carried == ["Bearer one-two", "Bearer one-two", SECRET]
+
+
+def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent() -> None:
+    def read() -> str:
+        raise error("AccessDeniedException")
+
+    wire = Wire()
+    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=AgentCredentials(read, lambda: 0))
+    with pytest.raises(PeerFailed, match="could not be read"):
+        peers.card("far")
+    assert wire.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not JSON"),
+        ('{"https://a.example": {"X-Key": "s3cret-token"', "not JSON"),
+        ('["s3cret-token"]', "not an object"),
+        ('{"s3cret-token": {}}', "not an origin"),
+        ('{"https://a.example/path": {}}', "not an origin"),
+        ('{"https://s3cret-token@a.example": {}}', "not an origin"),
+        ('{"https://a.example:port": {}}', "not an origin"),
+        ('{"http://a.example": {"X-Key": "s3cret-token"}}', "over https only"),
+        ('{"http://127.0.0.1:8000": {"X-Key": "s3cret-token"}}', "over https only"),
+        ('{"https://a.example": "s3cret-token"}', "header names and values"),
+        ('{"https://a.example": {"X Key": "s3cret-token"}}', "header names and values"),
+        ('{"https://a.example": {"X-Key": "s3cret-token\\r\\nX-Other: 1"}}', "header names and values"),
+        ('{"https://a.example": {"X-Key": ["s3cret-token"]}}', "header names and values"),
+    ],
+)
+def test_a_secret_of_another_form_is_refused_without_a_word_of_it(text: str, why: str) -> None:
+    known = AgentCredentials(lambda: text, lambda: 0)
+    with pytest.raises(PeerFailed, match=why) as refused, known.over(Wire({}))(HttpCall(FAR)):
+        pass
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["http://agents.example.com", "http://10.0.0.1:8000"])
+def test_a_local_run_needs_tls_but_to_this_machine(url: str) -> None:
+    with pytest.raises(ValueError, match="over https only"):
+        credentials_of(json.dumps({url: {}}), local=True)
+    assert credentials_of('{"http://127.0.0.1:8000": {"X-Key": "k"}}', local=True)
