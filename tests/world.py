@@ -43,6 +43,7 @@ from a2a_serverless.domain.model import (
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
+from a2a_serverless.engine.files import Files
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.work import Models
 from a2a_serverless.ports import SHARDS, News, Signed
@@ -258,7 +259,7 @@ class World:
         self.desk = replace(self.desk, contents=self.contents)
         by_id = {agent.id: agent for agent in agents}
         self.engine = Engine(
-            log, log, bells, self.ids, self.clock.now, by_id, models, self.directory, contents=self.contents
+            log, log, bells, self.ids, self.clock.now, by_id, models, self.directory, files=Files(self.contents)
         )
         self.receiver.calls_back = self.called_back
         self.metrics = MemoryMetrics()

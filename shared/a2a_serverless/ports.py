@@ -358,6 +358,14 @@ class Contents(Protocol):
         ...
 
 
+class Fetch(Protocol):
+    """The way to a file at a URL that a client gave, past the guard. Never raises."""
+
+    def __call__(self, url: str) -> Outcome:
+        """GETs once, from vetted addresses only, without redirects; over ``domain.contents.LARGEST`` is too large."""
+        ...
+
+
 class ApiKeys(Protocol):
     """The API keys of a deployment, by their digests."""
 

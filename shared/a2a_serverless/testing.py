@@ -26,9 +26,11 @@ from a2a_serverless.domain.card import Card, Interface
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
 from a2a_serverless.domain.head import Life
 from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task, TaskKey, TaskState
+from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import Directory
+from a2a_serverless.engine.files import Files
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Ending, Engine, run
 from a2a_serverless.engine.work import Models, parts_of
@@ -147,14 +149,20 @@ class Reply:
 class Rehearsal:
     """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
 
+    ``files`` is what lies on the web, by URL.
     ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists the runs of tasks,
     each as (task id, began, ended). There is one worker, so runs follow one another.
     """
 
     def __init__(
-        self, *agents: Agent, text_model: TextModel | None = None, picture_model: PictureModel | None = None
+        self,
+        *agents: Agent,
+        text_model: TextModel | None = None,
+        picture_model: PictureModel | None = None,
+        files: Mapping[str, bytes] | None = None,
     ) -> None:
         self.now = START
+        web = files or {}
         self.run_ms = RUN_MS
         self.runs: list[tuple[str, int, int]] = []
         self._planned: list[tuple[int, Callable[[], object]]] = []
@@ -166,7 +174,17 @@ class Rehearsal:
         self._siblings = _Siblings(self, by_id)
         models = Models(text_model or BuiltinText(), picture_model or BuiltinPicture())
         directory = Directory(self._siblings, ids, BASE_URL)
-        self._engine = Engine(table, table, self._bells, ids, clock.now, by_id, models, directory)
+        self._engine = Engine(
+            table,
+            table,
+            self._bells,
+            ids,
+            clock.now,
+            by_id,
+            models,
+            directory,
+            files=Files(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
+        )
         self.desk = tasks.Desk(
             log=table,
             bells=self._bells,

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.measures import UNMEASURED
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.table import Table
+    from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.deployed import StackName
+    from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.run import Engine
@@ -33,11 +36,12 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Contents, Here, Metrics, PushStore, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, PushStore, TaskLog
     from a2a_serverless.services.deliveries import Operations
     from a2a_serverless.services.erase import Rubber
 
 KEY_RING_CACHE_MS: Final = 300_000
+FETCH_MS: Final = 60_000
 BELLS_AT_ONCE: Final = 10  # the notifier's BatchSize
 SKEW_S: Final = 120
 TOKEN_LIFE_S: Final = 300
@@ -345,6 +349,7 @@ def _engine(
     """What runs agents. It leaves calls to those in ``apart`` to the worker."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.engine.files import Files
     from a2a_serverless.engine.run import Engine
 
     table, agents, now = _table(settings, aws), _agents(settings), SystemClock().now
@@ -360,7 +365,7 @@ def _engine(
         _models(settings),
         directory,
         metrics,
-        contents=_contents(settings, aws),
+        files=Files(_contents(settings, aws), _fetch(settings)),
     )
 
 
@@ -472,6 +477,23 @@ def _contents(settings: Settings, aws: Aws) -> Contents:
     from a2a_serverless.adapters.s3 import S3Blobs
 
     return BlobContents(S3Blobs(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
+
+
+def _fetch(settings: Settings) -> Fetch:
+    """The way to clients' files; what it takes is imported when the first one is fetched."""
+
+    @cache
+    def sender() -> WebhookSender:
+        from a2a_serverless.adapters.webhook_sender import WebhookSender
+
+        return WebhookSender(_policy(settings))
+
+    def fetch(url: str) -> Outcome:
+        from a2a_serverless.domain.contents import LARGEST
+
+        return sender().get(url, {}, FETCH_MS, LARGEST)
+
+    return fetch
 
 
 def _policy(settings: Settings) -> EgressPolicy:

@@ -787,3 +787,17 @@ def test_a_forbidden_url_is_refused_without_a_lookup() -> None:
     with pytest.raises(UrlRefused):
         vet("https://127.0.0.1/", EgressPolicy(), names)
     assert not names.asked
+
+
+@pytest.mark.requirement(117)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in URL_CASES if case["expect"] == "reject" and "dns_next" not in case],
+    ids=lambda case: case["id"],
+)
+def test_a_fetch_is_held_to_what_a_delivery_is_held_to(case: dict[str, Any]) -> None:
+    names = Names([case["dns"]] if case.get("dns") else [socket.gaierror(socket.EAI_AGAIN, "timeout")])
+    with sender_to(None, names) as (sender, _), watched_sockets() as calls:
+        outcome = sender.get(case["url"], {}, MINUTE, 100)
+    assert outcome.error in {OutboundError.REFUSED, OutboundError.DNS, OutboundError.TIMEOUT}
+    assert (calls, outcome.request_sent) == ([], False)

@@ -142,9 +142,10 @@ class AgentTask(Protocol):
         ...
 
     async def file(self, part: Part) -> bytes:
-        """The bytes of a file part: of one that came inline, or of one that was uploaded. Raises ``Failed``.
+        """The bytes of a file part: one that came inline, was uploaded, or lies at a URL. Raises ``Failed``.
 
-        The URLs of others are not fetched.
+        A URL is fetched past the guard that webhooks pass: https, public addresses, no redirects, 100 MiB at most in
+        a minute. A run that goes on after a break fetches it again.
         """
         ...
 

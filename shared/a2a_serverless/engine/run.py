@@ -25,13 +25,14 @@ from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import Apart, Directory, end_children
 from a2a_serverless.engine.chunks import DELAY_S
+from a2a_serverless.engine.files import INLINE, Files
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
 from a2a_serverless.engine.work import Models, Waits, Work, placed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports import Bells, Contents, Ids, Metrics, TaskIndex, TaskLog
+    from a2a_serverless.ports import Bells, Ids, Metrics, TaskIndex, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -66,7 +67,7 @@ class Engine:
     directory: Directory
     metrics: Metrics = UNMEASURED
     bury: Callable[[WorkBell], None] = lambda _: None
-    contents: Contents | None = None
+    files: Files = INLINE
 
 
 class Parked(Exception):
@@ -156,7 +157,7 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
     if agent is None:
         return _end(hold, TaskState.FAILED, "This agent is no longer deployed.")
     others = Others(engine.log, engine.index, hold.key)
-    work = Work(hold, events, engine.models, others, engine.directory, engine.contents)
+    work = Work(hold, events, engine.models, others, engine.directory, engine.files)
     try:
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
     except (Waits, Parked):

@@ -14,14 +14,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import Content, Failed, StepConflict
-from a2a_serverless.domain.contents import ContentMissing, file_of
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, Task, TaskState
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, Role, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import Apart, Calls, Limit
+from a2a_serverless.engine.files import INLINE, Files
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.hold import Hold
     from a2a_serverless.engine.others import Others
-    from a2a_serverless.ports import Contents
 
 
 class Waits(BaseException):
@@ -40,7 +39,6 @@ class Waits(BaseException):
 P = ParamSpec("P")
 T = TypeVar("T")
 NAME_LIMIT: Final = 256
-BESIDE: Final = 700 * 1024  # characters of base64 (half a megabyte) from which a file lies beside the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +59,9 @@ class Work:
         models: Models,
         others: Others,
         directory: Directory,
-        contents: Contents | None = None,
+        files: Files = INLINE,
     ) -> None:
-        self._contents = contents
+        self._files = files
         self._hold = hold
         self._others = others
         self._closed = False
@@ -158,30 +156,14 @@ class Work:
         number = self._emits[artifact_id]
         if number <= self._emitted[artifact_id]:
             return
-        parts = tuple(map(self._kept, parts_of(content, media_type)))
+        parts = tuple(self._files.kept(self._hold.key, part) for part in parts_of(content, media_type))
         artifact = Artifact(artifact_id, parts, name, description)
         self._hold.emit(artifact, number, append=append and number > 1, last=last)
         await asyncio.sleep(0)
 
     async def file(self, part: Part) -> bytes:
         """See ``AgentTask.file``."""
-        content = file_of(part)
-        if part.kind == "raw":
-            return base64.b64decode(str(part.value))
-        if content is None or self._contents is None:
-            raise Failed("The part is no file that came with a message.")
-        key = self._hold.key
-        try:
-            return await asyncio.to_thread(self._contents.read, Principal(key.tenant, key.owner), content)
-        except ContentMissing:
-            raise Failed("The file was not uploaded, or is there no longer.") from None
-
-    def _kept(self, part: Part) -> Part:
-        """A part as it goes into the log: a big file lies beside it."""
-        if self._contents is None or part.kind != "raw" or len(str(part.value)) <= BESIDE:
-            return part
-        kept = self._contents.keep(self._hold.key, base64.b64decode(str(part.value)))
-        return replace(part, kind="url", value=kept.address)
+        return await asyncio.to_thread(self._files.read, self._hold.key, part)
 
     async def progress(self, text: str) -> None:
         """See ``AgentTask.progress``."""

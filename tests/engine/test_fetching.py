@@ -1,0 +1,123 @@
+"""Files at URLs that a client gave: fetched past the guard, or refused for a reason that the client reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from a2a_serverless.domain.contents import LARGEST
+from a2a_serverless.domain.model import Part, TaskState
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.engine.files import Files
+from tests.adapters.strangers import answer, serve, server_context
+from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
+from tests.echo import agent_of
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.adapters.webhook_sender import WebhookSender
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.model import Task
+    from a2a_serverless.ports import Fetch
+
+URL: Final = "https://hooks.example.com/boat.png?secret=s3cret"
+BOAT: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nboat"
+AWAY: Final = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
+ZIPPED: Final = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00"
+
+
+async def reads(task: AgentTask) -> None:
+    """Says what is in the file."""
+    for part in task.message.parts:
+        if part.kind == "url":
+            await task.emit("content.txt", (await task.file(part)).hex(), last=True)
+
+
+def told(fetch: Fetch, url: str = URL) -> Task:
+    """What comes of a message with a file at the URL."""
+    world = World([agent_of(reads)])
+    world.engine = replace(world.engine, files=Files(fetch=fetch))
+    request = world.request("see", push=False)
+    parts = (*request.message.parts, Part("url", url, "image/png", "boat.png"))
+    task_id = world.sent(replace(request, message=replace(request.message, parts=parts))).task_id
+    world.settle()
+    return world.get(task_id)
+
+
+def past_the_guard(sender: WebhookSender) -> Fetch:
+    """As the functions fetch."""
+    return partial(_get, sender)
+
+
+def _get(sender: WebhookSender, url: str) -> Outcome:
+    return sender.get(url, {}, MINUTE, LARGEST)
+
+
+def reason(task: Task) -> str:
+    """Why it failed."""
+    assert task.status.state is TaskState.FAILED
+    assert task.status.message is not None
+    return task.status.message.text()
+
+
+@pytest.mark.enable_socket
+def test_a_file_at_a_url_is_read_like_any_other() -> None:
+    with serve(answer(BOAT), server_context()) as stranger, sender_to(stranger) as (sender, _):
+        task = told(past_the_guard(sender))
+    assert (task.status.state, task.artifacts[0].text()) == (TaskState.COMPLETED, b"boat".hex())
+    assert stranger.requests[0].startswith(b"GET /boat.png?secret=s3cret HTTP/1.1\r\n")
+
+
+@pytest.mark.enable_socket
+def test_rule_09_a_redirect_is_an_end_and_not_a_way_to_another_address() -> None:
+    with serve(answer(AWAY), server_context()) as stranger, sender_to(stranger) as (sender, wire):
+        task = told(past_the_guard(sender))
+    assert reason(task) == "The URL of the file answered 302; redirects are not followed."
+    assert len(wire.dialled) == len(stranger.requests) == 1
+
+
+@pytest.mark.enable_socket
+def test_nothing_is_unpacked_so_a_small_answer_stays_small() -> None:
+    with serve(answer(ZIPPED), server_context()) as stranger, sender_to(stranger) as (sender, _):
+        task = told(past_the_guard(sender))
+    assert task.artifacts[0].text() == "1f8b0800"
+
+
+@pytest.mark.parametrize(
+    ("url", "answers"),
+    [
+        ("https://169.254.169.254/latest/meta-data/", []),
+        ("http://hooks.example.com/boat.png", []),
+        ("https://user:secret@hooks.example.com/", []),
+        ("file:///etc/passwd", []),
+        (URL, [["10.0.0.1"]]),
+        (URL, [["93.184.215.14", "127.0.0.1"]]),
+    ],
+    ids=["metadata", "no TLS", "user", "no http", "a private address", "one of two private"],
+)
+def test_rule_09_a_url_that_the_guard_refuses_is_not_fetched_and_the_client_reads_why(
+    url: str, answers: list[list[str]]
+) -> None:
+    with sender_to(None, Names([*answers])) as (sender, wire):
+        task = told(past_the_guard(sender), url)
+    assert reason(task).startswith("The URL of the file is refused: ")
+    assert wire.dialled == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome(error=OutboundError.TOO_LARGE, status=200), "The file at the URL is larger than 100 MiB."),
+        (Outcome(error=OutboundError.TIMEOUT), "The file could not be fetched from its URL (timeout)."),
+        (Outcome(error=OutboundError.RESET, status=200), "The file could not be fetched from its URL (reset)."),
+        (Outcome(status=404), "The URL of the file answered 404."),
+    ],
+    ids=["too large", "late", "broken off", "not there"],
+)
+def test_what_goes_wrong_with_a_fetch_fails_the_task_with_the_reason_and_without_the_url(
+    outcome: Outcome, said: str
+) -> None:
+    assert reason(told(lambda _: outcome)) == said
