@@ -309,8 +309,8 @@ class Blobs(Protocol):
         """Stores ``content``. Doing it twice is doing it once."""
         ...
 
-    def get(self, name: str) -> bytes:
-        """The content; raises KeyError when there is none."""
+    def get(self, name: str, size: int | None = None) -> bytes:
+        """The content; raises KeyError when there is none, or none of ``size`` bytes."""
         ...
 
     def names(self, prefix: str) -> Iterator[str]:
@@ -324,10 +324,6 @@ class Blobs(Protocol):
 
 class LinkedBlobs(Blobs, Protocol):
     """Blobs that others can be let at, one by one, for a while."""
-
-    def get(self, name: str, size: int | None = None) -> bytes:
-        """The content; raises KeyError when there is none, or none of ``size`` bytes."""
-        ...
 
     def link(self, name: str, seconds: int, filename: str | None = None) -> str:
         """A URL that gives the content to whoever has it, for ``seconds``; ``filename`` is what to save it as."""

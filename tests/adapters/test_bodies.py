@@ -47,3 +47,21 @@ def test_a_blob_that_is_gone_is_refused() -> None:
     blobs.content.clear()
     with pytest.raises(Damaged, match="is gone"):
         bodies.fetch(item)
+
+
+class Unlisted(MemoryBlobs):
+    """A bucket that its caller may not list: only who knows what he asks for is told that it is missing."""
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        if name not in self.content and size is None:
+            raise PermissionError
+        return super().get(name, size)
+
+
+def test_a_blob_that_is_gone_is_noticed_without_the_right_to_list_the_bucket() -> None:
+    blobs = Unlisted()
+    bodies = Bodies(blobs, limit=1)
+    item = bodies.store(KEY, TEXT)
+    blobs.delete(NAME)
+    with pytest.raises(Damaged, match="gone"):
+        bodies.fetch(item)

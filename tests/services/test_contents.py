@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,10 +28,15 @@ from a2a_serverless.domain.model import (
 from a2a_serverless.domain.queries import TaskPage
 from a2a_serverless.services.contents import INLINE, shown
 from a2a_serverless.services.tasks import get
+from a2a_serverless.wire import v0_3, v1
+from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.operations import Operation
 from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from a2a_serverless.domain.agent import AgentTask
 
 KEY = ME.key("task-1")
@@ -113,6 +119,84 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
 def test_without_a_store_everything_stays_as_it_is() -> None:
     scene = Scene()
     assert shown(None, ME, scene.artifact) is scene.artifact
+
+
+# ---- Texts that are too long for an answer
+
+PLATFORM = 6 * 1024 * 1024  # what a function may answer
+TEXTS = {"prose": "It was a dark night.\n", "chinese": "\u5927\u6d77", "quotes": '\\"' * 8, "control": "\x00"}
+
+
+def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
+    parts = (Part("text", (text * size)[:size]),) * chunks
+    return Task("task-1", "c", TaskStatus(TaskState.COMPLETED, 0), 1, (Artifact("a", parts, "novel.txt"),))
+
+
+def answered(task: Task, codec: ModuleType) -> int:
+    """How many bytes the function answers with: the body in JSON, once more in JSON."""
+    scene = Scene()
+    return len(json.dumps(dumps(codec.answer(Operation.GET, shown(scene.contents, ME, task, INLINE))).decode()))
+
+
+@pytest.mark.parametrize("codec", [v1, v0_3], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("chunks", [48, 80, 320])
+def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
+    codec: ModuleType, text: str, chunks: int
+) -> None:
+    one = novel(text, chunks)
+    said = Message("m", Role.AGENT, (Part("text", text * 100_000),))
+    several = replace(one, artifacts=one.artifacts * 3, history=(said,), status=replace(one.status, message=said))
+    assert answered(one, codec) < PLATFORM
+    assert answered(several, codec) < PLATFORM
+
+
+@pytest.mark.parametrize(
+    ("codec", "printed"),
+    [
+        (v1, lambda url: {"url": url, "mediaType": "text/plain; charset=utf-8"}),
+        (v0_3, lambda url: {"kind": "file", "file": {"uri": url, "mimeType": "text/plain; charset=utf-8"}}),
+    ],
+    ids=["1.0", "0.3"],
+)
+def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(codec: ModuleType, printed: Any) -> None:
+    scene, task = Scene(), novel("It was a dark night.\n")
+    told = shown(scene.contents, ME, task, INLINE)
+    (part,) = told.artifacts[0].parts
+    content = task.artifacts[0].text().encode()
+    name = f"{ME.tenant}/{ME.owner}/task-1/{sha256(content).hexdigest()}"
+    assert scene.blobs.content[name] == content
+    assert name in str(part.value)
+    assert codec.answer(Operation.GET, told)["artifacts"][0]["parts"] == [printed(part.value)]
+
+
+def test_a_text_that_does_not_fit_keeps_its_own_type_and_name() -> None:
+    scene = Scene()
+    task = replace(novel("x"), artifacts=(Artifact("a", (Part("text", "x" * 3_000, "text/markdown", "a.md"),)),))
+    (part,) = shown(scene.contents, ME, task, 1).artifacts[0].parts
+    assert (part.kind, part.media_type, part.filename) == ("url", "text/markdown", "a.md")
+
+
+def test_a_text_that_is_no_longer_than_a_link_stays_a_text() -> None:
+    task = novel("x", chunks=1, size=1_000)
+    assert shown(Scene().contents, ME, task, 1) == task
+
+
+def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
+    task = novel("x", chunks=300)
+    assert shown(Scene().contents, ME, task, INLINE) == task
+
+
+def test_streams_and_webhooks_tell_every_text() -> None:
+    scene, task = Scene(), novel("x")
+    assert shown(scene.contents, ME, task) == task
+
+
+def test_the_tasks_of_a_list_share_the_room() -> None:
+    scene, task = Scene(), novel("x", chunks=200)
+    page = shown(scene.contents, ME, TaskPage((task, replace(task, task_id="task-2")), 2, 2), INLINE)
+    assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
+    assert any("/task-2/" in name for name in scene.blobs.content)
 
 
 # ---- From an agent to its readers
