@@ -57,6 +57,7 @@ from a2a_serverless.services.sweep import Broom, sweep
 from a2a_serverless.services.tasks import Desk, cancel, get, send
 from a2a_serverless.testing import START, Counter, SimulatedLoop, sibling_card
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
+from tests.wire.schema import assert_notification
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
@@ -123,6 +124,8 @@ def not_found(url: str, headers: Mapping[str, str]) -> Outcome:  # noqa: ARG001 
 class Receiver:
     """The client's side: answers challenges, keeps what it got, and applies each notification once.
 
+    What it gets has to be as the protocol says.
+
     ``answers`` is asked for the answer to the n-th notification, from 0; ``takes`` is how long it takes, in ms.
     """
 
@@ -148,6 +151,7 @@ class Receiver:
         if claims["typ"] == "a2a-challenge+jwt":
             self.challenges.append(headers)
             return self._answered(url, self.echoes(str(content["challenge"])))
+        assert_notification(headers["A2A-Version"], body)
         got = Received(
             self.clock.now(), claims["notificationId"], claims["eventNumber"], claims["configId"], content, headers
         )

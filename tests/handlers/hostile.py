@@ -69,8 +69,41 @@ WORDS: Final = st.sampled_from(
 ) | ODD  # fmt: skip
 _METHODS: Final = st.sampled_from([*METHODS, "", "No", "message/", "rpc.discover"])
 _VERBS: Final = st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", ""])
-_VALID: Final = [
-    (binding, make(replace(NAMES, task=None, context=None) if "send" in operation.lower() else NAMES))
+_HOOK: Final = {"id": "hook", "url": "https://hooks.example.com/a2a", "token": "t"}
+_ABOUT: Final = {"historyLength": 1, "acceptedOutputModes": ["text/plain"]}
+_MESSAGE: Final = {"messageId": "m", "metadata": {"a": [1]}, "extensions": ["urn:x"], "referenceTaskIds": [TASK]}
+_NEW_PARTS: Final = [{"text": "x", "mediaType": "text/plain"}, {"raw": "YQ==", "filename": "f"}, {"url": "https://x"},
+                     {"data": {"a": 1}, "metadata": {}}]  # fmt: skip
+_OLD_PARTS: Final = [{"kind": "text", "text": "x"}, {"kind": "file", "file": {"bytes": "YQ==", "mimeType": "a/b"}},
+                     {"kind": "data", "data": {"a": 1}, "metadata": {}}]  # fmt: skip
+# Requests with everything in them that may be.
+_FULL: Final[list[tuple[str, str, dict[str, Any]]]] = [
+    ("1.0", "SendMessage", {
+        "tenant": "elsewhere", "metadata": {"a": 1}, "message": {**_MESSAGE, "role": "ROLE_USER", "parts": _NEW_PARTS},
+        "configuration": {**_ABOUT, "returnImmediately": True, "taskPushNotificationConfig": {
+            **_HOOK, "authentication": {"scheme": "Bearer", "credentials": "c"}}},
+    }),
+    ("1.0", "ListTasks", {
+        "contextId": "c", "status": "TASK_STATE_INPUT_REQUIRED", "pageSize": 1, "historyLength": 0,
+        "statusTimestampAfter": "2026-01-01T00:00:00Z", "includeArtifacts": True,
+    }),
+    ("1.0", "ListTasks", {}),
+    ("0.3", "message/send", {
+        "metadata": {"a": 1}, "message": {**_MESSAGE, "kind": "message", "role": "user", "parts": _OLD_PARTS},
+        "configuration": {**_ABOUT, "blocking": False, "pushNotificationConfig": {
+            **_HOOK, "authentication": {"schemes": ["Bearer"], "credentials": "c"}}},
+    }),
+]  # fmt: skip
+
+
+def _called(version: str, method: str, params: dict[str, Any]) -> HttpRequest:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"a2a-version": version, "content-type": "application/json"}
+    return HttpRequest("POST", "/echo", headers, body=json.dumps(body).encode())
+
+
+_VALID: Final = [_called(*one) for one in _FULL] + [
+    make(replace(NAMES, task=None, context=None) if "send" in operation.lower() else NAMES)
     for binding, made in BINDINGS.items()
     for operation, make in made.items()
     if binding != "legacy" or operation not in STREAMING
@@ -97,7 +130,7 @@ def changed(value: Any, at: Path, new: Any) -> Any:
 @st.composite
 def mutations(draw: st.DrawFn) -> HttpRequest:
     """A valid request of any binding with another value at one or two of its places, headers or parameters."""
-    _, request = draw(st.sampled_from(_VALID))
+    request = draw(st.sampled_from(_VALID))
     if request.body:
         document = json.loads(request.body)
         for _ in range(draw(st.integers(1, 2))):

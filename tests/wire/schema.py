@@ -6,7 +6,7 @@ says of them, and name all that may be there.
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,15 @@ def assert_card(card: dict[str, object]) -> None:
         _v1("AgentCard", strict="protocolVersion" not in card).validate(card)
     if "protocolVersion" in card:
         assert_v0_3("AgentCard", card)
+
+
+@lru_cache(10_000)
+def assert_notification(version: str, body: bytes) -> None:
+    """The body is one that a webhook of that version may get. The same bytes are looked at once."""
+    if version == "1.0":
+        assert_v1("StreamResponse", json.loads(body))
+    else:
+        assert_v0_3("Task", json.loads(body))
 
 
 def assert_v0_3_rest(name: str, value: object) -> None:
