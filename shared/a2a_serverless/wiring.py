@@ -362,14 +362,14 @@ def _engine(
         UuidIds(),
         now,
         agents,
-        _models(settings),
+        make_models(settings),
         directory,
         metrics,
         files=Files(_contents(settings, aws), _fetch(settings)),
     )
 
 
-def _models(settings: Settings) -> Models:
+def make_models(settings: Settings) -> Models:
     """What writes and draws: models on Amazon Bedrock where they are named, what is built in elsewhere."""
     from a2a_serverless.adapters.builtin.picture import BuiltinPicture
     from a2a_serverless.adapters.builtin.text import BuiltinText

@@ -13,9 +13,11 @@ import pytest
 from a2a_serverless.adapters.bedrock.picture import LONGEST_PROMPT, BedrockPicture, prompt_for
 from a2a_serverless.adapters.bedrock.runtime import DELAYS_S, Bedrock
 from a2a_serverless.adapters.bedrock.text import MOST_SOURCE, BedrockText
+from a2a_serverless.agents.document import document
 from a2a_serverless.domain.agent import Failed
 from a2a_serverless.domain.scenes import Scene, refine, scene_from_text
 from a2a_serverless.domain.writing import Outline, Section
+from a2a_serverless.testing import Rehearsal
 from tests.adapters.bedrock_stand_in import (
     PIXEL,
     Answer,
@@ -149,6 +151,21 @@ def test_a_model_that_is_busy_or_breaks_off_is_asked_again_from_the_start(troubl
         True,
         True,
     ]
+
+
+def test_the_tokens_of_a_section_are_one_chunk_and_a_busy_model_is_asked_again_within_its_step() -> None:
+    plan = json.dumps({"title": "Tides", "sections": [{"title": "Spring"}, {"title": "Neap"}]})
+    tokens = said(*(f"word{number} " for number in range(300)))
+    with bedrock_answers(said(plan), tokens, refused(429, "ThrottlingException"), tokens) as server:
+        rehearsal = Rehearsal(document, text_model=BedrockText(Bedrock(server.client(), sleep=Waits()), MODEL))
+        reply = rehearsal.send("tides")
+    assert [str(part.value).split("\n")[0] for part in reply.artifacts["document.md"].parts] == [
+        "# Tides",
+        "## Spring",
+        "## Neap",
+    ]
+    assert reply.text("document.md").count("word299") == 2
+    assert (len(rehearsal.runs), server.script) == (1, [])
 
 
 def test_a_model_that_stays_busy_fails_the_task_with_a_reason() -> None:

@@ -55,8 +55,9 @@ def test_the_example_becomes_an_agent_by_one_file_and_one_line(tmp_path: Path) -
     shutil.copytree(ROOT / "shared", tmp_path / "shared", ignore=shutil.ignore_patterns("__pycache__"))
     agents = tmp_path / "shared/a2a_serverless/agents"
     shutil.copy(ROOT / "examples/hello_agent.py", agents / "hello.py")
-    listed = (agents / "registry.py").read_text()
-    (agents / "registry.py").write_text(listed.replace('    "travel",\n', '    "travel",\n    "hello",\n'))
+    (line,) = re.findall(r"add `(.*)` to `NAMES`", GUIDE)
+    listed = (agents / "registry.py").read_text().replace(f"    {line}\n", "")  # of whoever has followed the guide
+    (agents / "registry.py").write_text(listed.replace("\n)\n", f"\n    {line}\n)\n", 1))
     ran = subprocess.run([sys.executable, "-c", GREET], cwd=tmp_path / "shared", capture_output=True, check=True)  # noqa: S603
     assert ran.stdout == b"Hello, Ada!\n"
 

@@ -13,11 +13,13 @@ from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
 from a2a_serverless.domain.agent import Agent, AgentTask, Failed, Skill
-from a2a_serverless.domain.model import Message, Part, TaskState
+from a2a_serverless.domain.model import Message, Part, Role, SendRequest, TaskState
 from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.testing import Rehearsal
 from tests.agents.test_image import Sketches
 from tests.agents.test_writing import CHINESE, ENGLISH
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
@@ -145,6 +147,35 @@ def test_after_the_deadline_nobody_else_is_called() -> None:
     reply = world.send([Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60})])
     assert called == []
     assert "no time left" in reply.said
+
+
+def test_at_the_deadline_what_is_under_way_is_canceled_and_the_rest_is_given_with_the_reason() -> None:
+    async def slow(task: AgentTask) -> None:
+        world.elsewhere(600_000)
+        await task.emit("document.md", "too late")
+
+    world = World([orchestrator, outline, agent_of("document", slow), summary])
+    parts = (Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60}))
+    sent = world.sent(SendRequest(Message("m", Role.USER, parts), return_immediately=True), "orchestrator")
+    world.settle()
+    task = world.get(sent.task_id, "orchestrator")
+    assert task.status.state is TaskState.COMPLETED
+    assert task.status.message
+    assert task.status.message.text().startswith("A partial result: outline.json. Missing: document (canceled")
+    (child,) = [one for one in world.table.page(ME, task.context_id, None, 0, 10)[0] if one.agent == "document"]
+    assert world.get(child.task, "document").status.state is TaskState.CANCELED
+
+
+def test_the_picture_and_the_chain_are_under_way_at_the_same_time() -> None:
+    unfinished: list[int] = []
+
+    async def looks(task: AgentTask) -> str:
+        unfinished.append(sum(1 for other in await task.earlier() if other.status.state not in TERMINAL))
+        return "seen"
+
+    world = rehearsal(agent_of("outline", looks), agent_of("image", looks), without="document")
+    world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    assert (len(unfinished), unfinished[0]) == (2, 2), "the first to run sees the orchestrator and the other"
 
 
 def test_canceling_the_orchestrator_cancels_what_it_has_called() -> None:

@@ -150,6 +150,33 @@ def test_a_canceled_parent_ends_its_child() -> None:
     assert peer.state is TaskState.CANCELED
 
 
+def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
+    async def first(task: AgentTask) -> None:
+        await task.call("down", "second", task.text())
+
+    async def second(task: AgentTask) -> None:
+        await task.call("down", "echo", task.text())
+
+    async def last(task: AgentTask) -> None:
+        world.elsewhere(60_000)
+        await task.emit("late.txt", "late")
+
+    world = world_of(agent_of(first, "first"), agent_of(second, "second"), agent_of(last))
+    canceled: list[dict[str, TaskState]] = []
+
+    def states() -> dict[str, TaskState]:
+        entries = world.table.page(ME, task.context_id, None, 0, 10)[0]
+        return {entry.agent: world.get(entry.task, entry.agent).status.state for entry in entries}
+
+    task = world.send("hello", agent="first")
+    world.plan(30_000, lambda: world.cancel(task.task_id, "first"))
+    world.plan(32_000, lambda: canceled.append(states()))
+    world.settle()
+    assert canceled == [dict.fromkeys(("first", "second", "echo"), TaskState.CANCELED)]
+    (leaf,) = [one for one in world.table.page(ME, task.context_id, None, 0, 10)[0] if one.agent == "echo"]
+    assert world.get(leaf.task).artifacts == ()
+
+
 def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> None:
     async def choose(task: AgentTask) -> None:
         colour = await task.ask("Which colour?")

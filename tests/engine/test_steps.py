@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -223,6 +223,36 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
         assert world.get(task.task_id).status.state is TaskState.COMPLETED
         ran.append(counted.ran)
     assert ran == [2, 1]
+
+
+def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing() -> None:
+    ran: list[str] = []
+
+    async def note(name: str) -> str:
+        ran.append(name)
+        return f"{name} "
+
+    async def before(task: AgentTask) -> None:
+        await task.emit("a", await task.step("one", note, "one"), append=True)
+        colour = await task.ask("Which colour?")
+        await task.emit("a", await task.step("two", note, colour.text()), append=True, last=True)
+
+    async def after(task: AgentTask) -> None:
+        await task.emit("b", await task.step("new", note, "new"), last=True)
+        await task.emit("a", await task.step("one", note, "one"), append=True)
+        size = await task.ask("Which size?")
+        colour = await task.ask("Which colour?")
+        await task.emit("a", await task.step("two", note, f"{size.text()} {colour.text()}"), append=True, last=True)
+
+    world = World([agent_of(before)])
+    task_id = world.send("hello").task_id
+    world.settle()
+    world.engine = replace(world.engine, agents={"echo": agent_of(after)})
+    for answer in ("red", "large"):
+        world.send(answer, task_id=task_id)
+        world.settle()
+    assert ran == ["one", "new", "large red"]
+    assert texts(world.get(task_id)) == {"a": ["one ", "large red "], "b": ["new "]}
 
 
 # ---- Chunks

@@ -11,7 +11,6 @@ from tests.functions.template import ROOT, functions, resources, template
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
-NOT_READ_YET = {"TEXT_MODEL", "IMAGE_MODEL"}
 NAMES = sorted(functions())
 
 
@@ -59,7 +58,7 @@ def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way
     read = set(re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code()))
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
-    assert {name for name in given if not name.startswith(OTHERS)} - NOT_READ_YET <= read
+    assert {name for name in given if not name.startswith(OTHERS)} <= read
     assert read - {"AWS_ENDPOINT_URL"} <= given
 
 
@@ -105,6 +104,19 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
 )
 def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
     assert {role for role, statement in statements() if action in _listed(statement["Action"])} == roles
+
+
+def test_models_are_named_to_those_who_run_agents_who_may_call_bedrock_only_then() -> None:
+    for variable, parameter in (("TEXT_MODEL", "TextModel"), ("IMAGE_MODEL", "ImageModel")):
+        told = {name: one["Environment"]["Variables"].get(variable) for name, one in functions().items()}
+        assert {name for name, value in told.items() if value == {"Ref": parameter}} == {"api", "worker"}
+        assert template()["Parameters"][parameter]["Default"] == ""
+    policies = [(name, policy) for name, role in resources("AWS::IAM::Role").items() for policy in role["Policies"]]
+    entries = [(name, entry) for name, policy in policies for entry in policy["PolicyDocument"]["Statement"]]
+    may = [(name, entry["Fn::If"][0], entry["Fn::If"][2]) for name, entry in entries if "bedrock:" in json.dumps(entry)]
+    assert may == [(name, "HasBedrock", {"Ref": "AWS::NoValue"}) for name in ("ApiRole", "WorkerRole")]
+    empty = {"Fn::Equals": [{"Fn::Sub": "${TextModel}${ImageModel}"}, ""]}
+    assert template()["Conditions"]["HasBedrock"] == {"Fn::Not": [empty]}
 
 
 def test_the_worker_alone_knows_of_the_agents_credentials_and_may_read_no_other_secret() -> None:
