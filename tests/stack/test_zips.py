@@ -27,12 +27,12 @@ SIGNING = {"_cffi_backend", "cryptography", "jwt"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
-    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"receiver"},
+    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"certifi", "h11", "receiver"},
     "notifier": SDK | SIGNING | {"certifi", "h11"},
     "relay": SDK,
     "rotator": SDK | SIGNING | {"rfc8785"},
     "sweeper": SDK,
-    "worker": SDK | {"PIL", "pillow"},
+    "worker": SDK | {"PIL", "certifi", "h11", "pillow"},
 }
 OWN_FILES = {"__pycache__", "app", "requirements", "stream", "streaming"}
 
