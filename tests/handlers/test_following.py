@@ -194,6 +194,39 @@ def test_a_stream_that_breaks_off_at_any_event_and_is_resumed_tells_what_an_unbr
         assert first.numbers + rest.numbers == scene.numbers(task)
 
 
+@pytest.mark.parametrize("binding", ["1.0 REST", "0.3 REST"])
+def test_a_subscription_by_get_tells_what_one_by_post_tells(binding: str) -> None:
+    scene = Scene()
+    task = scene.made(*TO_THE_END)
+    post = BINDINGS[binding][Operation.SUBSCRIBE](Names(task=task))
+    one, other = scene.read(scene.opened(post), scene.opened(replace(post, verb="GET", body=b"")))
+    assert one.frames == other.frames
+    assert one.numbers == scene.numbers(task)
+
+
+def test_an_early_stream_that_is_asked_for_again_begins_with_the_task_whatever_its_client_has_seen() -> None:
+    scene = Scene()
+    task, stream = scene.sent("legacy", *TO_THE_END)
+    scene.read(stream, leave_after={0: 2})
+    again = BINDINGS["legacy"][Operation.STREAM](Names())
+    (heard,) = scene.read(scene.opened(replace(again, headers={**again.headers, "last-event-id": "2"})))
+    assert heard.data[0]["task"]["id"] == task
+    assert heard.data[-1]["task"]["status"]["state"] == "completed"
+
+
+@pytest.mark.parametrize("binding", sorted(BINDINGS))
+def test_a_stream_in_which_something_breaks_says_so_in_its_last_event_and_says_no_more(binding: str) -> None:
+    scene = Scene()
+    scene.world.desk = replace(scene.world.desk, log=cast("Any", Breaking(scene.world, scene.world.now + 5_000)))
+    _, stream = scene.sent(binding, *WORK)
+    (heard,) = scene.read(stream)
+    *told, (_, last) = heard.frames
+    assert [frame for _, frame in told if frame.startswith(b"event:")] == []
+    assert heard.numbers == [1, 2, 3, 4]
+    assert last.startswith(b"event: error\n")
+    assert [word for word in (b"Traceback", b"ConnectionError", b"table-1", b"a2a_serverless") if word in last] == []
+
+
 def test_several_streams_of_a_task_tell_the_same_in_the_same_order_and_closing_one_changes_nothing() -> None:
     scene = Scene()
     task = scene.made(*TO_THE_END)
@@ -291,3 +324,17 @@ class Counting:
         """A look for news."""
         self.looked.append(self._world.now)
         return self._world.table.read(*arguments)
+
+
+class Breaking(Counting):
+    """The table, which does not answer from ``at`` (ms) on."""
+
+    def __init__(self, world: World, at: int) -> None:
+        super().__init__(world)
+        self._at = at
+
+    def read(self, *arguments: Any) -> Any:
+        """A look for news."""
+        if self._world.now >= self._at:
+            raise ConnectionError("table-1 does not answer")
+        return super().read(*arguments)

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,9 +17,9 @@ from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import Inline
 from a2a_serverless.handlers.exchange import HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.wire.operations import STREAMING, Operation
+from a2a_serverless.wire.operations import SENDING, STREAMING, Operation
 from tests.client.deployment import BASE, Deployment
-from tests.echo import Asker, Writer, agent_of
+from tests.echo import SKILL, Asker, Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
 from tests.wire.schema import assert_v0_3
 from tests.world import HOOK, ME
@@ -350,6 +350,52 @@ def test_an_agent_knows_what_its_client_can_take_and_what_nobody_makes_is_refuse
     body = {"message": MESSAGE, "configuration": {"acceptedOutputModes": ["image/png"]}}
     request = HttpRequest("POST", "/echo/message:send", HEADERS, body=json.dumps(body).encode())
     assert reason(place.edge.answer(request)) == "CONTENT_TYPE_NOT_SUPPORTED"
+
+
+# ---- Every operation in every binding
+
+
+SHOWN = replace(Writer().agent, extended_skills=(SKILL,))
+
+
+@pytest.mark.requirement(80)
+@pytest.mark.parametrize(
+    ("binding", "operation", "tenant"),
+    [(*one, None) for one in EVERY] + [(*one, "acme") for one in EVERY if one[0] in NEW],
+)
+def test_every_operation_is_served_in_every_binding_and_in_a_tenant_that_is_named(
+    binding: str, operation: Operation, tenant: str | None
+) -> None:
+    place = Place(SHOWN)
+    sent = json.loads(place.ask(binding, Operation.SEND, Names(tenant=tenant)).body)
+    sent = sent.get("result", sent)
+    names = Names(task=sent.get("task", sent)["id"], tenant=tenant)
+    if operation in PUSHES:
+        assert reason(place.ask(binding, Operation.PUSH_CREATE, names)) is None
+    answer = place.ask(binding, operation, replace(names, message="message-2") if operation in SENDING else names)
+    assert (answer.status, reason(answer)) == (200, None)
+    assert (answer.stream is not None) == (operation in STREAMING)
+
+
+class Down:
+    """What does not answer."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionError(f"{name}: table-1 does not answer")
+
+
+@pytest.mark.requirement(39)
+@pytest.mark.parametrize(
+    ("binding", "operation"), [*EVERY, *(("legacy", operation) for operation in BINDINGS["legacy"])]
+)
+def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
+    place, down = Place(SHOWN), cast("Any", Down())
+    desk = replace(place.edge.desk, log=down, shelf=down, webhooks=down)
+    place.edge = replace(place.edge, desk=desk, public=down)
+    answer = place.ask(binding, operation, Names(task="task"))
+    said = answer.body if answer.stream is None else asyncio.run(first_of(answer))
+    assert b"INTERNAL" in said
+    assert [word for word in (b"Traceback", b"ConnectionError", b"table-1", b"a2a_serverless") if word in said] == []
 
 
 # ---- Every binding says the same

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from a2a_serverless.wire.codecs import Binding
 
 STREAM_MS: Final = 840_000
-MARGIN_MS: Final = 3_000
+MARGIN_MS: Final = 7_000  # noticing that time is up, what an agent may take to stop then, and the answer
 LEGACY: Final = "legacy"
 OPERATOR: Final = "operator"
 APART: Final = frozenset({OPERATOR, CALLBACKS})  # not for pages in a browser
@@ -146,6 +146,7 @@ class Edge:
             content_type=rest.answer_type(request.headers.get("accept"), request.headers.get("content-type")),
             success=lambda result: dumps({} if result is None else result),
             failure=lambda error: rest.failure(error, version),
+            resumes=binding != LEGACY,
         )
         operator = self._operator(agent, binding, version, request)
         return operator.operate(caller, request, found.route.operation, params, envelope)

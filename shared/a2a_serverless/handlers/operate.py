@@ -48,12 +48,16 @@ STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-b
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream (0.3)."""
+    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream (0.3).
+
+    ``resumes``: a stream goes on behind ``Last-Event-ID``; those of the early shapes cannot do without the task.
+    """
 
     content_type: str
     success: Callable[[Json], bytes]
     failure: Callable[[Exception], tuple[int, bytes]]
     streams_errors: bool = False
+    resumes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Operator:
             if self.turnstile and operation in SENDING:
                 self.turnstile.let_send(who)
             if operation in STREAMING:
-                opened, close = self._open(who, request, asked)
+                opened, close = self._open(who, request, asked, envelope)
                 _log(self, operation, opened.task_id)
                 return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(who, opened, envelope, close))
             if operation is Operation.CARD:
@@ -128,9 +132,11 @@ class Operator:
         tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
         return self.gate.enter(who, tenant) if tenant else who
 
-    def _open(self, who: Principal, request: HttpRequest, asked: Request) -> tuple[Opened, Callable[[], None]]:
+    def _open(
+        self, who: Principal, request: HttpRequest, asked: Request, envelope: Envelope
+    ) -> tuple[Opened, Callable[[], None]]:
         """The stream, and what is to be called when it ends."""
-        after = sse.last_event_id(request.headers.get("last-event-id"))
+        after = sse.last_event_id(request.headers.get("last-event-id")) if envelope.resumes else None
         until = self.desk.clock.now() + self.stream_ms
         close = self.turnstile.open_stream(who, until) if self.turnstile else _nothing
         try:

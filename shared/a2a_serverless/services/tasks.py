@@ -63,14 +63,16 @@ def send(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: Wir
     """Starts a task or goes on with one, or gives the message that an inline agent answers with.
 
     Waits for the task to end or to need its client, unless the request says ``return_immediately``; after
-    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests). A repeated
-    message id gives the task that it made the first time.
+    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests). That time
+    begins with the request: what an inline agent thinks before it wants a task is part of it. A repeated message id
+    gives the task that it made the first time.
     """
+    until = desk.clock.now() + desk.blocking_ms
     begun = take_in(desk, who, agent, request, wire)
     if isinstance(begun, Message):
         return begun
-    head, until = begun.head, desk.clock.now() + desk.blocking_ms
-    if request.return_immediately or not _run_here(desk, agent, head):
+    head = begun.head
+    if request.return_immediately or not _run_here(desk, agent, head, until):
         ring(desk, head)
     if request.return_immediately:
         return begun.task or _read(desk.log, head.key)[1]
@@ -93,8 +95,9 @@ def ring(desk: Desk, head: Head) -> None:
         desk.bells.ring(WorkBell(head.key))
 
 
-def _run_here(desk: Desk, agent: str, head: Head) -> bool:
-    return head.state in RUNNABLE and desk.here is not None and desk.here.run(agent, head.key, desk.blocking_ms)
+def _run_here(desk: Desk, agent: str, head: Head, until: int) -> bool:
+    left = max(0, until - desk.clock.now())
+    return head.state in RUNNABLE and desk.here is not None and desk.here.run(agent, head.key, left)
 
 
 def get(desk: Desk, who: Principal, agent: str, task_id: str) -> Task:
