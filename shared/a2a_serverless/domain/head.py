@@ -184,8 +184,9 @@ def take(look: Look, *, now: int, by: str) -> Change:
         raise LostTooOften
     fence = head.fence + 1
     event = StatusEvent(look.last + 1, now, by, TaskState.WORKING, fence=fence)
-    due_at = _due_soon(head, now)
-    return _change(head, event, fence=fence, lease_until=now + LEASE_MS, due_at=due_at, rings=0, lost=lost)
+    until = now + LEASE_MS
+    due_at = min(_due_soon(head, now), until)  # so the sweep that comes next after the lease finds a dead runner
+    return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
 
 
 def report(look: Look, fence: int, state: TaskState, message: Message | None, *, now: int, by: str) -> Change:
