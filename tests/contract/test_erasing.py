@@ -9,6 +9,7 @@ import pytest
 
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS, take
 from a2a_serverless.domain.model import Part, Principal, TaskKey
@@ -113,6 +114,17 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     assert store.log.callback("call-owner-task-1") is None
     assert store.push.configs(KEY) == []
     assert seen(store.log, replace(KEY, task="task-2")).last == 3
+
+
+@NEARBY
+def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(store: Store) -> None:
+    uploads = keys.path(KEY.tenant, KEY.owner, UPLOADS)
+    mine, other = (StoredFile(UPLOADS, letter * 64, 3) for letter in "ab")
+    for file in (mine, other):
+        store.blobs.put(f"{uploads}/{file.sha256}", b"abc")
+    store.log.create(opening(KEY, parts=(Part("url", mine.address),)))
+    assert erase_all(rubber(store), Scope(ALICE, task="task-1")).blobs == 1
+    assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
 
 
 @NEARBY

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS
@@ -70,7 +71,7 @@ class Erased:
 
 
 def count(rubber: Rubber, scope: Scope) -> Erased:
-    """What ``erase`` would erase, receipts and the addresses of calls not counted. Changes nothing."""
+    """What ``erase`` would erase; receipts, uploads and the addresses of calls not counted. Changes nothing."""
     keys = list(_tasks(rubber, scope))
     blobs = [name for place in _places(rubber, scope, keys) for name in rubber.blobs.names(place)]
     found = Erased(len(keys), sum(map(rubber.remains.items, keys)), len(blobs))
@@ -129,14 +130,16 @@ def _ended_long_ago(rubber: Rubber, key: TaskKey) -> bool:
 def _erase_task(rubber: Rubber, key: TaskKey) -> Erased:
     for cursor in rubber.store.cursors(key):
         close(rubber.store, rubber.clock, key, cursor.config_id)
-    items = rubber.remains.erase_beside(key, *_beside(rubber, key))
-    blobs = _erase_blobs(rubber, rubber.place(key.tenant, key.owner, key.task))
+    receipts, callbacks, uploads = _beside(rubber, key)
+    items = rubber.remains.erase_beside(key, receipts, callbacks)
+    places = [*uploads, rubber.place(key.tenant, key.owner, key.task)]
+    blobs = sum(_erase_blobs(rubber, place) for place in places)
     own = rubber.remains.erase_task(key)
     return Erased(1 if own else 0, items + own, blobs)
 
 
-def _beside(rubber: Rubber, key: TaskKey) -> tuple[list[tuple[str, str]], list[str]]:
-    """The receipts of a task's messages and the addresses of its calls, as its log and its steps name them.
+def _beside(rubber: Rubber, key: TaskKey) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """The receipts of a task's messages, the addresses of its calls, and the uploads that came with it.
 
     A log that cannot be read any more is one whose blobs are gone: an earlier try has come that far.
     """
@@ -147,8 +150,11 @@ def _beside(rubber: Rubber, key: TaskKey) -> tuple[list[tuple[str, str]], list[s
             urls = [value.get("url") for value in values if isinstance(value, dict)]
             incoming = [event.incoming for event in _statuses(rubber, key, look.last) if event.incoming]
             receipts = [(look.head.agent, one.message.message_id) for one in incoming]
-            return receipts, [url.rpartition("/")[2] for url in urls if isinstance(url, str)]
-    return [], []
+            uploads = rubber.place(key.tenant, key.owner, UPLOADS)
+            files = [file_of(part) for one in incoming for part in one.message.parts]
+            named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
+            return receipts, [url.rpartition("/")[2] for url in urls if isinstance(url, str)], named
+    return [], [], []
 
 
 def _statuses(rubber: Rubber, key: TaskKey, last: int) -> Iterator[StatusEvent]:
