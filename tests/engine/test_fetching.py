@@ -12,7 +12,7 @@ from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.engine.files import Files
-from tests.adapters.strangers import answer, serve, server_context
+from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
 from tests.echo import agent_of
 from tests.world import World
@@ -121,3 +121,44 @@ def test_what_goes_wrong_with_a_fetch_fails_the_task_with_the_reason_and_without
     outcome: Outcome, said: str
 ) -> None:
     assert reason(told(lambda _: outcome)) == said
+
+
+@pytest.mark.enable_socket
+def test_a_signed_link_may_be_longer_than_a_webhook_and_has_an_end_too() -> None:
+    with serve(answer(BOAT), server_context()) as stranger, sender_to(stranger) as (sender, _):
+        fetch = past_the_guard(sender)
+        assert told(fetch, URL + "x" * 4000).status.state is TaskState.COMPLETED
+        assert "8192" in reason(told(fetch, URL + "x" * 8192))
+        assert sender.post(URL + "x" * 4000, {}, b"{}", MINUTE).error is OutboundError.REFUSED
+
+
+@pytest.mark.enable_socket
+def test_a_file_that_ends_before_its_length_is_none() -> None:
+    def script(line: Line) -> None:
+        line.read_request()
+        line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nboat")
+
+    with serve(script, server_context()) as stranger, sender_to(stranger) as (sender, _):
+        assert told(past_the_guard(sender)).status.state is TaskState.FAILED
+
+
+@pytest.mark.enable_socket
+def test_a_file_without_end_is_cut_at_the_limit() -> None:
+    def script(line: Line) -> None:
+        line.read_request()
+        line.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        line.write_for_ever(b"400\r\n" + b"x" * 1024 + b"\r\n")
+
+    with serve(script, server_context()) as stranger, sender_to(stranger) as (sender, _):
+        assert "larger than" in reason(told(lambda url: sender.get(url, {}, MINUTE, 64 * 1024)))
+
+
+@pytest.mark.enable_socket
+def test_a_file_that_drips_ends_with_the_deadline() -> None:
+    def script(line: Line) -> None:
+        line.read_request()
+        line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        line.drip(b"x")
+
+    with serve(script, server_context()) as stranger, sender_to(stranger) as (sender, _):
+        assert "timeout" in reason(told(lambda url: sender.get(url, {}, 300, LARGEST)))

@@ -28,7 +28,7 @@ from a2a_serverless.adapters.egress import (
     strict_ssl_context,
 )
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import NameUnresolved, UrlRefused, check_url
+from a2a_serverless.domain.url_policy import MAX_LINK, MAX_URL, NameUnresolved, UrlRefused, check_url
 
 if TYPE_CHECKING:
     import socket
@@ -77,6 +77,7 @@ class _Request:
     headers: Mapping[str, str]
     body: bytes
     limit: int
+    longest: int = MAX_URL
 
     def written(self, target: WebhookTarget) -> bytes:
         """What goes on the wire. Raises HeaderRefused without a word of the value, which may be a secret."""
@@ -166,7 +167,7 @@ class WebhookSender:
 
     def get(self, url: str, headers: Mapping[str, str], deadline_ms: int, limit: int) -> Outcome:
         """GETs once; a body over ``limit`` bytes is cut there and the error is ``too_large``."""
-        return self._run(_Request("GET", url, headers, b"", limit), deadline_ms)
+        return self._run(_Request("GET", url, headers, b"", limit, MAX_LINK), deadline_ms)
 
     def close(self) -> None:
         self._kept.close()
@@ -174,7 +175,7 @@ class WebhookSender:
     def _run(self, request: _Request, deadline_ms: int) -> Outcome:
         deadline, report = Deadline(deadline_ms / 1000, self._clock), _Report()
         try:
-            target = check_url(request.url, self._policy)
+            target = check_url(request.url, self._policy, request.longest)
             self._exchange(request, target, deadline, report)
         except _EXPECTED as error:
             report.fail(error)

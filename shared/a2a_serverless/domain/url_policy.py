@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_URL: Final = 2048
+MAX_LINK: Final = 8192  # of a URL that is fetched: signed links carry a session's token
 MAX_NAME: Final = 253
 PORTS: Final = frozenset({443, 8443})
 MAX_PORT: Final = 65535
@@ -129,12 +130,12 @@ class WebhookTarget:
 
 
 @lru_cache(maxsize=1024)  # a webhook gets several events in a row
-def check_url(url: str, policy: EgressPolicy) -> WebhookTarget:
-    """The target that ``url`` names; raises UrlRefused."""
-    found = _URL.fullmatch(url) if len(url) <= MAX_URL else None
+def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> WebhookTarget:
+    """The target that ``url``, of at most ``longest`` characters, names; raises UrlRefused."""
+    found = _URL.fullmatch(url) if len(url) <= longest else None
     if found is None:
         raise UrlRefused(
-            f"not a plain URL of at most {MAX_URL} characters: https, a name, a path and a query in ASCII; "
+            f"not a plain URL of at most {longest} characters: https, a name, a path and a query in ASCII; "
             "no user-info, no fragment, nothing that needs repair"
         )
     scheme, host = found["scheme"].lower(), found["host"].lower().removesuffix(".")
