@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, PushStore, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, PushStore, Sealer, TaskLog
     from a2a_serverless.services.deliveries import Operations
     from a2a_serverless.services.erase import Rubber
+    from a2a_serverless.services.push import Webhooks
+    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.turnstile import Turnstile
 
 KEY_RING_CACHE_MS: Final = 300_000
 FETCH_MS: Final = 60_000
@@ -77,44 +80,48 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 
 def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UNMEASURED) -> Edge:
     """Everything that answers HTTP, on the real adapters."""
-    from a2a_serverless.adapters.dynamo import DynamoPublications, DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
-    from a2a_serverless.adapters.egress import Lookup
-    from a2a_serverless.adapters.kms import KmsSealer
-    from a2a_serverless.adapters.owners import DynamoOwners
+    from a2a_serverless.adapters.dynamo import DynamoPublications
     from a2a_serverless.adapters.proofs import SignedProofs
+    from a2a_serverless.handlers.http import Edge
+
+    settings, aws = read(environment), _aws()
+    table, agents = _table(settings, aws), _agents(settings)
+    desk, public = _desk(settings, aws, table, agents, metrics), DynamoPublications(table)
+    now = desk.clock.now
+    return Edge(
+        desk,
+        public,
+        agents,
+        _gate(settings, table, now),
+        SignedProofs(public, now),
+        settings.jwks_max_age_seconds,
+        rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
+        turnstile=_turnstile(settings, table, desk),
+        origins=settings.cors_origins,
+        rubber=lambda: _rubber(settings, aws, table, desk.log, desk.webhooks.store),
+    )
+
+
+def _desk(settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics) -> Desk:
+    """What serves the operations of clients."""
+    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
+    from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.domain.head import Life
-    from a2a_serverless.handlers.http import Edge
     from a2a_serverless.services.listing import Shelf
-    from a2a_serverless.services.push import Webhooks
     from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.services.turnstile import Turnstile
 
-    settings, aws, clock, ids = read(environment), _aws(), SystemClock(), UuidIds()
-    table = _table(settings, aws)
-    log, store, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table), DynamoTaskIndex(table)
+    clock, log = SystemClock(), DynamoTaskLog(table, _bodies(settings, aws))
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    agents, public = _agents(settings), DynamoPublications(table)
     sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
-    desk = Desk(
+    return Desk(
         log=log,
         bells=bells,
         clock=clock,
-        ids=ids,
-        webhooks=Webhooks(
-            log=log,
-            store=store,
-            bells=bells,
-            sealer=sealer,
-            clock=clock,
-            ids=ids,
-            policy=_policy(settings),
-            names=Lookup(),
-            ownership=settings.webhook_ownership != "off",
-            per_day=settings.webhooks_per_owner_per_day,
-        ),
-        shelf=Shelf(log, index, sealer),
+        ids=UuidIds(),
+        webhooks=_webhooks(settings, table, log, bells, sealer),
+        shelf=Shelf(log, DynamoTaskIndex(table), sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
@@ -122,25 +129,38 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         metrics=metrics,
         contents=_contents(settings, aws),
     )
-    return Edge(
-        desk,
-        public,
-        agents,
-        _gate(settings, table, clock.now),
-        SignedProofs(public, clock.now),
-        settings.jwks_max_age_seconds,
-        rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
-        turnstile=Turnstile(
-            DynamoOwners(table, clock.now),
-            index,
-            clock,
-            ids,
-            settings.allowance,
-            settings.task_max_life_days * DAY_MS,
-        ),
-        origins=settings.cors_origins,
-        rubber=lambda: _rubber(settings, aws, table, log, store),
+
+
+def _webhooks(settings: Settings, table: Table, log: TaskLog, bells: Bells, sealer: Sealer) -> Webhooks:
+    """What registers webhooks."""
+    from a2a_serverless.adapters.dynamo import DynamoPushStore
+    from a2a_serverless.adapters.egress import Lookup
+    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.services.push import Webhooks
+
+    return Webhooks(
+        log=log,
+        store=DynamoPushStore(table),
+        bells=bells,
+        sealer=sealer,
+        clock=SystemClock(),
+        ids=UuidIds(),
+        policy=_policy(settings),
+        names=Lookup(),
+        ownership=settings.webhook_ownership != "off",
+        per_day=settings.webhooks_per_owner_per_day,
     )
+
+
+def _turnstile(settings: Settings, table: Table, desk: Desk) -> Turnstile:
+    """What gives each owner its share."""
+    from a2a_serverless.adapters.dynamo import DynamoTaskIndex
+    from a2a_serverless.adapters.owners import DynamoOwners
+    from a2a_serverless.services.turnstile import Turnstile
+
+    owners, index = DynamoOwners(table, desk.clock.now), DynamoTaskIndex(table)
+    max_life_ms = settings.task_max_life_days * DAY_MS
+    return Turnstile(owners, index, desk.clock, desk.ids, settings.allowance, max_life_ms)
 
 
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
