@@ -114,8 +114,9 @@ def test_rule_09_a_url_that_the_guard_refuses_is_not_fetched_and_the_client_read
         (Outcome(error=OutboundError.TIMEOUT), "The file could not be fetched from its URL (timeout)."),
         (Outcome(error=OutboundError.RESET, status=200), "The file could not be fetched from its URL (reset)."),
         (Outcome(status=404), "The URL of the file answered 404."),
+        (Outcome(status=206, body=b"bo"), "The URL of the file answered 206."),
     ],
-    ids=["too large", "late", "broken off", "not there"],
+    ids=["too large", "late", "broken off", "not there", "a part of it"],
 )
 def test_what_goes_wrong_with_a_fetch_fails_the_task_with_the_reason_and_without_the_url(
     outcome: Outcome, said: str

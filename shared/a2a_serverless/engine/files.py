@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import Failed
@@ -59,7 +60,7 @@ def _fetched(outcome: Outcome) -> bytes:
         raise Failed(f"The file at the URL is larger than {LARGEST // 1024**2} MiB.")
     if outcome.error or outcome.status is None:
         raise Failed(f"The file could not be fetched from its URL ({outcome.error or 'no answer'}).")
-    if not outcome.accepted:
+    if outcome.status != HTTPStatus.OK:
         hint = "; redirects are not followed" if 300 <= outcome.status < 400 else ""  # noqa: PLR2004 - HTTP's classes
         raise Failed(f"The URL of the file answered {outcome.status}{hint}.")
     return outcome.body

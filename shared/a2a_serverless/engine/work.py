@@ -163,7 +163,8 @@ class Work:
 
     async def file(self, part: Part) -> bytes:
         """See ``AgentTask.file``."""
-        return await asyncio.to_thread(self._files.read, self._hold.key, part)
+        with self._at_work():
+            return await asyncio.to_thread(self._files.read, self._hold.key, part)
 
     async def progress(self, text: str) -> None:
         """See ``AgentTask.progress``."""
