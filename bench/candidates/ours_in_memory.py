@@ -37,10 +37,10 @@ class Database:
             self._items[item["pk"]["S"]][item["sk"]["S"]] = item
         return {}
 
-    def query(self, *, ExpressionAttributeValues: Item, **_: object) -> Item:  # noqa: N803
+    def query(self, *, ExpressionAttributeValues: Item, ScanIndexForward: bool = True, **_: object) -> Item:  # noqa: N803
         """The items of a partition between two sort keys."""
         asked = {name: value["S"] for name, value in ExpressionAttributeValues.items()}
-        found = sorted(self._items[asked[":pk"]].items())
+        found = sorted(self._items[asked[":pk"]].items(), reverse=not ScanIndexForward)
         return {"Items": [item for name, item in found if asked[":first"] <= name <= asked[":last"]]}
 
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 INLINE: Final = 4 * 1024 * 1024
 SHORT: Final = 2 * 1024  # bytes of text: a link is as long
+LONGEST_CHARACTER: Final = 12  # bytes, in ASCII JSON
 PLAIN: Final = "text/plain; charset=utf-8"
 
 
@@ -70,6 +71,8 @@ class _Showing:
         return replace(task, status=status, artifacts=artifacts, history=history)
 
     def _message(self, message: Message) -> Message:
+        if all(map(_is_short, message.parts)):
+            return message
         return replace(message, parts=self._parts((part,) for part in message.parts))
 
     def _artifact(self, artifact: Artifact) -> Artifact:
@@ -110,6 +113,11 @@ class _Showing:
                 self.left -= content.size
                 return replace(part, kind="raw", value=value)
         return replace(part, value=self.contents.link(self.who, content, part))
+
+
+def _is_short(part: Part) -> bool:
+    """Whether a part is a text that is told as it is, however it is written."""
+    return part.kind == "text" and LONGEST_CHARACTER * len(str(part.value)) + PART_BYTES <= SHORT
 
 
 def _likeness(part: Part) -> Part:
