@@ -6,9 +6,11 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 UV := $(or $(shell command -v uv),$(VENV)/bin/uv)
-# uv does not read pip's settings: a machine that reaches PyPI through a mirror has named it there.
+# uv does not read pip's settings: an index that is set there is handed to it. Otherwise both use their own default.
 PIP_INDEX := $(or $(PIP_INDEX_URL),$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null))
-export UV_DEFAULT_INDEX ?= $(or $(PIP_INDEX),https://pypi.org/simple)
+ifneq ($(PIP_INDEX),)
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX)
+endif
 export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 

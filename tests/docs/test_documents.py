@@ -83,10 +83,21 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.chdir(tmp_path)
     module = ModuleType("readme")
     found = blocks("python", README)
-    assert len(found) == 3
+    assert len(found) == 4
     for block in found:
         exec(compile(block.text, str(README), "exec"), module.__dict__)  # noqa: S102 - our own README
     assert [route.path for route in module.app.routes if route.path == "/webhook"]
+
+
+def test_the_readme_says_what_an_idle_deployment_costs() -> None:
+    path, draw = DRAWINGS["standing cost"]
+    (cost,) = re.findall(r"^([0-9.]+) USD a month", draw(), re.MULTILINE)
+    assert f"costs {cost} USD a month" in " ".join(README.read_text().split()), path
+
+
+def test_no_package_index_is_named() -> None:
+    tracked = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".ci/run", *(ROOT / "requirements").iterdir()]
+    assert [path.name for path in tracked if re.search(r"https?://[^\s)]+/simple\b", path.read_text())] == []
 
 
 def test_every_kind_of_item_is_in_the_table_of_storage() -> None:

@@ -13,9 +13,9 @@ from receiver.receive import WebhookRequest
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[int]:
+def serving(app: FastAPI, listener: socket.socket | None = None) -> Iterator[int]:
     """The port where ``app`` answers. It listens before the server runs, so nobody has to wait for it."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listener or socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -3,8 +3,10 @@ from dataclasses import replace
 import pytest
 
 from receiver.errors import UnknownTask, WrongToken
-from receiver.expectations import Expectation, Presented, digest, match
-from vectors.cases import NOW
+from receiver.expectations import Expectation, Presented, WithStaticToken, digest, match
+from receiver.receive import register_token
+from tests.webhook_receiver.sending import receiving
+from vectors.cases import AUDIENCE, NOW
 
 TASK_AND_TOKEN = Expectation("e-1", NOW + 1, task_id="task", token_digest=digest("token"))
 ONLY_TOKEN = Expectation("e-2", NOW + 1, token_digest=digest("token"))
@@ -47,3 +49,32 @@ def test_a_wrong_token_is_called_that_only_for_a_task_that_we_know() -> None:
 def test_a_token_with_half_a_character_is_just_wrong() -> None:
     with pytest.raises(WrongToken):
         match(replace(SHOWN, token="\ud800"), [TASK_AND_TOKEN], NOW)
+
+
+def test_a_static_token_is_good_for_any_number_of_tasks_and_another_token_is_not() -> None:
+    with receiving() as receiver:
+        kept = WithStaticToken(receiver.expectations, "a-token-for-all-tasks")
+        for task_id in ("t-1", "t-2"):
+            met = match(Presented(task_id, "a-token-for-all-tasks", None), kept.find(task_id, None, NOW), NOW)
+            assert kept.bind(met, task_id)
+        with pytest.raises(UnknownTask):
+            match(Presented("t-3", "another", None), kept.find("t-3", digest("another"), NOW), NOW)
+        assert kept.any_open(NOW)
+
+
+def test_beside_a_static_token_registered_ones_are_bound_to_their_tasks() -> None:
+    with receiving() as receiver:
+        kept = WithStaticToken(receiver.expectations, "a-token-for-all-tasks")
+        kept.add(ONLY_TOKEN)
+        met = match(SHOWN, kept.find("task", digest("token"), NOW), NOW)
+        assert (met.id, kept.bind(met, "task"), kept.bind(met, "another")) == ("e-2", True, False)
+
+
+def test_a_registered_token_is_good_for_the_first_task_that_comes_with_it_until_it_expires() -> None:
+    with receiving(expectation_seconds=60) as receiver:
+        config = register_token(receiver)
+        assert config["url"] == AUDIENCE
+        shown = Presented("task", config["token"], None)
+        kept = receiver.expectations.find("task", shown.token_digest, NOW)
+        assert match(shown, kept, NOW).expires == NOW + 60_000
+        assert receiver.expectations.find("task", shown.token_digest, NOW + 60_000) == ()

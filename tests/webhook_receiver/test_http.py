@@ -17,7 +17,7 @@ from receiver.receive import Receiver, WebhookRequest, begin
 from receiver.tasks import Delivery
 from tests.webhook_receiver.asgi import Answer, Call, call, post
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, settings_for, signed
-from vectors.cases import CHALLENGE, NOW, TASK, TOKEN, good_headers, good_token
+from vectors.cases import CHALLENGE, ISSUER, NOW, TASK, TOKEN, good_headers, good_token
 
 LOCAL = settings_for(AUDIENCE="http://127.0.0.1:8010/webhook")
 HERE = (("Host", "127.0.0.1:8010"),)
@@ -315,7 +315,7 @@ def test_the_log_names_codes_and_ids_and_no_content(app: FastAPI, caplog: pytest
     post(app, event(2, iss="https://evil.example"))
     assert [record.getMessage() for record in caplog.records] == [
         f"accepted task={TASK} event=1",
-        "refused code=wrong-issuer",
+        f"refused code=wrong-issuer: the issuer is not {ISSUER}",
     ]
 
 

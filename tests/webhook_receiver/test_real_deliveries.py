@@ -1,4 +1,4 @@
-"""A notifier's POSTs, challenge and all, to the receivers for other places: a process of Node's, Lambda's events."""
+"""A notifier's POSTs, challenge and all, to the receivers: the documents' application, Node, Lambda's events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, create_server
 from threading import Thread
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,8 +29,10 @@ from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.stack import processes
 from elsewhere import lambda_function
+from tests.docs.documents import ROOT, blocks
 from tests.echo import Writer
 from tests.stack.local import eventually
+from tests.webhook_receiver.serving import serving
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
@@ -70,14 +74,16 @@ def answering(answer: Answer) -> Iterator[int]:
             thread.join()
 
 
-def deliver_a_task(ring: KeyRing, issuer: str, url: str, wire: WireVersion) -> tuple[list[Attempt], int]:
+def deliver_a_task(
+    ring: KeyRing, issuer: str, url: str, wire: WireVersion, token: str = TOKEN
+) -> tuple[list[Attempt], int]:
     """Runs a task whose webhook is the URL: its attempts, and its last event."""
     world = World([Writer(seconds=0).agent], policy=HERE)
     world.now = time.time_ns() // 1_000_000
     world.names.addresses["127.0.0.1"] = ("127.0.0.1",)
     sender = WebhookSender(HERE)
     world.post = replace(world.post, sender=sender, signer=RingSigner(lambda: ring), issuer=issuer)
-    request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=TOKEN))
+    request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=token))
     key = ME.key(world.sent(request, wire=wire).task_id)
     cursor = world.table.cursor(key, "c")
     unknown = replace(cursor, verification=Verification.UNVERIFIED)
@@ -104,6 +110,57 @@ def issuer(ring: KeyRing) -> Iterator[str]:
 
     with answering(publish) as port:
         yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def documented(document: Path, issuer: str, token: str) -> Iterator[tuple[ModuleType, str]]:
+    """The document's application, as it is printed, and the webhook's URL at which it is served."""
+    application, registration = [block.text for block in blocks("python", document) if "from receiver." in block.text]
+    listener = create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/webhook"
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": token, "REPLAY_DB": ":memory:"}.items():
+            environment.setenv(name, value)
+        module = ModuleType("documented")
+        for block in (application, registration):
+            exec(compile(block, str(document), "exec"), module.__dict__)  # noqa: S102 - our own document
+    with serving(module.app, listener), closing(module.app.state.receiver.replays):
+        yield module, url
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "webhook_receiver/README.md"], ids=["main", "own"])
+@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+@pytest.mark.parametrize("token", [TOKEN, ""], ids=["static token", "registered token"])
+def test_the_documented_application_accepts_every_post_of_a_task(
+    ring: KeyRing, issuer: str, document: Path, wire: WireVersion, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with documented(document, issuer, token) as (module, url):
+        attempts, last = deliver_a_task(ring, issuer, url, wire, token or module.push_config["token"])
+    assert {attempt.status for attempt in attempts} == {200}
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len([attempt for attempt in attempts if attempt.n])
+    assert attempts[-1].n == last
+    assert printed[-1].endswith(" completed")
+
+
+REFUSED = "refused code=no-signature"
+
+
+def test_a_refusal_of_the_documented_application_is_logged_with_its_reason(
+    issuer: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with documented(ROOT / "README.md", issuer, TOKEN) as (_, url):
+        assert refused_by(url) == 401
+    assert f"{REFUSED}: no Bearer token and no X-A2A-Notification-JWT" in caplog.text
+
+
+def refused_by(url: str) -> int:
+    """The status of the answer to a POST that nobody has signed."""
+    host, _, path = url.removeprefix("http://").partition("/")
+    connection = HTTPConnection(host, timeout=10)
+    connection.request("POST", f"/{path}", b"{}", {"Content-Type": "application/json"})
+    with closing(connection):
+        return connection.getresponse().status
 
 
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
@@ -134,6 +191,15 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
     assert heard[-1] == last
 
 
+def test_a_refusal_of_lambda_s_receiver_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    event: Any = {"headers": {"Content-Type": "application/json"}, "body": "{}"}
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("WEBHOOK_TOKEN", TOKEN)
+        answer: Any = lambda_function.answer_event(event, lambda_function.KeyCache(lambda_function.fetch_keys), 0)
+    assert answer["statusCode"] == 401
+    assert [record.getMessage() for record in caplog.records] == [REFUSED]
+
+
 @pytest.mark.skipif(NODE is None, reason="NODE RECEIVER NOT TESTED: no node")
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, wire: WireVersion) -> None:
@@ -142,14 +208,21 @@ def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str
     environment = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "PORT": str(port)}
     folder = Path(lambda_function.__file__).parent / "node"
     node = subprocess.Popen(  # noqa: S603 - our own program
-        [str(NODE), "server.mjs"], cwd=folder, env=os.environ | environment, stdout=subprocess.PIPE, text=True
+        [str(NODE), "server.mjs"],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         eventually(lambda: _answers(port))
         attempts, _ = deliver_a_task(ring, issuer, url, wire)
+        assert refused_by(url) == 401
     finally:
         node.terminate()
-        said, _ = node.communicate(timeout=10)
+        said, refused = node.communicate(timeout=10)
+    assert refused.splitlines() == [REFUSED]
     assert {attempt.status for attempt in attempts} == {200}
     heard = [int(line.rpartition(" ")[2]) for line in said.splitlines()]
     assert heard == [attempt.n for attempt in attempts if attempt.n]

@@ -46,6 +46,8 @@ def test_a_webhook_on_this_machine_is_local(audience: str) -> None:
         ({"BODY_SECONDS": "0"}, "BODY_SECONDS is not a number"),
         ({"EXPECTATION_SECONDS": "-1"}, "EXPECTATION_SECONDS is not a number"),
         ({"ADMIN_TOKEN_SHA256": "secret"}, "ADMIN_TOKEN_SHA256 is not 64"),
+        ({"WEBHOOK_TOKEN": "short"}, "WEBHOOK_TOKEN is not 16 to 256"),
+        ({"WEBHOOK_TOKEN": "sixteen and spaces"}, "WEBHOOK_TOKEN is not 16 to 256"),
         ({"OPEN_REGISTRATION": "yes"}, "OPEN_REGISTRATION is neither"),
         ({"OPEN_REGISTRATION": "true"}, "OPEN_REGISTRATION needs an AUDIENCE on this machine"),
         ({"REPLAY_DB": "a", "REPLAY_TABLE": "b"}, "exclude each other"),

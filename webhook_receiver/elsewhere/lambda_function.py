@@ -59,9 +59,10 @@ def answer_event(event: dict[str, Json], cache: "KeyCache", now: int) -> dict[st
         issuer, audience = os.environ["ISSUER"], os.environ["AUDIENCE"]
         proven = verify(headers, raw, keys, now, issuer=issuer, audience=audience, expectations=expectations)
     except Refused as refusal:
-        logger.info("refused: %s", refusal.code)
+        logger.warning("refused code=%s", refusal.code)
         return refuse(refusal)
     except KeysUnavailable:
+        logger.warning("refused code=keys-unavailable")
         return answer(503, {"error": "keys-unavailable"}, {"Retry-After": "30"})
     if "challenge" in proven:
         return answer(200, proven)

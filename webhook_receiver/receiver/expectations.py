@@ -6,10 +6,11 @@ and credentials are kept as SHA-256 only; all comparisons take the same time wha
 """
 
 import hmac
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Protocol
+from typing import Final, Protocol
 
 from receiver.errors import UnknownTask, WrongCredentials, WrongToken
 
@@ -69,6 +70,30 @@ class Expectations(Protocol):
 
     def any_open(self, now: int) -> bool:
         """Whether we expect anything at all."""
+
+
+STANDING: Final = "standing"
+"""The id of the expectation of a static token."""
+
+
+class WithStaticToken:
+    """Expectations, and one token that any number of tasks may come with, for as long as this is set."""
+
+    def __init__(self, expectations: Expectations, token: str) -> None:
+        self._expectations = expectations
+        self._standing = Expectation(STANDING, sys.maxsize, token_digest=digest(token))
+
+    def add(self, expectation: Expectation) -> None:
+        self._expectations.add(expectation)
+
+    def find(self, task_id: str, token_digest: str | None, now: int) -> tuple[Expectation, ...]:
+        return (*self._expectations.find(task_id, token_digest, now), self._standing)
+
+    def bind(self, expectation: Expectation, task_id: str) -> bool:
+        return expectation.id == STANDING or self._expectations.bind(expectation, task_id)
+
+    def any_open(self, _now: int) -> bool:
+        return True
 
 
 def match(presented: Presented, expectations: Iterable[Expectation], now: int) -> Expectation:

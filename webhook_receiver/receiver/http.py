@@ -168,7 +168,7 @@ async def _answer_refusal(request: Request, refusal: Exception) -> JSONResponse:
     """The one place where a refusal becomes an answer, a log line and an entry of the inbox."""
     assert isinstance(refusal, Refused)  # noqa: S101 - as above
     receiver: Receiver = request.app.state.receiver
-    logger.info("refused code=%s", refusal.code)
+    logger.warning("refused code=%s: %s", refusal.code, refusal)
     receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, _header_pairs(request)))
     return _refusal_answer(refusal)
 

@@ -4,11 +4,12 @@
 ``receiver.http.verified_notification``.
 """
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from receiver.errors import UnknownTask
-from receiver.expectations import Expectations
+from receiver.expectations import Expectation, Expectations, digest
 from receiver.inbox import Inbox
 from receiver.jwks import JwksCache
 from receiver.preview import view_challenge, view_claims
@@ -46,6 +47,7 @@ class Receiver:
     relays: tuple[Relay, ...]
     inbox: Inbox
     clock: Callable[[], int]
+    expectation_seconds: int = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,20 @@ class Claimed:
     sighting: Sighting
     admitted: Admitted
     received_at: int
+
+
+def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[str, str]:
+    """Registers a fresh token; returns the ``url`` and ``token`` to send as the message's push notification config.
+
+    Call it before the message is sent: a webhook can be faster than the answer. The token is good for one task, the
+    first that comes verified with it, until ``expectation_seconds`` have passed. ``agent_url`` is where the task can
+    be fetched.
+    """
+    token = secrets.token_urlsafe(24)
+    expires = receiver.clock() + receiver.expectation_seconds * 1000
+    expectation = Expectation(secrets.token_hex(8), expires, token_digest=digest(token), agent_url=agent_url)
+    receiver.expectations.add(expectation)
+    return {"url": receiver.audience, "token": token}
 
 
 def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNotification | VerifiedChallenge:

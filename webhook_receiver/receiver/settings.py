@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from receiver.outbound import is_loopback, require_safe_url
 
@@ -21,6 +21,7 @@ class Settings:
     ISSUER               base URL of the deployment that signs; required
     AUDIENCE             our own webhook URL, exactly as clients register it; required
     JWKS_URL             the issuer's keys; ``{ISSUER}/.well-known/jwks.json``
+    WEBHOOK_TOKEN        a token that every task may come with; without it each token is registered first
     REPLAY_DB            SQLite file for expectations and replay memory; ``receiver.db``
     REPLAY_TABLE         DynamoDB table for the same, instead
     ADMIN_TOKEN_SHA256   hex SHA-256 of the password of the inbox; without it only this machine sees the inbox
@@ -38,6 +39,7 @@ class Settings:
     issuer: str
     audience: str
     jwks_url: str
+    webhook_token: str | None = field(repr=False)
     replay_db: str
     replay_table: str | None
     admin_token_sha256: str | None
@@ -45,7 +47,7 @@ class Settings:
     expectation_seconds: int
     max_body_bytes: int
     body_seconds: int
-    agent_authorization: str | None
+    agent_authorization: str | None = field(repr=False)
     relay_topic_arn: str | None
     live: bool
 
@@ -65,6 +67,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         issuer=issuer,
         audience=environment["AUDIENCE"],
         jwks_url=environment.get("JWKS_URL") or f"{issuer.rstrip('/')}/.well-known/jwks.json",
+        webhook_token=environment.get("WEBHOOK_TOKEN") or None,
         replay_db=environment.get("REPLAY_DB") or "receiver.db",
         replay_table=environment.get("REPLAY_TABLE") or None,
         admin_token_sha256=environment.get("ADMIN_TOKEN_SHA256") or None,
@@ -100,6 +103,11 @@ def _check_numbers(environment: Mapping[str, str]) -> str:
     return "; ".join(f"{name} is not a number from 1" for name in wrong)
 
 
+def _check_token(environment: Mapping[str, str]) -> str:
+    token = environment.get("WEBHOOK_TOKEN", "")
+    return "" if re.fullmatch(r"|[!-~]{16,256}", token) else "WEBHOOK_TOKEN is not 16 to 256 visible ASCII characters"
+
+
 def _check_admin(environment: Mapping[str, str]) -> str:
     digest = environment.get("ADMIN_TOKEN_SHA256", "")
     return "" if re.fullmatch(r"|[0-9a-f]{64}", digest) else "ADMIN_TOKEN_SHA256 is not 64 lower-case hex digits"
@@ -129,4 +137,4 @@ def _is_local(url: str) -> bool:
         return False
 
 
-_CHECKS = (_check_urls, _check_numbers, _check_admin, _check_open_registration, _check_store)
+_CHECKS = (_check_urls, _check_numbers, _check_token, _check_admin, _check_open_registration, _check_store)

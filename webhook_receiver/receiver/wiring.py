@@ -6,7 +6,7 @@ from typing import Protocol
 from fastapi import FastAPI
 
 from receiver import outbound
-from receiver.expectations import Expectations
+from receiver.expectations import Expectations, WithStaticToken
 from receiver.http import create_app
 from receiver.inbox import Inbox
 from receiver.jwks import JwksCache
@@ -35,12 +35,13 @@ def build_receiver(settings: Settings) -> Receiver:
         issuer=settings.issuer,
         audience=settings.audience,
         keys=JwksCache(lambda: outbound.get(settings.jwks_url, seconds=JWKS_SECONDS, limit=MAX_BYTES)),
-        expectations=store,
+        expectations=WithStaticToken(store, settings.webhook_token) if settings.webhook_token else store,
         replays=store,
         tasks=JsonRpcTasks(settings.issuer, settings.agent_authorization),
         relays=(*_relays(settings), InboxRelay(inbox)),
         inbox=inbox,
         clock=tell_time,
+        expectation_seconds=settings.expectation_seconds,
     )
 
 

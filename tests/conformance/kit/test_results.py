@@ -49,3 +49,7 @@ def test_every_test_that_did_not_pass_has_a_row_with_its_runs_and_its_reason() -
 
 def test_each_run_has_its_figures() -> None:
     assert [*results.figures([BROKEN, SKIPPED, PASSES_IN_B])][2:] == ["| A | 1 | 0 | 1 | 0 |", "| B | 0 | 0 | 0 | 1 |"]
+
+
+def test_a_reason_can_be_read_without_the_row_above_it() -> None:
+    assert [why for _, why in (*results.DEFECTS, *results.SKIPS) if "the same" in why] == []

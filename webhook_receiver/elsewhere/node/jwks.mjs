@@ -7,7 +7,11 @@ const STALE_AFTER = 86_400_000;
 
 /** The keys cannot be had now: answer 503 with Retry-After. */
 export class KeysUnavailable extends Error {
-  constructor(retryAfter) { super("the issuer's keys cannot be had"); this.retryAfter = retryAfter; }
+  constructor(retryAfter) {
+    super("the issuer's keys cannot be had");
+    this.code = "keys-unavailable";
+    this.retryAfter = retryAfter;
+  }
 }
 
 /** @param {() => Promise<Buffer>} fetchKeys the raw key set, within a deadline of its own */

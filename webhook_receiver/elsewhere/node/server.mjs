@@ -7,7 +7,7 @@ import { keyIdOf, Refused, verify } from "./verify.mjs";
 
 const MAX_BODY = 1024 * 1024;
 const MAX_KEYS = 64 * 1024;
-const STATUS = { "unsupported-media": 415, "unreadable-body": 400, "unsupported-version": 400 };
+const STATUS = { "too-large": 413, "unsupported-media": 415, "unreadable-body": 400, "unsupported-version": 400 };
 
 async function handle({ claims }) {
   console.log(`task ${claims.taskId}, event ${claims.eventNumber}`);
@@ -19,7 +19,7 @@ export function makeServer({ issuer, audience, expectations, fetchKeys, clock = 
 
   async function receive(request) {
     const body = await readBody(request);
-    if (body === null) return [413, { error: "too-large" }, { Connection: "close" }];
+    if (body === null) throw new Refused("too-large");
     const headers = pairs(request.rawHeaders);
     const now = clock();
     const keys = await keysFor(keyIdOf(headers), now);
@@ -34,16 +34,24 @@ export function makeServer({ issuer, audience, expectations, fetchKeys, clock = 
     try {
       answer(response, ...(await receive(request)));
     } catch (error) {
+      logRefusal(error);
       answer(response, ...refusal(error));
     }
   });
 }
 
+/** The code alone: a message may quote what came. What `handle` threw is logged whole. */
+function logRefusal(error) {
+  if (error instanceof KeysUnavailable || error instanceof Refused) console.warn(`refused code=${error.code}`);
+  else console.error(error);
+}
+
 function refusal(error) {
-  if (error instanceof KeysUnavailable) return [503, { error: "keys-unavailable" }, { "Retry-After": String(error.retryAfter) }];
+  if (error instanceof KeysUnavailable) return [503, { error: error.code }, { "Retry-After": String(error.retryAfter) }];
   if (!(error instanceof Refused)) return [500, { error: "internal" }];
   const status = STATUS[error.code];
-  return status ? [status, { error: error.code }] : [401, { error: "unauthenticated" }, { "WWW-Authenticate": "Bearer" }];
+  const headers = error.code === "too-large" ? { Connection: "close" } : {};
+  return status ? [status, { error: error.code }, headers] : [401, { error: "unauthenticated" }, { "WWW-Authenticate": "Bearer" }];
 }
 
 function answer(response, status, content, headers = {}) {
