@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,8 +26,9 @@ from tests.handlers.requests import BINDINGS, Names
 from tests.world import LIFE, ME, World
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from a2a_serverless.domain.share import Share
     from a2a_serverless.handlers.exchange import HttpAnswer
 
 EVE = Principal(ME.tenant, "eve")
@@ -227,6 +230,57 @@ def test_many_writers_of_one_share_end_in_a_refusal_and_not_in_a_loop() -> None:
     )
     with pytest.raises(Exception, match="Too many writers"):
         turnstile.let_send(ME)
+
+
+class Refusing(MemoryTable):
+    """A store in which others are always faster."""
+
+    def append(self, change: object, receipt: object = None) -> bool:
+        del change, receipt
+        return False
+
+
+@pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
+def test_who_loses_every_race_is_told_when_to_come_again_in_every_binding(binding: str) -> None:
+    place = Place()
+    place.world = World([Asker().agent], table=Refusing)
+    place.edge = place.instance()
+    task = json.loads(place.send().body)["task"]["id"]
+    answer = place.ask(Operation.CANCEL, Names(task=task), binding=binding)
+    assert "Too many writers" in answer.body.decode()
+    assert answer.status == (200 if "JSON-RPC" in binding else 503)
+    assert answer.headers["retry-after"] == "1"
+
+
+class Slow(MemoryOwners):
+    """A store that answers nobody who asks for the share of ``ME`` before ``go`` is set."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(now)
+        self.asked, self.go = Event(), Event()
+
+    def share(self, who: Principal) -> Share | None:
+        if who == ME:
+            self.asked.set()
+            assert self.go.wait(30)
+        return super().share(who)
+
+
+def test_a_slow_store_holds_up_the_owner_whose_share_is_read_and_nobody_else() -> None:
+    world = World([Asker().agent])
+    owners = Slow(world.clock.now)
+    allowance = Allowance(requests=5, sends=5)
+    turnstile = Turnstile(owners, world.table, world.clock, world.ids, allowance, LIFE.max_life_ms)
+    with ThreadPoolExecutor(2) as pool:
+        mine = pool.submit(turnstile.let_send, ME)
+        assert owners.asked.wait(30)
+        try:
+            for call, who in ((turnstile.let_in, EVE), (turnstile.let_send, EVE), (turnstile.let_in, ME)):
+                pool.submit(call, who).result(30)
+            assert not mine.done()
+        finally:
+            owners.go.set()
+        mine.result(30)
 
 
 def test_zero_is_no_limit() -> None:

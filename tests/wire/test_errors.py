@@ -117,7 +117,9 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}
 
     new = json.loads(jsonrpc.failure("i", error, "1.0"))
-    assert (new["error"]["code"], new["error"]["data"]) == (code, [info])
+    again = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"}
+    details = [info, again] if isinstance(error, errors.Overloaded) else [info]
+    assert (new["error"]["code"], new["error"]["data"]) == (code, details)
 
     old = json.loads(jsonrpc.failure("i", error, "0.3"))
     assert old["error"]["code"] == old_code
@@ -126,7 +128,7 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     status, body = rest.failure(error, "1.0")
     assert status == http
     message = new["error"]["message"]
-    assert json.loads(body) == {"error": {"code": http, "status": grpc, "message": message, "details": [info]}}
+    assert json.loads(body) == {"error": {"code": http, "status": grpc, "message": message, "details": details}}
 
     status, body = rest.failure(error, "0.3")
     assert status == old_http

@@ -112,9 +112,13 @@ class VersionNotSupported(A2AError):
 
 
 class Overloaded(A2AError):
-    """Too much at once for one task; nothing was changed and a retry is right."""
+    """Too much at once; nothing was changed, and trying again after ``retry_after_s`` is right."""
 
     default = "Too many writers at once. Try again."
+
+    def __init__(self, text: str | None = None, retry_after_s: int = 1) -> None:
+        super().__init__(text)
+        self.retry_after_s = max(1, retry_after_s)
 
 
 class Unauthenticated(A2AError):

@@ -190,7 +190,7 @@ def refused(
     """The answer that an error is. What HTTP itself has a status for is never told in a stream."""
     status, body = failure(error)
     if in_stream and not code_of(error).by_http:
-        return HttpAnswer(200, b"", STREAM_HEADERS, _only(sse.frame(body)))
+        return HttpAnswer(200, b"", STREAM_HEADERS | headers_of(error), _only(sse.frame(body)))
     headers = UNCACHED | {"content-type": JSON} | headers_of(error)
     return HttpAnswer(status_of(error, status), body, headers)
 

@@ -9,7 +9,7 @@ last time. What instances have drawn and not used when that is done may come on 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -34,11 +34,15 @@ STREAM_WAIT_S: Final = 15
 
 @dataclass(slots=True)
 class _Local:
-    """What an instance knows of an owner: its bucket, and the sends that it has drawn and not used."""
+    """What an instance knows of an owner: its bucket, and the sends that it has drawn and not used.
+
+    ``drawing`` is held while the owner's record is read: only requests of this owner wait for that.
+    """
 
     bucket: Bucket | None = None
     sends: int = 0
     until: int = 0
+    drawing: Lock = field(default_factory=Lock)
 
 
 class Turnstile:
@@ -74,6 +78,7 @@ class Turnstile:
             return
         with self._lock:
             local = self._local(who)
+        with local.drawing:
             if local.sends == 0 or local.until <= self._clock.now():
                 local.sends, local.until = self._draw(who), self._clock.now() + DRAWN_FOR_MS
             local.sends -= 1

@@ -119,14 +119,14 @@ def status_of(error: Exception, otherwise: int) -> int:
 
 
 def headers_of(error: Exception) -> dict[str, str]:
-    """What HTTP says of the error besides: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429."""
+    """What HTTP says of the error besides: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
     match error:
         case errors.Unauthenticated():
             return {"www-authenticate": 'Bearer realm="a2a"' + (', error="invalid_token"' if error.given else "")}
         case errors.InsufficientScope():
             challenge = f'Bearer realm="a2a", error="insufficient_scope", scope="{error.scope}"'
             return {"www-authenticate": challenge}
-        case errors.TooManyRequests():
+        case errors.TooManyRequests() | errors.Overloaded():
             return {"retry-after": str(error.retry_after_s)}
     return {}
 
@@ -137,7 +137,7 @@ def details(error: Exception) -> list[Json]:
     match error:
         case errors.InsufficientScope():
             return [info | {"metadata": {"scope": error.scope}}]
-        case errors.TooManyRequests():
+        case errors.TooManyRequests() | errors.Overloaded():
             return [info, {"@type": TYPE + "RetryInfo", "retryDelay": f"{error.retry_after_s}s"}]
         case A2AError(violations=violations) if violations:
             return [info, _bad_request(violations)]
