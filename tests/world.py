@@ -116,7 +116,7 @@ def echoing(challenge: str) -> Outcome:
     return Outcome(status=200, body=json.dumps({"challenge": challenge}).encode())
 
 
-def not_found(url: str, headers: Mapping[str, str]) -> Outcome:  # noqa: ARG001 - a callback that nobody expects
+def not_found(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG001 - nobody expects it
     return Outcome(status=404, connected=True, request_sent=True)
 
 
@@ -133,7 +133,7 @@ class Receiver:
     answers: Callable[[int], Outcome] = accepting
     echoes: Callable[[str], Outcome] = echoing
     takes: int = 0
-    calls_back: Callable[[str, Mapping[str, str]], Outcome] = not_found
+    calls_back: Callable[[str, Mapping[str, str], bytes], Outcome] = not_found
     tried: list[Received] = field(default_factory=list)
     posts: list[Received] = field(default_factory=list)
     challenges: list[Mapping[str, str]] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Receiver:
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         if url.startswith("https://api.example.com/callbacks/"):
-            return self._answered(url, self.calls_back(url, headers))
+            return self._answered(url, self.calls_back(url, headers, body))
         claims = json.loads(headers.get("X-A2A-Notification-JWT") or headers["Authorization"].removeprefix("Bearer "))
         assert claims["request_body_sha256"] == sha256(body).hexdigest()
         assert claims["aud"] == url
@@ -242,6 +242,7 @@ class World:
         self.kills = 0
         self.busy = False
         self.run_ms = RUN_MS
+        self.loop = SimulatedLoop
         self.planned: list[tuple[int, Callable[[], object]]] = []
         self._relayed = 0
         self._sweep_at = START + MINUTE_MS
@@ -284,14 +285,15 @@ class World:
         )
         self.broom = Broom(log, log, bells, self.clock, self.ids)
 
-    def called_back(self, url: str, headers: Mapping[str, str]) -> Outcome:
+    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         """What the api function answers to the webhook of a called agent."""
-        news = News({name.lower(): value for name, value in headers.items()}, b"{}")
+        news = News({name.lower(): value for name, value in headers.items()}, body)
         try:
-            take_news(self.desk, MemoryProofs(), url.rpartition("/")[2], news)
+            challenge = take_news(self.desk, MemoryProofs(), url.rpartition("/")[2], news)
         except TaskNotFound:
             return Outcome(status=404, connected=True, request_sent=True)
-        return Outcome(status=200, connected=True, request_sent=True)
+        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
+        return Outcome(status=200, connected=True, request_sent=True, body=answer)
 
     # ---- Time
 
@@ -412,7 +414,7 @@ class World:
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in world time."""
-        loop = SimulatedLoop(lambda: self.now, self.wait)
+        loop = self.loop(lambda: self.now, self.wait)
         self.busy = True
         try:
             return loop.run_until_complete(work)

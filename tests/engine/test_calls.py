@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.model import Message, Task, TaskState, TaskStatus
 from a2a_serverless.engine.inline import Inline
+from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.testing import SimulatedLoop
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
 from tests.world import ME, World
@@ -95,6 +97,7 @@ class Endless:
     def __init__(self) -> None:
         self.state = TaskState.WORKING
         self.asked = 0
+        self.callback: PushRequest | None = None
 
     def traced(self, trace: str) -> Endless:
         del trace
@@ -107,7 +110,8 @@ class Endless:
         raise PeerFailed(f"{agent} has no card")
 
     def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
-        del message, callback
+        del message
+        self.callback = callback
         return self.get(who, agent, "far")
 
     def get(self, who: Principal, agent: str, task_id: str) -> Task:
@@ -138,6 +142,40 @@ def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
     assert peer.asked == asked, "nobody polls"
     world.settle()
     assert result(world, task.task_id) == "completed: "
+
+
+class SlowLoop(SimulatedLoop):
+    """What runs in a thread is done at once, but its result arrives three seconds later."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        del executor
+        arrived: asyncio.Future[Any] = self.create_future()
+        self.call_later(3, _arrive, arrived, func(*args))
+        return arrived
+
+
+def _arrive(future: asyncio.Future[Any], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_through() -> None:
+    world, peer = world_of(Parent().agent), Endless()
+    world.loop = SlowLoop
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+
+    def end() -> None:
+        peer.state = TaskState.COMPLETED
+        assert peer.callback
+        assert peer.asked == 2, "GetTask has been sent after SendMessage, and its answer has not arrived"
+        headers = {TOKEN_HEADER: peer.callback.token or ""}
+        assert world.called_back(peer.callback.url, headers, b"{}").status == 200
+
+    task = world.send("hello", agent="parent")
+    world.plan(4_500, end)
+    world.wait(60_000)
+    assert result(world, task.task_id) == "completed: "
+    assert peer.asked == 3
 
 
 def test_a_canceled_parent_ends_its_child() -> None:
@@ -273,6 +311,17 @@ def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> N
     world.settle()
     assert result(world, task.task_id).count("one: ") == 2
     assert len(world.table.page(ME, task.context_id, None, 0, 10)[0]) == 3
+
+
+def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_time_is_over() -> None:
+    world, peer = world_of(Parent(timeout_s=60).agent), Endless()
+    peer.state = TaskState.INPUT_REQUIRED
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(10_000)
+    world.send("red", agent="parent", task_id=task.task_id)
+    world.wait(100_000)
+    assert result(world, task.task_id) == "canceled: "
 
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])

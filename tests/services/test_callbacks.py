@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryProofs
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.model import PushRequest, TaskState
+from a2a_serverless.domain.model import TaskState
 from a2a_serverless.ports import ExpectedNews, News, Unproven
 from a2a_serverless.services.callbacks import take_news
-from tests.echo import Writer, agent_of
+from tests.echo import agent_of
+from tests.engine.test_calls import Endless
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -25,14 +27,12 @@ class Waiting:
         async def ask(task: AgentTask) -> None:
             await task.call("write it", "echo", "hello")
 
-        self.world = World([agent_of(ask, "parent"), Writer(seconds=600).agent])
+        self.world, self.peer = World([agent_of(ask, "parent")]), Endless()
+        self.world.engine = replace(self.world.engine, directory=replace(self.world.directory, peers=self.peer))
         self.task = self.world.send("hello", agent="parent", push=False)
         self.world.wait(30_000)
-        (child,) = [one for one in self.world.table.page(ME, None, None, 0, 10)[0] if one.agent == "echo"]
-        (config,) = self.world.table.configs(ME.key(child.task))
-        opened = self.world.table.steps(ME.key(self.task.task_id))["@call/write it"].value
-        assert isinstance(opened, dict)
-        self.callback = PushRequest(config.url, token=str(opened["token"]))
+        assert self.peer.callback
+        self.callback = self.peer.callback
 
     @property
     def woken(self) -> int:
@@ -52,7 +52,7 @@ class Nothing:
 
     def check(self, news: News, call: ExpectedNews) -> str | None:
         del news
-        assert call.address == "https://api.example.com/echo"
+        assert call.address == "https://far.example.com/echo"
         raise Unproven("wrong-signature")
 
 
@@ -96,6 +96,7 @@ def test_the_question_whether_the_address_is_ours_is_answered_and_wakes_nobody()
 
 def test_news_of_a_task_that_has_ended_is_fine() -> None:
     waiting = Waiting()
+    waiting.peer.state = TaskState.COMPLETED
     waiting.world.settle()
     assert waiting.world.get(waiting.task.task_id, "parent").status.state is TaskState.COMPLETED
     assert waiting.tell() is None

@@ -68,6 +68,17 @@ class Limit:
         return min((at + int(seconds * 1000) for at, seconds in ends if seconds is not None), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """What a call waits for: another wake counter than ``seen``, which was the head's before the agent was asked.
+
+    At ``until`` (ms) it waits no longer.
+    """
+
+    seen: int
+    until: int | None
+
+
 class Calls:
     """The calls of one run. ``keep`` stores a step's value unless there is one, and gives the one that is stored."""
 
@@ -80,9 +91,8 @@ class Calls:
         self._who = Principal(hold.key.tenant, hold.key.owner)
         self._steps = steps
         self._keep = keep
-        self._waiting: dict[asyncio.Future[None], int | None] = {}
+        self._waiting: dict[asyncio.Future[None], _Wait] = {}
         self._under_way = 0
-        self._seen = hold.head.wake
 
     def check_reach(self, agent: str) -> None:
         """Raises Apart when this process does not speak to the agent."""
@@ -95,18 +105,20 @@ class Calls:
         return 0 < self._under_way == len(self._waiting)
 
     def notice(self) -> None:
-        """Lets the waiting calls look again when the task's wake counter has moved."""
-        if self._hold.head.wake != self._seen:
-            self._seen = self._hold.head.wake
-            for future in self._waiting:
+        """Lets the calls look again whose last answer is older than the task's wake counter."""
+        for future, wait in [*self._waiting.items()]:
+            if wait.seen != self._hold.head.wake:
+                del self._waiting[future]
                 if not future.done():
                     future.set_result(None)
-            self._waiting.clear()
 
     def park(self) -> bool:
         """Gives the task back until there is news; False when there is some already."""
+        waits = self._waiting.values()
         try:
-            self._hold.park(self._seen, min(filter(None, self._waiting.values()), default=None))
+            self._hold.park(
+                min(wait.seen for wait in waits), min((wait.until for wait in waits if wait.until), default=None)
+            )
         except Woken:
             return False
         return True
@@ -196,6 +208,7 @@ class Calls:
         """The peer's task at its end."""
         peers, who = self._peers, self._who
         while True:
+            seen = self._hold.head.wake
             task: Task = await self._tried(lambda: peers.get(who, agent, task_id))
             if task.status.state in TERMINAL:
                 return task
@@ -203,15 +216,15 @@ class Calls:
                 await self._tried(lambda: peers.cancel(who, agent, task_id))
                 return await self._tried(lambda: peers.get(who, agent, task_id))
             if task.status.state in INTERRUPTED:
-                await self._answered(name, agent, task, opened, ask)
+                await self._answered(name, agent, task, opened, ask, _Wait(seen, until))
             else:
-                await self._news(until)
+                await self._news(_Wait(seen, until))
 
-    async def _answered(self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask) -> None:
+    async def _answered(self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask, wait: _Wait) -> None:
         """The peer's question, put to our own client, and the answer, sent back once."""
         record = f"{PREFIX}{name}/answer/{_question(task.status)}"
         if record in self._steps:
-            return await self._news(None)
+            return await self._news(wait)
         question = task.status.message.text() if task.status.message else f"{agent} asks for input."
         answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
@@ -220,11 +233,11 @@ class Calls:
         self._keep(record, {"answered": message.message_id})
         return None
 
-    async def _news(self, until: int | None) -> None:
-        """Returns when the task's wake counter moves, or at ``until``."""
+    async def _news(self, wait: _Wait) -> None:
+        """Returns when the task's wake counter is not ``wait.seen`` any more, or at ``wait.until``."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = until
-        left = None if until is None else max(0.0, (until - self._hold.now()) / 1000)
+        self._waiting[future] = wait
+        left = None if wait.until is None else max(0.0, (wait.until - self._hold.now()) / 1000)
         await asyncio.wait({future}, timeout=left)
         self._waiting.pop(future, None)
 
