@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -39,6 +40,19 @@ class TimedOut(Failed):
 
 class PeerFailed(Failed):
     """Another agent could not be reached, or refused; the text says which and why."""
+
+
+class Cancellation(StrEnum):
+    """Why an agent's work is being cancelled."""
+
+    CLIENT = "client"
+    """The client has canceled the task."""
+    HAND_OVER = "hand-over"
+    """The task goes on in another run: this one's time ends, or the task waits for an answer."""
+    FENCE = "fence"
+    """This run may write nothing more: another run has taken the task, or the task has ended."""
+    STORE = "store"
+    """The store has failed: another run goes on from what is stored."""
 
 
 class TextModel(Protocol):
@@ -90,6 +104,11 @@ class AgentTask(Protocol):
     @property
     def accepted_output_modes(self) -> tuple[str, ...]:
         """The media types that the client can take; empty means that it did not say."""
+        ...
+
+    @property
+    def cancellation(self) -> Cancellation | None:
+        """Why this work is being cancelled; None as long as it is not. It is known when the cancellation arrives."""
         ...
 
     @property

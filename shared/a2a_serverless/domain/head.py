@@ -118,6 +118,10 @@ class Fenced(BaseException):
     Not an ``Exception``, so that no author's ``except`` can keep a run going that is over.
     """
 
+    def __init__(self, *, canceled: bool = False) -> None:
+        super().__init__()
+        self.canceled = canceled
+
 
 def submit(  # noqa: PLR0913 - the facts of a new task
     key: TaskKey,
@@ -211,7 +215,7 @@ def give_up(look: Look, message: Message, *, now: int, by: str) -> Change:
 def held(head: Head, fence: int) -> Head:
     """The head, when the runner with ``fence`` still holds the task; raises Fenced otherwise."""
     if head.fence != fence or head.ended:
-        raise Fenced
+        raise Fenced(canceled=head.state is TaskState.CANCELED)
     return head
 
 

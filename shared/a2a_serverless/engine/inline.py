@@ -38,6 +38,8 @@ class Untasked:
         self.accepted_output_modes = accepted_output_modes
         self.text_model = models.text
         self.picture_model = models.pictures
+        self.cancellation = None
+        self.needed = False
 
     def text(self) -> str:
         """The text of the message."""
@@ -48,6 +50,7 @@ class Untasked:
         return self.message.data()
 
     def __getattr__(self, name: str) -> NoReturn:
+        self.needed = True
         raise NeedsTask(name)
 
 
@@ -89,6 +92,8 @@ class Inline:
             async with asyncio.timeout(TRY_S):
                 answer = placed(await self.engine.agents[agent_id].work(untasked), message.context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the same error becomes its status
+            return None
+        if untasked.needed:
             return None
         if isinstance(answer, str):
             answer = Message(self.engine.ids.new(), Role.AGENT, (Part("text", answer),), message.context_id)

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import Agent, Answer, Failed, PeerFailed, Reject
+from a2a_serverless.domain.agent import Agent, Answer, Cancellation, Failed, PeerFailed, Reject, StepConflict
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.events import bytes_of
@@ -175,7 +175,7 @@ async def _outcome(
     """The state that the agent's work comes to, and what is said about it. What ends the run only goes through."""
     done = await _watched(agent, work, hold, engine, remaining_ms)
     try:
-        return TaskState.COMPLETED, placed(done.result(), hold.head.context_id, hold.key.task)
+        return TaskState.COMPLETED, placed(work.outcome(done), hold.head.context_id, hold.key.task)
     except (Reject, A2AError) as reason:
         return TaskState.REJECTED, str(reason)
     except Failed as reason:
@@ -192,23 +192,34 @@ async def _watched(
 ) -> asyncio.Future[Answer]:
     """Lets the agent work until it is done or its keeper or writer has a reason to stop it, and raises that reason.
 
-    What those raise is never the agent's fault; what the agent raised is in the future.
+    What those raise is never the agent's fault; what the agent raised is in the future. What its task has raised
+    (``work.signal``) decides before either.
     """
     working = asyncio.ensure_future(agent.work(work))
     keeping = asyncio.ensure_future(_keep(hold, work, engine.bells, remaining_ms))
     writing = asyncio.ensure_future(_write(hold))
     try:
         await asyncio.wait({working, keeping, writing}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working
-        work.close()
-        working.cancel()
-        await asyncio.wait({working}, timeout=CLEAN_UP_S)
-        return (keeping if keeping.done() else writing).result()
+        if not working.done():
+            stopped = keeping if keeping.done() else writing
+            work.close(_why(stopped.exception() or work.signal))
+            working.cancel()
+            await asyncio.wait({working}, timeout=CLEAN_UP_S)
+            stopped.result()
+        return working
     finally:
         writing.cancel()
         keeping.cancel()
         working.cancel()
+
+
+def _why(reason: BaseException | None) -> Cancellation:
+    """What the agent is told of the reason why its run is stopped."""
+    if isinstance(reason, OutOfTime | Parked | Apart | Waits):
+        return Cancellation.HAND_OVER
+    if isinstance(reason, heads.Fenced | StepConflict):
+        return Cancellation.CLIENT if getattr(reason, "canceled", False) else Cancellation.FENCE
+    return Cancellation.STORE
 
 
 async def _write(hold: Hold) -> NoReturn:
@@ -219,8 +230,10 @@ async def _write(hold: Hold) -> NoReturn:
         hold.flush()
 
 
-async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[], int]) -> NoReturn:
-    """Looks after the lease, the time and the task's own news. Ends only by raising why the work must stop.
+async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[], int]) -> None:
+    """Looks after the lease, the time and the task's own news. Ends by raising why the work must stop.
+
+    It also ends when the agent works on for seconds after its task has raised a signal.
 
     The first renewal rings one bell past the lease; whoever gets it while the lease lives sends it on past that. So a
     run that dies is found by its own bell.
@@ -228,6 +241,9 @@ async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[],
     rang = False
     while True:
         await asyncio.sleep(WATCH_S)
+        if work.signal:
+            await asyncio.sleep(CLEAN_UP_S)
+            return
         hold.watch()
         work.calls.notice()
         if work.idle and work.calls.park():

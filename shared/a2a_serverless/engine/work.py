@@ -7,14 +7,16 @@ import base64
 import inspect
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import Content, Failed, StepConflict
 from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Role, Task, TaskState
@@ -22,10 +24,11 @@ from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import Apart, Calls, Limit
 from a2a_serverless.engine.files import INLINE, Files
+from a2a_serverless.engine.hold import StoreFailed
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Answer, PictureModel, TextModel
+    from a2a_serverless.domain.agent import Answer, Cancellation, PictureModel, TextModel
     from a2a_serverless.domain.card import Card
     from a2a_serverless.engine.calls import Directory
     from a2a_serverless.engine.hold import Hold
@@ -38,7 +41,28 @@ class Waits(BaseException):
 
 P = ParamSpec("P")
 T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 NAME_LIMIT: Final = 256
+SIGNALS: Final = (Waits, Apart, Fenced, StoreFailed, StepConflict, IllegalTransition)
+"""What ends a run when the author's side raises it, whatever the agent or one of its libraries makes of it."""
+
+
+def _signals(method: M) -> M:
+    """Remembers the first signal that a method of the author's side raises; every later call raises it again."""
+
+    @wraps(method)
+    async def remembering(self: Work, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+        if self.signal:
+            await asyncio.sleep(0)  # an agent that calls in a loop must not keep its keeper from running
+            raise self.signal.with_traceback(None)
+        try:
+            return await method(self, *args, **kwargs)
+        except SIGNALS as signal:
+            if self.cancellation is None:
+                self.signal = self.signal or signal
+            raise
+
+    return cast("M", remembering)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +89,8 @@ class Work:
         self._hold = hold
         self._others = others
         self._closed = False
+        self.cancellation: Cancellation | None = None
+        self.signal: BaseException | None = None
         self._emitted = _emits_in(events)
         self._emits: Counter[str] = Counter()
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
@@ -122,6 +148,7 @@ class Work:
     @overload
     async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
+    @_signals
     async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``AgentTask.step``."""
         self._check_name(name)
@@ -139,6 +166,7 @@ class Work:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")
         return kept.value
 
+    @_signals
     async def emit(
         self,
         name: str,
@@ -161,11 +189,13 @@ class Work:
         self._hold.emit(artifact, number, append=append and number > 1, last=last)
         await asyncio.sleep(0)
 
+    @_signals
     async def file(self, part: Part) -> bytes:
         """See ``AgentTask.file``."""
         with self._at_work():
             return await asyncio.to_thread(self._files.read, self._hold.key, part)
 
+    @_signals
     async def progress(self, text: str) -> None:
         """See ``AgentTask.progress``."""
         self._check_open()
@@ -175,17 +205,20 @@ class Work:
         self._hold.report(TaskState.WORKING, self._hold.say(text))
         await asyncio.sleep(0)
 
+    @_signals
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
         """See ``AgentTask.ask``."""
         self._asked[question] += 1
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
         return await self._answer(question, f"{self._asked[question]}\n{question}", state)
 
+    @_signals
     async def card(self, agent: str) -> Card:
         """See ``AgentTask.card``."""
         self._check_reach(agent)
         return await self.calls.card(agent)
 
+    @_signals
     async def call(
         self,
         name: str,
@@ -200,12 +233,14 @@ class Work:
         self._check_reach(agent)
         return await self.calls.call(name, agent, parts_of(content), Limit(timeout_s, deadline_s), self._answer)
 
+    @_signals
     async def references(self, message: Message | None = None) -> list[Task]:
         """See ``AgentTask.references``."""
         said = message or self.message
         pointed_at = (reference.task_id for reference in references_in(said.parts))
         return self._others.named([*said.reference_task_ids, *pointed_at])
 
+    @_signals
     async def earlier(self, limit: int = 20) -> list[Task]:
         """See ``AgentTask.earlier``."""
         return self._others.in_context(self.context_id, limit)
@@ -215,9 +250,16 @@ class Work:
         """Whether nothing happens here: every step is done, and a call waits for another agent."""
         return self.calls.waiting and self._busy == 0
 
-    def close(self) -> None:
+    def outcome(self, done: asyncio.Future[Answer]) -> Answer:
+        """What the agent's function gave. Raises the signal if there was one, else what the function raised."""
+        if self.signal:
+            raise self.signal
+        return done.result()
+
+    def close(self, why: Cancellation | None = None) -> None:
         """After this the agent can write nothing more, whatever it does with its cancellation."""
         self._closed = True
+        self.cancellation = why
 
     async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
         """The answer to the question ``name``, whose message has the same id in every run; asks it if need be."""
