@@ -93,7 +93,7 @@ class TaskLog(Protocol):
         ...
 
     def look(self, key: TaskKey) -> Look | None:
-        """The head and the last number, in one query."""
+        """The head and the last number, in one query; never an event without the head that it led to."""
         ...
 
     def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:

@@ -13,12 +13,15 @@ from moto import mock_aws
 
 from a2a_serverless.adapters import items, keys
 from a2a_serverless.adapters.bodies import INLINE_LIMIT, Damaged
+from a2a_serverless.adapters.dynamo import CATCH_UPS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import fold
-from a2a_serverless.domain.model import Part, TaskKey
+from a2a_serverless.domain.model import Artifact, Part, TaskKey
 from a2a_serverless.domain.push import Cursor
+from a2a_serverless.engine.hold import Hold
 from a2a_serverless.ports import Receipt, StepResult
+from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken
 
@@ -103,11 +106,10 @@ def test_a_log_that_is_read_before_its_last_event_shows_is_read_again(store: Sto
 
 def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: Store, client: DynamoDBClient) -> None:
     look = taken(store.log)
-    place = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
-    older = client.get_item(TableName="table", Key=place)["Item"]
+    older = _stored_head(client)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
     store.log.append(progress(heads.Look(look.head, 3)))
-    early = Filtered(client, lambda found, _: [older if item["sk"]["S"] == keys.HEAD else item for item in found])
+    early = Filtered(client, lambda found, _: _with_head(found, older))
     loaded = _through(early).log.load(KEY)
     assert loaded is not None
     assert (loaded[0], [event.n for event in loaded[1]]) == (look.head, [1, 2, 3])
@@ -117,6 +119,98 @@ def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: 
     taken(store.log)
     late = Filtered(client, lambda found, _: found[:1])
     assert seen(_through(late).log).last == 2
+
+
+def _other_runner(store: Store, look: heads.Look) -> heads.Look:
+    """The task once its lease ran out and another runner has taken it."""
+    change = heads.take(look, now=NOW + 60_000, by="the other")
+    assert store.log.append(change)
+    return heads.Look(change.after, change.event.n)
+
+
+def _chunk_of_another(store: Store, look: heads.Look) -> heads.Look:
+    after = _other_runner(store, look)
+    event = replace(chunk(after.last + 1), fence=after.head.fence)
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    return heads.Look(after.head, event.n)
+
+
+def _canceled(store: Store, look: heads.Look) -> heads.Look:
+    change = heads.cancel(look, now=NOW + 3, by="the client")
+    assert store.log.append(change)
+    return heads.Look(change.after, change.event.n)
+
+
+def _told_at_length(store: Store, look: heads.Look) -> heads.Look:
+    """A status whose text lies outside the table."""
+    change = progress(look, said="x" * 2 * LIMIT)
+    assert store.log.append(change)
+    return heads.Look(change.after, change.event.n)
+
+
+HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
+
+
+@pytest.mark.parametrize("happens", HAPPENED)
+@pytest.mark.parametrize("torn", [1, 3])
+def test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again(
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.Look], heads.Look], torn: int
+) -> None:
+    look = taken(store.log)
+    older = _stored_head(client)
+    after = happens(store, look)
+    early = Filtered(client, lambda found, query: _with_head(found, older) if query <= torn else found)
+    assert seen(_through(early).log) == after
+    assert early.queries == torn + 1
+
+
+def test_rule_01_a_look_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient) -> None:
+    look = taken(store.log)
+    older = _stored_head(client)
+    _canceled(store, look)
+    early = Filtered(client, lambda found, _: _with_head(found, older))
+    with pytest.raises(Overloaded):
+        _through(early).log.look(KEY)
+    assert early.queries <= CATCH_UPS + 1
+
+
+@pytest.mark.parametrize("parts", [(), BIG], ids=["in its item", "outside the table"])
+def test_a_look_behind_which_chunks_of_the_same_run_stand_is_one_query(
+    store: Store, client: DynamoDBClient, parts: tuple[Part, ...]
+) -> None:
+    look = taken(store.log)
+    store.log.append_chunk(KEY, chunk(3, *parts), EXPIRES)
+    counted = Filtered(client, lambda found, _: found)
+    reads = len(store.blobs.content)
+    assert seen(_through(counted).log) == heads.Look(look.head, 3), "no blob is fetched: this store has none"
+    assert (counted.queries, reads) == (1, len(store.blobs.content))
+
+
+@pytest.mark.parametrize("happens", [_other_runner, _canceled])
+def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped_it(
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.Look], heads.Look]
+) -> None:
+    look = taken(store.log)
+    older = _stored_head(client)
+    early = Filtered(client, lambda found, query: _with_head(found, older) if query == 1 else found)
+    runner = Hold(_through(early).log, Counter(), lambda: NOW, look)
+    runner.emit(Artifact("document", (Part("text", "late"),)), 1, append=False, last=True)
+    last = happens(store, look).last
+    with pytest.raises(heads.Fenced):
+        runner.flush()
+    loaded = store.log.load(KEY)
+    assert loaded is not None
+    assert loaded[1][-1].n == last, "nothing stands behind it"
+
+
+def _stored_head(client: DynamoDBClient) -> dict[str, Any]:
+    place = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
+    return client.get_item(TableName="table", Key=place)["Item"]
+
+
+def _with_head(found: list[dict[str, Any]], head: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a query finds that has seen one half of a transaction: its events, and the head before it."""
+    return [head if item["sk"]["S"] == keys.HEAD else item for item in found]
 
 
 def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient) -> None:

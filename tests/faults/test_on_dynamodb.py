@@ -15,10 +15,11 @@ from moto import mock_aws
 
 from a2a_serverless.adapters.bodies import Bodies
 from a2a_serverless.adapters.dynamo import DynamoHosts, DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.keys import HEAD
 from a2a_serverless.adapters.memory import MemoryBlobs
 from a2a_serverless.adapters.table import Patience, Table
 from tests.contract.schema import table_schema
-from tests.faults.journeys import JOURNEYS, Journey, assert_whole, watched
+from tests.faults.journeys import JOURNEYS, Journey, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at
 from tests.faults.telling import calls_of, told
 
@@ -64,6 +65,48 @@ class MotoTable:
         key = getattr(getattr(first, "head", None) or getattr(first, "before", None), "key", first)
         self.feed.append((key, None))
         return result
+
+
+class Torn:
+    """A client whose queries see half a transaction: the ``times`` that follow one still find the head before it."""
+
+    def __init__(self, client: DynamoDBClient, times: int) -> None:
+        self._client = client
+        self._times = times
+        self._older: dict[str, tuple[Any, int]] = {}
+        self.torn = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def transact_write_items(self, **parameters: Any) -> Any:
+        heads = [action["Update"] for action in parameters["TransactItems"] if "Update" in action]
+        before = [self._client.get_item(TableName=head["TableName"], Key=head["Key"]).get("Item") for head in heads]
+        answer = self._client.transact_write_items(**parameters)
+        self._older |= {item["pk"]["S"]: (item, self._times) for item in before if item and item["sk"]["S"] == HEAD}
+        return answer
+
+    def query(self, **parameters: Any) -> Any:
+        answer: Any = self._client.query(**parameters)
+        return {**answer, "Items": [self._seen(item) for item in answer["Items"]]}
+
+    def _seen(self, item: Any) -> Any:
+        older, times = self._older.get(item["pk"]["S"], (item, 0))
+        if item["sk"]["S"] != HEAD or not times:
+            return item
+        self._older[item["pk"]["S"]] = older, times - 1
+        self.torn += 1
+        return older
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("journey", [talkative, canceled, handed_on])
+def test_rule_01_queries_that_see_half_a_transaction_lose_and_double_nothing(
+    client: DynamoDBClient, journey: Journey, times: int
+) -> None:
+    torn = Torn(client, times)
+    assert_whole(told(journey, NoFaults(), table=partial(MotoTable, cast("DynamoDBClient", torn))))
+    assert torn.torn > times
 
 
 @pytest.mark.parametrize("journey", [watched])
