@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from a2a_serverless.agents import conformance
 from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.services.keys import ensure_ring
+from a2a_serverless.wire import legacy
+from a2a_serverless.wire import rest as binding_of_http
+from a2a_serverless.wire.operations import Operation
 from tests.conformance.live import Live
+from tests.handlers.requests import AGENT, BINDINGS, Names
 from tests.handlers.test_queues import Clock
+from tests.observed import check_proxy_answer
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import HttpRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
 
@@ -32,3 +44,56 @@ def test_a_rest_call_is_answered_before_and_after_an_inline_agent_has_run_here()
     task = json.loads(sent["body"])["result"]["task"]
     got = handler(rest(f"/conformance/tasks/{task['id']}"), Clock())
     assert (got["statusCode"], json.loads(got["body"])) == (200, task)
+
+
+# ---- Every route in every type
+
+TYPES = ("application/json", "application/a2a+json", "text/event-stream")
+ROUTES = [
+    *[("1.0 REST" if route.version == "1.0" else "0.3 REST", route) for route in binding_of_http.ROUTES],
+    *[("legacy", route) for route in legacy.ROUTES],
+]
+
+
+def asked(request: HttpRequest, **headers: str) -> dict[str, Any]:
+    """The event of a request with these headers besides."""
+    said = {**request.headers, **headers}
+    return event(
+        "api-rest-get-unknown-task",
+        httpMethod=request.verb,
+        path=request.path,
+        multiValueHeaders={name: [value] for name, value in said.items()},
+        multiValueQueryStringParameters={name: [value] for name, value in request.query},
+        body=request.body.decode() or None,
+    )
+
+
+def read(request: HttpRequest, answer: dict[str, Any]) -> str:
+    """The media type of an answer that API Gateway hands on as text, once it has been read as that."""
+    assert not answer.get("isBase64Encoded"), "API Gateway would hand on the base64"
+    kind = str(answer["headers"]["content-type"]).partition(";")[0]
+    if kind == "text/event-stream":
+        assert all(frame.startswith(("id: ", "data: ", "event: ", ": ")) for frame in answer["body"].split("\n\n")[:-1])
+    else:
+        check_proxy_answer(asked(request), answer)
+    return kind
+
+
+@pytest.mark.requirement(110)
+@pytest.mark.parametrize("accepted", TYPES)
+def test_every_route_can_be_read_in_every_type_that_it_answers(accepted: str) -> None:
+    live = Live([replace(conformance.full, id=AGENT)])
+    ensure_ring(live.smith)
+    handler = make_gateway_handler(live.edge)
+    answers = []
+    for count, (binding, route) in enumerate(ROUTES):
+        sent = handler(asked(BINDINGS["1.0 REST"][Operation.SEND](Names(message=f"task-{count}"))), Clock())
+        names = Names(task=json.loads(sent["body"])["task"]["id"], message=f"message-{count}")
+        request = replace(BINDINGS[binding][route.operation](names), verb=route.verb)
+        unknown = replace(request, headers={**request.headers, "a2a-version": "9.0"})
+        for one in (request, unknown):
+            answer = handler(asked(one, accept=accepted), Clock())
+            answers.append((one.path, answer["statusCode"], read(one, answer)))
+    wanted = accepted if accepted in TYPES[:2] else "application/json"
+    assert {(status, kind) for _, status, kind in answers} >= {(200, wanted), (200, "text/event-stream")}
+    assert {kind for _, _, kind in answers} == {wanted, "text/event-stream"}

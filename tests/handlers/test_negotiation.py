@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.domain.card import Extension
 from a2a_serverless.wire.operations import STREAMING, Operation
-from tests.client.deployment import Deployment
+from tests.client.deployment import Deployment, Locked
 from tests.echo import Asker
 from tests.handlers.requests import BINDINGS, Names
 
@@ -32,11 +34,17 @@ class Place:
         self, binding: str, operation: Operation = Operation.SEND, query: str | None = None, **headers: str
     ) -> HttpAnswer:
         """The answer to a request that says what it wants in these headers and in the query, and nowhere else."""
-        request = BINDINGS[binding][operation](Names())
         said = {name.replace("_", "-"): value for name, value in headers.items()}
-        asked = (*request.query, *([("A2A-Version", query)] if query is not None else []))
+        asked = (("A2A-Version", query),) if query is not None else ()
+        return self.answer(binding, said, operation, query=asked)
+
+    def answer(
+        self, binding: str, headers: dict[str, str], operation: Operation = Operation.SEND, **other: Any
+    ) -> HttpAnswer:
+        """The answer to an operation's request with these headers, and what ``other`` says besides."""
+        request = BINDINGS[binding][operation](Names(task="task-1" if operation is Operation.SUBSCRIBE else None))
         return self.deployment.edge.answer(
-            replace(request, headers={"content-type": "application/json", **said}, query=asked)
+            replace(request, headers={"content-type": "application/json", **headers}, **other)
         )
 
 
@@ -74,6 +82,75 @@ def test_extensions_are_read_from_either_header_and_echoed_in_that_of_the_versio
     assert (answer.stream is not None) == (operation in STREAMING)
     assert headers_of(answer)[ECHOED[binding]] == "urn:offered, urn:needed"
     assert len(headers_of(answer).keys() & {*ECHOED.values()}) == 1
+
+
+@pytest.mark.requirement(63, 64)
+@pytest.mark.parametrize("binding", NEW)
+@pytest.mark.parametrize("asked", [{}, {"a2a-version": "0.3"}])
+def test_who_asks_1_0_for_0_3_is_told_the_header_and_where_0_3_is(binding: str, asked: dict[str, str]) -> None:
+    refusal = json.loads(Place().answer(binding, asked).body)["error"]
+    assert (refusal.get("data") or refusal["details"])[0]["reason"] == "VERSION_NOT_SUPPORTED"
+    for said in ("A2A-Version: 1.0", "/v1/message:send", "message/send"):
+        assert said in refusal["message"]
+
+
+TYPES = ("application/json", "application/a2a+json")
+
+
+@pytest.mark.requirement(110)
+@pytest.mark.parametrize("header", ["accept", "content-type"])
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("binding", ["1.0 REST", "0.3 REST"])
+def test_a_refusal_over_rest_has_the_type_that_was_asked_for_or_sent(binding: str, kind: str, header: str) -> None:
+    place, said = Place(NEEDED), {header: kind, "a2a-version": binding[:3]}
+    refused = place.answer(binding, said)
+    unread = place.answer(binding, said, body=b"{")
+    unknown = place.answer(binding, said, path="/echo/nowhere")
+    strange = place.answer(binding, said, path="/nobody/tasks/t")
+    assert [one.status for one in (refused, unread, unknown, strange)] == [400, 400, 404, 404]
+    assert {headers_of(one)["content-type"] for one in (refused, unread, unknown, strange)} == {kind}
+
+
+@pytest.mark.requirement(30, 110)
+@pytest.mark.parametrize("kind", TYPES)
+def test_who_is_not_let_in_is_told_so_in_the_type_that_was_asked_for(kind: str) -> None:
+    place = Place()
+    place.deployment = Deployment(Asker().agent, gate=Locked())
+    for binding in ("1.0 REST", "0.3 REST"):
+        answer = place.ask(binding, accept=kind)
+        assert (answer.status, headers_of(answer)["content-type"]) == (401, kind)
+    for binding in ("1.0 JSON-RPC", "0.3 JSON-RPC"):
+        assert headers_of(place.ask(binding, accept=kind))["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("operation", [Operation.STREAM, Operation.SUBSCRIBE])
+@pytest.mark.parametrize(
+    ("accept", "binding", "streams"),
+    [
+        ("text/event-stream", "1.0 JSON-RPC", True),
+        ("text/event-stream, application/json", "1.0 JSON-RPC", False),
+        ("application/json", "1.0 JSON-RPC", False),
+        (None, "1.0 JSON-RPC", False),
+        (None, "0.3 JSON-RPC", True),
+        ("application/json", "0.3 JSON-RPC", True),
+        ("text/event-stream", "1.0 REST", False),
+        ("text/event-stream", "0.3 REST", False),
+    ],
+)
+def test_a_refused_stream_over_json_rpc_is_a_stream_for_those_who_read_nothing_else(
+    operation: Operation, accept: str | None, binding: str, *, streams: bool
+) -> None:
+    said = {"a2a-version": binding[:3]} | ({"accept": accept} if accept else {})
+    answer = Place(NEEDED).answer(binding, said, operation)
+    assert (answer.stream is not None) is streams
+    assert answer.status == (400 if binding.endswith("REST") else 200)
+    if answer.stream is not None:
+        (frame,) = asyncio.run(all_of(answer.stream))
+        assert json.loads(frame.removeprefix(b"data: "))["error"]["code"] in {-32008, -32603}
+
+
+async def all_of(stream: AsyncIterator[bytes]) -> list[bytes]:
+    return [frame async for frame in stream]
 
 
 @pytest.mark.parametrize("binding", [*NEW, *OLD])

@@ -423,6 +423,25 @@ def test_a_task_that_there_is_not_is_not_found_by_any_operation(binding: str, op
 # ---- Lists, histories, waiting
 
 
+@pytest.mark.requirement(29, 36, 40)
+@pytest.mark.parametrize("binding", CURRENT)
+def test_the_text_of_a_refusal_says_what_was_wrong(binding: str) -> None:
+    place = Place()
+    task = place.send("message-1")
+    said = {
+        Operation.SEND: "message.messageId was used before with another content; use a new one.",
+        Operation.PUSH_CREATE: "url is refused: only https is allowed.",
+        Operation.LIST: "pageToken is not a token of an earlier page of this list.",
+    }
+    names = Names(task=task, message="message-1", text="something else", webhook="http://example.com", page="made-up")
+    for operation in said.keys() & BINDINGS[binding].keys():
+        answer = place.ask(binding, operation, replace(names, task=None) if operation is Operation.SEND else names)
+        refusal = json.loads(answer.body)
+        text = refusal.get("message") or refusal["error"]["message"]
+        assert text.endswith(said[operation])
+        assert len(text) < 200
+
+
 @pytest.mark.requirement(9)
 def test_a_list_has_artifacts_only_when_they_are_asked_for() -> None:
     place = Place()

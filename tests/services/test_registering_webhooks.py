@@ -44,7 +44,7 @@ def refusal(world: World, wanted: PushRequest) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "169.254.169.254", "fd00::1"])
 def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: str) -> None:
     world = world_with(("93.184.215.14", address))
-    assert refusal(world, PushRequest(HOOK)) == [("url", "the name has an address that is not public")]
+    assert refusal(world, PushRequest(HOOK)) == [("url", "is refused: the name has an address that is not public")]
 
 
 def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:

@@ -172,6 +172,22 @@ def test_wrong_fields_are_named_in_a_bad_request() -> None:
     assert json.loads(rest.failure(error, "1.0")[1])["error"]["details"] == details
     assert json.loads(rest.failure(error, "0.3")[1]) == {
         "error": "InvalidParamsError",
-        "message": "A parameter is missing or wrong.",
+        "message": "message.parts[0] must be an object.",
         "details": details,
     }
+
+
+@pytest.mark.requirement(29, 36, 40)
+def test_the_text_names_the_first_wrong_fields_and_is_of_bounded_length() -> None:
+    (one, *_) = many = [FieldViolation(f"parts[{at}]", "must be an object") for at in range(16)]
+    assert str(errors.InvalidParams(violations=(one,))) == "parts[0] must be an object."
+    assert str(errors.InvalidParams("A text.", violations=(one,))) == "A text."
+    assert str(errors.InvalidParams(violations=(FieldViolation("", "must have one of a, b"),))) == (
+        "The object must have one of a, b."
+    )
+    assert str(errors.InvalidParams(violations=tuple(many))) == (
+        "parts[0] must be an object. parts[1] must be an object. parts[2] must be an object. "
+        "13 more under fieldViolations."
+    )
+    long = FieldViolation("x" * 100_000, "y" * 100_000)
+    assert len(str(errors.InvalidParams(violations=(long, long, long, long)))) < 1_500

@@ -122,7 +122,10 @@ def test_every_violation_is_reported_under_its_path() -> None:
         "outer.names[1]",
         "count",
     ]
-    assert str(caught.value) == "outer.list[2] must be an object. 3 more under fieldViolations."
+    assert str(caught.value) == (
+        "outer.list[2] must be an object. outer.list[1].id is required. "
+        "outer.names[1] must be a string of 1 to 1024 bytes. 1 more under fieldViolations."
+    )
 
 
 def test_the_number_of_reported_violations_is_bounded() -> None:

@@ -136,7 +136,7 @@ def test_a_parameter_given_twice_is_refused() -> None:
     assert [violation.field for violation in caught.value.violations] == ["pageSize"]
 
 
-@pytest.mark.parametrize("body", [b"", b" \n", b"{}"])
+@pytest.mark.parametrize("body", [b"", b" \n", b"{}", b"null", b" null\n"])
 def test_a_post_may_have_no_body(body: bytes) -> None:
     assert rest.params(rest.match("POST", "/tasks/t1:cancel"), [], body) == {"id": "t1"}
 
@@ -161,6 +161,27 @@ def test_json_is_read_under_both_its_names(content_type: str | None) -> None:
 def test_any_other_content_type_is_refused(content_type: str) -> None:
     with pytest.raises(ContentTypeNotSupported, match=r"Send application/json or application/a2a\+json"):
         rest.check_content_type(content_type)
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("text/event-stream", True),
+        ("Text/Event-Stream; charset=utf-8", True),
+        ("text/event-stream, text/html", True),
+        (None, False),
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("application/json, text/event-stream", False),
+        ("text/event-stream, application/a2a+json", False),
+        ("text/event-stream, */*;q=0.1", False),
+    ],
+)
+def test_a_client_that_names_the_type_of_streams_alone_takes_nothing_else(
+    accept: str | None, *, expected: bool
+) -> None:
+    assert rest.only_streams(accept) is expected
 
 
 @pytest.mark.requirement(110)

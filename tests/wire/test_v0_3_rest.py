@@ -168,14 +168,14 @@ def test_an_event_is_wrapped_and_read_back_but_for_the_known_losses(event: Event
         "statusUpdate": v0_3_rest.DIALECT.status_update,
         "artifactUpdate": v0_3_rest.DIALECT.artifact_update,
     }[name]
-    assert read(update, LIMITS, reader) == Update("t", "c", without_losses(event, references=False))
+    assert read(update, LIMITS, reader) == Update("t", "c", without_losses(event, rest=True))
 
 
 @given(strategies.TASKS)
 @SOME
 def test_a_task_is_read_back_but_for_the_known_losses(task: Task) -> None:
     printed = v0_3_rest.stream_item(task, "t", "c")
-    assert read(printed["task"], LIMITS, v0_3_rest.DIALECT.task) == without_losses(task, references=False)
+    assert read(printed["task"], LIMITS, v0_3_rest.DIALECT.task) == without_losses(task, rest=True)
 
 
 def test_a_message_streams_wrapped() -> None:

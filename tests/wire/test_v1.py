@@ -208,7 +208,8 @@ def test_what_a_part_is_tells_the_member_that_is_there(sent: Json, part: Part) -
         (Operation.LIST, {"pageSize": 0}, ["pageSize"]),
         (Operation.LIST, {"pageSize": 101}, ["pageSize"]),
         (Operation.LIST, {"status": "WORKING"}, ["status"]),
-        (Operation.LIST, {"status": 0}, ["status"]),
+        (Operation.LIST, {"status": False}, ["status"]),
+        (Operation.LIST, {"status": 9}, ["status"]),
         (Operation.LIST, {"statusTimestampAfter": "soon"}, ["statusTimestampAfter"]),
         (Operation.CANCEL, {}, ["id"]),
         (Operation.SUBSCRIBE, {"id": ""}, ["id"]),
@@ -233,6 +234,23 @@ def test_members_that_nobody_knows_are_ignored_at_every_level() -> None:
     request = v1.parse(Operation.SEND, {"message": message, "configuration": configuration, **more})
     assert request == SendRequest(HELLO, return_immediately=True, push=PushRequest("u"))
     assert v1.parse(Operation.LIST, more) == ListTasks()
+
+
+DEFAULTS: dict[str, Json] = {
+    "tenant": "",
+    "contextId": "",
+    "status": "TASK_STATE_UNSPECIFIED",
+    "pageSize": "",
+    "pageToken": "",
+    "historyLength": "",
+    "statusTimestampAfter": "1970-01-01T00:00:00Z",
+    "includeArtifacts": "",
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"status": 0}, {"status": "", "statusTimestampAfter": ""}])
+def test_a_list_whose_client_prints_every_default_of_the_proto_is_a_list_of_everything(more: dict[str, Json]) -> None:
+    assert v1.parse(Operation.LIST, DEFAULTS | more) == ListTasks()
 
 
 @pytest.mark.requirement(29, 36)

@@ -56,8 +56,10 @@ def _of_stack(error: Exception) -> Explained | None:
 
 
 def _with_violations(error: A2AError) -> str:
-    details = [f"  {one.field}: {one.description}" for one in error.violations]
-    return "\n".join([str(error), *details])
+    """What the error says, and the violations that it does not name itself."""
+    text = str(error)
+    details = [f"  {one.field}: {one.description}" for one in error.violations if one.description not in text]
+    return "\n".join([text, *details])
 
 
 def _when_unreachable(url: str) -> str:

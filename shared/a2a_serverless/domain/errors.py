@@ -7,6 +7,10 @@ secret. Anything else that escapes is our own fault and is answered as an intern
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+NAMED: Final = 3
+LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +22,27 @@ class FieldViolation:
 
 
 class A2AError(Exception):
-    """An error that the protocol names (specification 3.3.2)."""
+    """An error that the protocol names (specification 3.3.2).
+
+    Without a text of its own it says which fields are wrong, as most clients show nothing but the text.
+    """
 
     default = "The request could not be served."
 
     def __init__(self, text: str | None = None, *, violations: tuple[FieldViolation, ...] = ()) -> None:
-        super().__init__(text or self.default)
+        super().__init__(text or _said(violations) or self.default)
         self.violations = violations
+
+
+def _said(violations: tuple[FieldViolation, ...]) -> str:
+    """The first violations as sentences of bounded length, and how many more there are; "" for none."""
+    said = [f"{_cut(one.field or 'The object')} {_cut(one.description).rstrip('.')}." for one in violations[:NAMED]]
+    more = len(violations) - NAMED
+    return " ".join([*said, f"{more} more under fieldViolations."] if more > 0 else said)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 class ParseError(A2AError):

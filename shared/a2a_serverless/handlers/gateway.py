@@ -13,12 +13,15 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest, encoded
+from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest, encoded
+from a2a_serverless.wire.rest import A2A_JSON
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Context, Event, Handler
 
+# What is handed on as it is; everything else would be sent in base64, which API Gateway does not undo here.
+TEXT: Final = ["text/", JSON, A2A_JSON]
 BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not streamed
 SECURE: Final = {"strict-transport-security": "max-age=31536000"}  # API Gateway speaks TLS only (specification 13.4)
 
@@ -32,7 +35,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
 
         from a2a_serverless.handlers.web import make_web
 
-        return Mangum(make_web(edge), lifespan="off")
+        return Mangum(make_web(edge), lifespan="off", text_mime_types=TEXT)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))

@@ -79,9 +79,10 @@ class Edge:
         try:
             return self._route(request)
         except (Unauthenticated, TooManyRequests) as error:
-            return refused(error, _form(request))
+            return refused(error, _form(request), _answer_type(request))
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
-            return _refused(noted(error, self.desk), _written_in(request.path.strip("/").split("/")))
+            version = _written_in(request.path.strip("/").split("/"))
+            return _refused(noted(error, self.desk), version, _answer_type(request))
 
     def _route(self, request: HttpRequest) -> HttpAnswer:
         path = request.path.strip("/")
@@ -126,7 +127,7 @@ class Edge:
             content_type=JSON,
             success=lambda result: jsonrpc.success(call_id, result),
             failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
-            streams_errors=version == "0.3",
+            streams_errors=version == "0.3" or rest.only_streams(request.headers.get("accept")),
         )
         return self._operator(agent, "jsonrpc", version, request).operate(
             caller, request, operation, call.params, envelope
@@ -135,15 +136,16 @@ class Edge:
     def _rest(self, agent: Agent, caller: Caller, request: HttpRequest, path: str, binding: Binding) -> HttpAnswer:
         old = binding == LEGACY or path.startswith("/v1/")
         version: WireVersion = "0.3" if old else "1.0"
+        content_type = _answer_type(request)
         try:
             found = rest.match(request.verb, path, _routes(binding))
             if request.body:
                 rest.check_content_type(request.headers.get("content-type"))
             params = rest.params(found, request.query, request.body, self.limits)
         except A2AError as error:
-            return _refused(error, version)
+            return _refused(error, version, content_type)
         envelope = Envelope(
-            content_type=rest.answer_type(request.headers.get("accept"), request.headers.get("content-type")),
+            content_type=content_type,
             success=lambda result: dumps({} if result is None else result),
             failure=lambda error: rest.failure(error, version),
             resumes=binding != LEGACY,
@@ -198,8 +200,15 @@ def _written_in(words: list[str]) -> WireVersion:
     return "0.3" if words[0] == LEGACY or words[1:2] == ["v1"] else "1.0"
 
 
-def _refused(error: Exception, version: WireVersion) -> HttpAnswer:
-    answer = refused(error, lambda error: rest.failure(error, version))
+def _answer_type(request: HttpRequest) -> str:
+    """The media type of what is below an agent's address; JSON-RPC, at the address itself, has one only."""
+    if "/" not in request.path.strip("/"):
+        return JSON
+    return rest.answer_type(request.headers.get("accept"), request.headers.get("content-type"))
+
+
+def _refused(error: Exception, version: WireVersion, content_type: str) -> HttpAnswer:
+    answer = refused(error, lambda error: rest.failure(error, version), content_type)
     if isinstance(error, VerbNotAllowed):
         return replace(answer, headers={**answer.headers, "allow": ", ".join(error.allowed)})
     return answer

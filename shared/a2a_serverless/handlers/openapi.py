@@ -59,7 +59,7 @@ def _parameter(where: str, name: str, schema: dict[str, Any], *, required: bool 
 def _responses(route: Route) -> dict[str, Any]:
     streams = route.operation in STREAMING
     served = {"content": {"text/event-stream": {"schema": _TEXT}}} if streams else _content(_OBJECT)
-    failed = {"content": {"application/json": {"schema": _ERRORS[route.version]}}}
+    failed = _content(_ERRORS[route.version])
     return {"200": served | {"description": "What was asked for"}, "default": failed | {"description": "A refusal"}}
 
 

@@ -48,7 +48,7 @@ STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-b
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream (0.3).
+    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream.
 
     ``resumes``: a stream goes on behind ``Last-Event-ID``; those of the early shapes cannot do without the task.
     """
@@ -98,7 +98,7 @@ class Operator:
         except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
             _log(self, operation, None, error)
             in_stream = operation in STREAMING and envelope.streams_errors
-            return refused(noted(error, self.desk), envelope.failure, in_stream=in_stream)
+            return refused(noted(error, self.desk), envelope.failure, envelope.content_type, in_stream=in_stream)
 
     def _served(
         self, operation: Operation, task: str | None, body: bytes, envelope: Envelope, echoed: dict[str, str]
@@ -185,13 +185,17 @@ def _log(operator: Operator, operation: Operation, task: str | None, error: Exce
 
 
 def refused(
-    error: Exception, failure: Callable[[Exception], tuple[int, bytes]], *, in_stream: bool = False
+    error: Exception,
+    failure: Callable[[Exception], tuple[int, bytes]],
+    content_type: str = JSON,
+    *,
+    in_stream: bool = False,
 ) -> HttpAnswer:
     """The answer that an error is. What HTTP itself has a status for is never told in a stream."""
     status, body = failure(error)
     if in_stream and not code_of(error).by_http:
         return HttpAnswer(200, b"", STREAM_HEADERS | headers_of(error), _only(sse.frame(body)))
-    headers = UNCACHED | {"content-type": JSON} | headers_of(error)
+    headers = UNCACHED | {"content-type": content_type} | headers_of(error)
     return HttpAnswer(status_of(error, status), body, headers)
 
 

@@ -153,7 +153,7 @@ def _vet(hooks: Webhooks, request: PushRequest) -> WebhookTarget:
             hooks.names.check(target)
     except UrlRefused as refused:
         field = f"{request.at}.url" if request.at else "url"
-        raise InvalidParams(violations=(FieldViolation(field, str(refused)),)) from None
+        raise InvalidParams(violations=(_refused(field, refused),)) from None
     return target
 
 
@@ -170,10 +170,14 @@ def check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
     try:
         target = check_url(request.url, policy)
     except UrlRefused as refused:
-        raise InvalidParams(violations=(*violations, FieldViolation(below + "url", str(refused)))) from None
+        raise InvalidParams(violations=(*violations, _refused(below + "url", refused))) from None
     if violations:
         raise InvalidParams(violations=tuple(violations))
     return target
+
+
+def _refused(field: str, refused: UrlRefused) -> FieldViolation:
+    return FieldViolation(field, f"is refused: {refused}")
 
 
 _SECRETS: Final = f"is printable ASCII, at most {SECRET_LIMIT} characters"

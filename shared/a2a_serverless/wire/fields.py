@@ -2,7 +2,8 @@
 
 Hand-written and not pydantic, whose import with models for four operations was measured at seven times the CPU of this
 whole package and the domain together, in every cold start, for no gain in a warm one. What is taken is ProtoJSON:
-lowerCamelCase or the proto's snake_case, null for "absent", integers as strings, enums by name or number. Unknown
+lowerCamelCase or the proto's snake_case, null and the empty string for "absent", integers as strings, enums by name or
+number. Unknown
 fields are ignored (specification 5.7).
 
 A getter that meets a wrong value notes a violation under the field's path (``message.parts[0].raw``) and gives a value
@@ -103,7 +104,7 @@ class Fields:
     def whole(self, name: str, low: int = 0, high: int = INT32_MAX) -> int | None:
         """An integer between ``low`` and ``high``, also as a string."""
         value = self.value(name)
-        if value is None:
+        if value in (None, ""):
             return None
         number = _integer(value)
         if number is None or not low <= number <= high:
@@ -115,7 +116,7 @@ class Fields:
         """A boolean; a query parameter spells it as a string."""
         value = self.value(name)
         if isinstance(value, str):
-            value = _BOOLEANS.get(value, value)
+            value = _BOOLEANS.get(value, value or None)
         if value is None or isinstance(value, bool):
             return value
         self.wrong(name, "must be true or false")
@@ -124,7 +125,7 @@ class Fields:
     def choice(self, name: str, table: Mapping[Any, T]) -> T | None:
         """One of the table's values, by name or number."""
         value = self.value(name)
-        if value is None:
+        if value in (None, ""):
             return None
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value in table:
             return table[value]
@@ -134,7 +135,7 @@ class Fields:
     def moment(self, name: str) -> int | None:
         """A timestamp, in milliseconds."""
         value = self.value(name)
-        if value is None:
+        if value in (None, ""):
             return None
         try:
             return timestamps.from_text(value if isinstance(value, str) else "")
@@ -211,7 +212,7 @@ def read(value: Json, limits: Limits, parse: Callable[[Fields], T]) -> T:
     found: list[FieldViolation] = []
     result = parse(Fields(value, limits, found))
     if found:
-        raise InvalidParams(_summary(found), violations=tuple(found))
+        raise InvalidParams(violations=tuple(found))
     return result
 
 
@@ -221,11 +222,6 @@ def read_peer(value: Json, limits: Limits, parse: Callable[[Fields], T]) -> T:
         return read(value, limits, parse)
     except InvalidParams as error:
         raise InvalidAgentResponse(f"The other agent's answer is invalid: {error}") from error
-
-
-def _summary(found: list[FieldViolation]) -> str:
-    first = f"{found[0].field or 'The object'} {found[0].description}."
-    return first if len(found) == 1 else f"{first} {len(found) - 1} more under fieldViolations."
 
 
 def _is_ident(value: str, limit: int) -> bool:

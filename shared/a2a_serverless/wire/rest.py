@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, InvalidParams, MethodNotFound
-from a2a_serverless.wire import errors
+from a2a_serverless.wire import errors, sse
 from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.limits import LIMITS, Limits
@@ -126,6 +126,12 @@ def answer_type(accept: str | None, content_type: str | None) -> str:
     return wanted[0] if wanted else sent if sent == A2A_JSON else JSON
 
 
+def only_streams(accept: str | None) -> bool:
+    """Whether a client takes nothing but a stream of events, and would not read a refusal in JSON."""
+    wanted = {_essence(one) for one in (accept or "").split(",")}
+    return sse.CONTENT_TYPE in wanted and wanted.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
+
+
 def failure(error: Exception, version: WireVersion) -> tuple[int, bytes]:
     """HTTP status and body of an error: 11.6 for 1.0; 0.3 names no form, its SDKs look for ``message``."""
     code = errors.code_of(error)
@@ -152,7 +158,10 @@ def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
 
 
 def _from_body(body: bytes, limits: Limits) -> JsonObject:
-    given = loads(body, limits) if body.strip() else {}
+    """The body's object. ``null`` is no body: it is what the official Go client sends where there is nothing to say."""
+    given = loads(body, limits) if body.strip() else None
+    if given is None:
+        return {}
     if not isinstance(given, dict):
         raise InvalidParams("The body must be an object.")
     return given

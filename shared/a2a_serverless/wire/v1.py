@@ -142,13 +142,18 @@ def _list(fields: Fields) -> ListTasks:
     page_size = fields.whole("pageSize", 1, MAX_PAGE_SIZE)
     return ListTasks(
         context_id=fields.ident("contextId"),
-        state=fields.choice("status", _STATES_IN),
+        state=None if _is_unset(fields.value("status")) else fields.choice("status", _STATES_IN),
         page_size=PAGE_SIZE if page_size is None else page_size,
         page_token=fields.text("pageToken", fields.limits.name) or None,
         history_length=fields.whole("historyLength"),
-        since=fields.moment("statusTimestampAfter"),
+        since=fields.moment("statusTimestampAfter") or None,  # the epoch is the default that ProtoJSON may print
         include_artifacts=fields.flag("includeArtifacts") or False,
     )
+
+
+def _is_unset(state: Json) -> bool:
+    """Whether this is the default of the proto's enum, which clients print that print every member."""
+    return state == "TASK_STATE_UNSPECIFIED" or (state == 0 and not isinstance(state, bool))
 
 
 def _cancel(fields: Fields) -> CancelTask:

@@ -37,7 +37,10 @@ def check(written_in: WireVersion, version: str) -> None:
     if version in _ACCEPTED[written_in]:
         return
     if written_in == "1.0" and version == "0.3":
-        raise VersionNotSupported(f"Send the header {VERSION_HEADER}: 1.0; without it a request is read as 0.3.")
+        raise VersionNotSupported(
+            f"This is written in 1.0. Send the header {VERSION_HEADER}: 1.0; without it a request is read as 0.3. "
+            "0.3 has paths below /v1, such as /v1/message:send, and methods such as message/send."
+        )
     raise VersionNotSupported("This A2A version is not supported. Supported are 1.0 and 0.3.")
 
 
