@@ -181,7 +181,7 @@ class Siblings:
     """The agents of the same world, called as over the wire; their webhooks wake the parent in the same moment."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self.replies: dict[str, str] = {}
         self.absent: set[str] = set()
         self.traces: list[str] = []
@@ -195,25 +195,25 @@ class Siblings:
 
     def card(self, agent: str) -> Card:
         self._check(agent)
-        return sibling_card(self._world.engine.agents[agent])
+        return sibling_card(self.world.engine.agents[agent])
 
     def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         self._check(agent)
         if agent in self.replies:
             return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
         request = SendRequest(message, return_immediately=True, push=callback)
-        return send(self._world.desk, who, agent, request, "1.0")
+        return send(self.world.desk, who, agent, request, "1.0")
 
     def _check(self, agent: str) -> None:
-        if agent not in self._world.engine.agents or agent in self.absent:
+        if agent not in self.world.engine.agents or agent in self.absent:
             raise PeerFailed(f"no agent {agent}")
 
     def get(self, who: Principal, agent: str, task_id: str) -> Task:
-        return get(self._world.desk, who, agent, task_id)
+        return get(self.world.desk, who, agent, task_id)
 
     def cancel(self, who: Principal, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            cancel(self._world.desk, who, agent, task_id)
+            cancel(self.world.desk, who, agent, task_id)
 
 
 class World:

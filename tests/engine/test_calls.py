@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import PeerFailed
-from a2a_serverless.domain.model import Message, Task, TaskState, TaskStatus
+from a2a_serverless.domain.bells import Bell, WorkBell
+from a2a_serverless.domain.errors import TaskNotCancelable
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.engine.inline import Inline
+from a2a_serverless.ports import SHARDS
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing import SimulatedLoop
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
-from tests.world import ME, World
+from tests.world import HOUR_MS, ME, Siblings, World
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a2a_serverless.domain.agent import Agent, AgentTask
     from a2a_serverless.domain.card import Card
-    from a2a_serverless.domain.model import Principal, PushRequest
+    from a2a_serverless.domain.model import Principal, PushRequest, TaskKey
 
 
 class Parent:
@@ -186,6 +196,170 @@ def test_a_canceled_parent_ends_its_child() -> None:
     world.cancel(task.task_id, "parent")
     world.settle()
     assert peer.state is TaskState.CANCELED
+
+
+class CanceledMeanwhile(Endless):
+    """Our task is canceled while the answer that names the agent's task is on its way."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
+        sent = super().send(who, agent, message, callback)
+        (ours,) = self.world.table.page(ME, None, None, 0, 10)[0]
+        self.world.cancel(ours.task, "parent")
+        return sent
+
+
+def test_a_parent_that_is_canceled_while_its_call_is_being_sent_ends_the_child() -> None:
+    world = world_of(Parent().agent)
+    peer = CanceledMeanwhile(world)
+    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert world.get(task.task_id, "parent").status.state is TaskState.CANCELED
+    assert peer.state is TaskState.CANCELED
+
+
+class Elsewhere(World):
+    """Tasks of ``echo`` are another worker's, which comes by or does not."""
+
+    def answer(self, bell: Bell) -> object:
+        if isinstance(bell, WorkBell) and self.table.look(bell.key).head.agent == "echo":
+            self.come_by(bell.key)
+            return None
+        return super().answer(bell)
+
+    def come_by(self, key: TaskKey) -> None:
+        """Nobody comes."""
+
+    def cancel_parents(self) -> None:
+        for entry in self.table.page(ME, None, None, 0, 10)[0]:
+            if entry.agent == "parent":
+                with suppress(TaskNotCancelable):
+                    self.cancel(entry.task, "parent")
+
+
+class AsSoonAsSent(Siblings):
+    """The parent is canceled in the moment in which its call has made a task."""
+
+    def __init__(self, world: Elsewhere) -> None:
+        super().__init__(world)
+        self.elsewhere = world
+
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        answer = super().send(who, agent, message, callback)
+        self.elsewhere.cancel_parents()
+        return answer
+
+
+def canceled_journey(faults: Faults, *, in_flight: bool) -> World:
+    world = Elsewhere([Parent().agent, agent_of(None, "echo")], faults=faults)
+    if in_flight:
+        world.engine = replace(world.engine, directory=replace(world.directory, peers=AsSoonAsSent(world)))
+    world.send("hello", agent="parent", push=False)
+    world.plan(5_000, world.cancel_parents)
+    world.settle()
+    return world
+
+
+def calls_until_canceled(*, in_flight: bool) -> int:
+    count = Count()
+    canceled_journey(count, in_flight=in_flight)
+    return len(count.calls)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("in_flight", "count"),
+    [
+        (in_flight, count)
+        for in_flight in (False, True)
+        for count in range(1, calls_until_canceled(in_flight=in_flight) + 1)
+    ],
+)
+def test_no_child_outlives_a_canceled_parent_whatever_dies(in_flight: bool, count: int, late: bool) -> None:  # noqa: FBT001
+    world = canceled_journey(kill_at(count, late=late), in_flight=in_flight)
+    entries = world.table.page(ME, None, None, 0, 10)[0]
+    assert {entry.state for entry in entries} == {TaskState.CANCELED}
+    assert len([entry for entry in entries if entry.agent == "echo"]) <= 1
+    assert not [key for shard in range(SHARDS) for key in world.table.due(shard, world.now + 40 * HOUR_MS)]
+
+
+class Chunks(Elsewhere):
+    """The task of ``echo`` takes 200 seconds and says ``chunks`` things meanwhile."""
+
+    def __init__(self, agents: Sequence[Agent], chunks: int) -> None:
+        super().__init__(agents)
+        self.chunks = chunks
+        self.begun = False
+        self.peers_asked: Counter[str] = Counter()
+        self.engine = replace(self.engine, directory=replace(self.directory, peers=Counted(self)))
+
+    def come_by(self, key: TaskKey) -> None:
+        if self.begun:
+            return
+        self.begun = True
+        self.table.append(heads.take(self.table.look(key), now=self.now, by=self.ids.new()))
+        for number in range(1, self.chunks + 1):
+            self.plan(number * 200_000 // (self.chunks + 1), lambda number=number: self.chunk(key, number))  # type: ignore[misc]
+        self.plan(200_000, lambda: self.end(key))
+
+    def chunk(self, key: TaskKey, number: int) -> None:
+        look = self.table.look(key)
+        artifact = Artifact("artifact", (Part("text", f"{number} "),))
+        event = ArtifactEvent(look.last + 1, self.now, self.ids.new(), artifact, number > 1, emits=(number, number))
+        assert self.table.append_chunk(key, event, look.head.expires)
+
+    def end(self, key: TaskKey) -> None:
+        look = self.table.look(key)
+        change = heads.report(look, look.head.fence, TaskState.COMPLETED, None, now=self.now, by=self.ids.new())
+        assert self.table.append(change)
+
+
+class Counted(Siblings):
+    """Counts the requests that agents send to each other."""
+
+    def __init__(self, world: Chunks) -> None:
+        super().__init__(world)
+        self.asked = world.peers_asked
+
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        self.asked["send"] += 1
+        return super().send(who, agent, message, callback)
+
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+        self.asked["get"] += 1
+        return super().get(who, agent, task_id)
+
+
+def calling(name: str, below: str) -> Agent:
+    async def work(task: AgentTask) -> None:
+        child = await task.call("down", below, task.text())
+        assert isinstance(child, Task)
+        await task.emit("result.md", child.artifacts[0].text(), last=True)
+
+    return agent_of(work, name)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) -> None:
+    def costs(chunks: int) -> tuple[dict[str, int], Counter[str]]:
+        names = [*(f"level-{level}" for level in range(depth)), "echo"]
+        levels = [calling(name, below) for name, below in pairwise(names)]
+        world = Chunks([*levels, agent_of(None, "echo")], chunks)
+        task = world.send("hello", agent=names[0], push=False)
+        world.settle()
+        assert world.get(task.task_id, names[0]).artifacts[0].text().endswith(f"{chunks} ")
+        entries = world.table.page(ME, None, None, 0, 10)[0]
+        return {one.agent: len(world.events(one.task)) for one in entries if one.agent != "echo"}, world.peers_asked
+
+    few, many = costs(3), costs(98)
+    assert many == few
+    events, asked = many
+    assert events == {f"level-{level}": 5 for level in range(depth)}, "submitted, working, working, artifact, completed"
+    assert asked == {"send": depth, "get": 2 * depth}
 
 
 def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.ports import ExpectedNews, News, Unproven
 from a2a_serverless.services.callbacks import take_news
+from a2a_serverless.wire.notification import notification
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless
 from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.model import Message, Principal, PushRequest
 
 
 class Waiting:
     """A task that waits for an agent, the address that it gave, and its wake counter."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: object = None, peer: Endless | None = None) -> None:
         async def ask(task: AgentTask) -> None:
             await task.call("write it", "echo", "hello")
 
-        self.world, self.peer = World([agent_of(ask, "parent")]), Endless()
+        self.world, self.peer = World([agent_of(work or ask, "parent")]), peer or Endless()
         self.world.engine = replace(self.world.engine, directory=replace(self.world.directory, peers=self.peer))
         self.task = self.world.send("hello", agent="parent", push=False)
         self.world.wait(30_000)
@@ -100,3 +105,126 @@ def test_news_of_a_task_that_has_ended_is_fine() -> None:
     waiting.world.settle()
     assert waiting.world.get(waiting.task.task_id, "parent").status.state is TaskState.COMPLETED
     assert waiting.tell() is None
+
+
+def event(**item: Any) -> Any:
+    return StatusEvent(2, 0, "by", **item)
+
+
+CHUNK = ArtifactEvent(3, 0, "by", Artifact("a", (Part("text", "one"),)))
+SUBMITTED, WORKING, COMPLETED, ASKS = (
+    Task("far", "context", TaskStatus(state, 0), 2)
+    for state in (TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED, TaskState.INPUT_REQUIRED)
+)
+
+
+def body(item: Any, version: Any = "1.0") -> bytes:
+    return notification(version, item, "far", "context").content
+
+
+GOES_ON = {
+    "snapshot": body(SUBMITTED),
+    "working": body(event(state=TaskState.WORKING)),
+    "chunk": body(CHUNK),
+    "0.3": body(WORKING, "0.3"),
+    "0.3 chunk": b'{"kind": "artifact-update", "taskId": "far", "artifact": {}}',
+    "0.3 working": b'{"kind": "status-update", "taskId": "far", "status": {"state": "working"}, "final": false}',
+}
+WAITED_FOR = {
+    "ended snapshot": body(COMPLETED),
+    "ended": body(event(state=TaskState.CANCELED)),
+    "question": body(event(state=TaskState.AUTH_REQUIRED)),
+    "0.3 ended": body(COMPLETED, "0.3"),
+    "0.3 question": body(ASKS, "0.3"),
+    "message": b'{"message": {"messageId": "m"}}',
+    "another state": b'{"task": {"id": "far", "status": {"state": "TASK_STATE_DREAMING"}}}',
+    "other members": b'{"statusUpdate": {"taskId": 7, "status": "working"}}',
+    "no object": b"[1]",
+    "no JSON": b"{",
+}
+
+
+class AnyProof:
+    """Believes everything."""
+
+    def check(self, news: News, call: ExpectedNews) -> str | None:
+        del news, call
+        return None
+
+
+@pytest.mark.parametrize("said", GOES_ON)
+def test_a_task_is_not_woken_for_an_agent_that_goes_on(said: str) -> None:
+    waiting = Waiting()
+    before = waiting.woken
+    assert waiting.tell(body=GOES_ON[said], proofs=AnyProof()) is None
+    assert waiting.woken == before
+
+
+@pytest.mark.parametrize("said", WAITED_FOR)
+def test_it_is_woken_for_an_end_a_question_and_whatever_cannot_be_read(said: str) -> None:
+    waiting = Waiting()
+    before = waiting.woken
+    assert waiting.tell(body=WAITED_FOR[said], proofs=AnyProof()) is None
+    assert waiting.woken == before + 1
+
+
+class EndsOnce(Endless):
+    """Says once, when ``ends`` is set, that its task has ended."""
+
+    ends = False
+
+    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+        self.state, self.ends = TaskState.COMPLETED if self.ends else TaskState.WORKING, False
+        return super().get(who, agent, task_id)
+
+
+def test_news_of_a_call_that_is_over_wakes_nobody() -> None:
+    async def two(task: AgentTask) -> None:
+        await task.call("first", "echo", "hello")
+        await task.call("second", "echo", "hello")
+
+    peer = EndsOnce()
+    waiting = Waiting(two, peer)
+    first = waiting.callback
+    peer.ends = True
+    waiting.tell()
+    waiting.world.wait(10_000)
+    assert peer.callback != first, "the second call waits"
+    before = waiting.woken
+    waiting.tell(body=body(COMPLETED))
+    assert waiting.woken == before
+
+
+def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() -> None:
+    """The answer to SendMessage was lost each time, so the call has failed; the agent works all the same."""
+
+    async def gives_up(task: AgentTask) -> None:
+        with suppress(PeerFailed):
+            await task.call("write it", "echo", "hello")
+        await task.ask("And now?")
+
+    waiting = Waiting(gives_up, LostAnswers())
+    assert waiting.world.get(waiting.task.task_id, "parent").status.state is TaskState.INPUT_REQUIRED
+    waiting.tell(body=body(SUBMITTED))
+    waiting.world.cancel(waiting.task.task_id, "parent")
+    waiting.world.settle()
+    assert waiting.peer.state is TaskState.CANCELED
+
+
+class LostAnswers(Endless):
+    """Takes messages, and never gets its answer through."""
+
+    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
+        super().send(who, agent, message, callback)
+        raise PeerFailed("The agent could not be reached.")
+
+
+@pytest.mark.parametrize(("said", "after"), [("chunk", TaskState.CANCELED), ("ended", TaskState.WORKING)])
+def test_an_agent_that_says_it_works_on_for_a_task_that_has_ended_is_canceled(said: str, after: TaskState) -> None:
+    waiting = Waiting()
+    waiting.world.cancel(waiting.task.task_id, "parent")
+    waiting.world.settle()
+    waiting.peer.state = TaskState.WORKING  # it took the cancel and went on
+    waiting.tell(body=(GOES_ON | WAITED_FOR)[said])
+    waiting.world.settle()
+    assert waiting.peer.state is after

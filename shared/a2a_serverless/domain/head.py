@@ -263,6 +263,11 @@ def with_fold(head: Head, fence: int, fold: str) -> Head:
     return replace(held(head, fence), fold=fold, rev=head.rev + 1)
 
 
+def with_orphan(head: Head, *, now: int) -> Head:
+    """The head of an ended task when one of its calls turns out to go on: that agent has to be told."""
+    return replace(head, children=True, due_at=_due_soon(head, now), rev=head.rev + 1)
+
+
 def childless(head: Head, *, now: int) -> Head:
     """The head of an ended task whose calls have all ended too."""
     due_at = _due_soon(head, now) if head.push else None

@@ -8,8 +8,8 @@ back is a bell (``services.callbacks`` lets in what is genuine): the task's trut
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
@@ -19,6 +19,7 @@ from a2a_serverless.domain.head import Woken, childless
 from a2a_serverless.domain.model import Message, Principal, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child
+from a2a_serverless.ports import StepResult
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.card import read_card, v1_card
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Part, TaskStatus
     from a2a_serverless.engine.hold import Hold
-    from a2a_serverless.ports import Ids, Peers, StepResult, TaskLog
+    from a2a_serverless.ports import Ids, Peers, TaskLog
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Puts a question to the task's own client, under a name that is its own."""
@@ -183,7 +184,7 @@ class Calls:
         until = limit.until(now, self._hold.head.created_at)
         if until is not None and now >= until:
             raise PeerFailed(f"There was no time left to call the agent {agent!r}.")
-        identity: dict[str, Json] = {"message": ids.new(), "token": ids.new(), "at": now}
+        identity: dict[str, Json] = {"agent": agent, "message": ids.new(), "token": ids.new(), "at": now}
         url = f"{self._directory.base_url}/callbacks/{ids.new()}"
         return identity | {"url": url, "address": self._peers.address(agent)}
 
@@ -196,11 +197,23 @@ class Calls:
             self._hold.adopt()
         self._hold.keep_callback(opened["url"].rpartition("/")[2], name)
         message = Message(opened["message"], Role.USER, tuple(parts), self._hold.head.context_id)
-        answer = await self._tried(lambda: self._peers.send(self._who, agent, message, _callback(opened)))
-        if isinstance(answer, Message):
-            return answer
-        self._keep(f"{PREFIX}{name}/sent", {"agent": agent, "task": answer.task_id})
-        return answer.task_id
+        answer = await self._tried(lambda: self._send(name, agent, message, opened))
+        return answer if isinstance(answer, Message) else answer.task_id
+
+    def _send(self, name: str, agent: str, message: Message, opened: dict[str, Any]) -> Task | Message:
+        """What the agent answers. Its task is noted here, where no cancel of the run interrupts.
+
+        When our task has ended meanwhile, the agent's is canceled; should that fail, it is when ours is next due.
+        """
+        answer = self._peers.send(self._who, agent, message, _callback(opened))
+        if isinstance(answer, Task):
+            sent: Json = {"agent": agent, "task": answer.task_id}
+            kept, ended = self._hold.keep_sent(f"{PREFIX}{name}/sent", StepResult("", sent))
+            self._steps[f"{PREFIX}{name}/sent"] = kept
+            if ended:
+                with suppress(PeerFailed):
+                    self._peers.cancel(self._who, agent, answer.task_id)
+        return answer
 
     async def _followed(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
@@ -256,15 +269,29 @@ class Calls:
 def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
     """Cancels what an ended task still has running elsewhere, then forgets it.
 
-    Who cannot be reached is asked again when the task is next due.
+    Who cannot be reached is asked again when the task is next due; raises PeerFailed when there is somebody.
     """
-    steps, who = log.steps(head.key), Principal(head.key.tenant, head.key.owner)
+    who, failures = Principal(head.key.tenant, head.key.owner), list[PeerFailed]()
     peers = peers.traced(child(head.trace, head.key.task))
-    for name, step in steps.items():
-        if name.startswith(PREFIX) and name.endswith("/sent") and name.removesuffix("/sent") + "/done" not in steps:
-            sent = cast("dict[str, str]", step.value)
-            peers.cancel(who, sent["agent"], sent["task"])
+    for agent, task_id in _children(log.steps(head.key)):
+        try:
+            peers.cancel(who, agent, task_id)
+        except PeerFailed as failed:
+            failures.append(failed)
+    if failures:
+        raise failures[0]
     log.touch(head, childless(head, now=now))
+
+
+def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
+    """The calls that are not over, as (agent, task): known by the agent's answer, else by its first webhook."""
+    found: dict[tuple[str, str], None] = {}
+    for name, step in steps.items():
+        call, _, kind = name.rpartition("/")
+        known = cast("dict[str, str]", step.value)
+        if name.startswith(PREFIX) and kind in {"sent", "told"} and "task" in known and f"{call}/done" not in steps:
+            found[known["agent"], known["task"]] = None
+    return found
 
 
 def _callback(opened: dict[str, Any]) -> PushRequest:

@@ -26,6 +26,7 @@ from a2a_serverless.domain.head import (
     report,
     with_children,
     with_fold,
+    with_orphan,
 )
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
@@ -53,7 +54,7 @@ def _store() -> Iterator[None]:
 
 
 class Hold:
-    """A lease, kept. Not for two threads at once."""
+    """A lease, kept. Not for two threads at once, but for ``keep_sent``."""
 
     def __init__(
         self,
@@ -158,6 +159,22 @@ class Hold:
         """Stores a step's result; the one that is stored counts."""
         self.flush()
         return self._log.keep_step(self.key, name, result, self.head.expires)
+
+    @_store()
+    def keep_sent(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
+        """Stores where a call went, in any thread and also when the hold is lost; gives the one that is stored.
+
+        Says too whether the task has ended meanwhile. Its head then knows that it has a child: whoever ended the
+        children before has not seen this one.
+        """
+        kept = self._log.keep_step(self.key, name, result, self.head.expires)
+        for _ in range(TRIES):
+            look = self._log.look(self.key)
+            if look is None or not look.head.ended:
+                return kept, False
+            if self._log.touch(look.head, with_orphan(look.head, now=self.now())):
+                return kept, True
+        raise TimeoutError("a called agent could not be noted: too many writers")
 
     @_store()
     def keep_callback(self, callback: str, call: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.model import Task
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.model import Task, TaskState
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.document import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.push import WireVersion
 
 
@@ -30,3 +32,42 @@ def notification(version: WireVersion, item: Task | Event, task_id: str, context
     if not isinstance(item, Task):
         raise TypeError("a 0.3 webhook gets the full task")
     return Body("application/json", "0.3", dumps(v0_3.DIALECT.print_task(item)))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a webhook that came in says of the task it is about: None where that cannot be read."""
+
+    task_id: str | None = None
+    state: TaskState | None = None
+
+
+def told(content: bytes) -> Told:
+    """Reads the body of a webhook of either version, only as far as ``Told`` goes. Never raises.
+
+    A task has the state that it names, and one that tells of an artifact is working.
+    """
+    try:
+        said = loads(content)
+    except A2AError:
+        return Told()
+    if not isinstance(said, dict):
+        return Told()
+    if isinstance(said.get("artifactUpdate"), dict) or said.get("kind") == "artifact-update":
+        return Told(_task_id(said.get("artifactUpdate", said), "taskId"), TaskState.WORKING)
+    if isinstance(said.get("statusUpdate"), dict) or said.get("kind") == "status-update":
+        update = said.get("statusUpdate", said)
+        return Told(_task_id(update, "taskId"), _state(update))
+    task = said.get("task", said)
+    return Told(_task_id(task, "id"), _state(task))
+
+
+def _task_id(item: Json, name: str) -> str | None:
+    value = item.get(name) if isinstance(item, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _state(item: Json) -> TaskState | None:
+    status = item.get("status") if isinstance(item, dict) else None
+    name = status.get("state") if isinstance(status, dict) else None
+    return v0_3.STATES_IN.get(name) if isinstance(name, str) else None
