@@ -83,12 +83,12 @@ class Together:
 
         return notify
 
-    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], running.Ending]:
-        """A worker that runs a task."""
+    def worker(self, key: TaskKey, time_ms: int = 900_000, fence: int = 0) -> Callable[[], running.Ending]:
+        """A worker that gets a work message for a task."""
 
         def work() -> running.Ending:
             until = self.now() + time_ms
-            return self._play(running.run(self.world.engine, key, lambda: until - self.now()))
+            return self._play(running.run(self.world.engine, key, lambda: until - self.now(), fence))
 
         return work
 

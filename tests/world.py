@@ -405,12 +405,12 @@ class World:
         if self.busy:
             self.queue.ring(bell, 1)
             return "no worker is free"
-        return self.run(bell.key)
+        return self.run(bell.key, bell.fence)
 
-    def run(self, key: TaskKey) -> object:
+    def run(self, key: TaskKey, fence: int = 0) -> object:
         """One run of a task by a worker."""
         started = self.now
-        return self.play(run(self.engine, key, lambda: self.run_ms - (self.now - started)))
+        return self.play(run(self.engine, key, lambda: self.run_ms - (self.now - started), fence))
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in world time."""

@@ -175,7 +175,9 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     settings, aws, metrics = read(environment), _aws(), _metrics(environment)
     engine = _engine(settings, aws, SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics)
     engine = replace(engine, bury=SqsBells(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "").ring)
-    handler = make_queue_handler(WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms)))
+    handler = make_queue_handler(
+        WorkBell, lambda bell, remaining_ms: asyncio.run(run(engine, bell.key, remaining_ms, bell.fence))
+    )
     return _ready(handler, metrics, "worker")
 
 

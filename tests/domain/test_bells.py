@@ -13,7 +13,7 @@ from a2a_serverless.domain.model import Json, TaskKey
 from tests.wire.strategies import JSON, NAMES
 
 KEYS = st.builds(TaskKey, NAMES, NAMES, NAMES)
-BELLS = st.builds(WorkBell, KEYS) | st.builds(DeliveryBell, KEYS, NAMES)
+BELLS = st.builds(WorkBell, KEYS, st.integers(0, 2**40)) | st.builds(DeliveryBell, KEYS, NAMES)
 WORK: dict[str, Json] = {"v": 1, "kind": "work", "tenant": "t", "owner": "o", "task": "x"}
 
 
@@ -23,9 +23,10 @@ def test_a_bell_comes_out_of_its_message_as_it_went_in(bell: Bell) -> None:
     assert from_json(json.loads(json.dumps(to_json(bell)))) == bell
 
 
-def test_rule_05_a_bell_carries_ids_and_nothing_else() -> None:
+def test_rule_05_a_bell_carries_ids_and_a_number_and_nothing_else() -> None:
     key = TaskKey("t", "o", "x")
     assert to_json(WorkBell(key)) == WORK
+    assert to_json(WorkBell(key, 3)) == WORK | {"fence": 3}
     assert to_json(DeliveryBell(key, "c")) == WORK | {"kind": "deliver", "config": "c"}
 
 
@@ -48,6 +49,9 @@ def test_what_is_no_bell_is_refused(value: Json) -> None:
         ({"owner": None}, "owner is missing or wrong"),
         ({"tenant": ["t"]}, "tenant is missing or wrong"),
         ({"task": "x" * (LONGEST + 1)}, "task is missing or wrong"),
+        ({"fence": -1}, "fence is wrong"),
+        ({"fence": "1"}, "fence is wrong"),
+        ({"fence": True}, "fence is wrong"),
         ({"kind": "deliver"}, "config is missing or wrong"),
         ({"kind": "deliver", "config": {}}, "config is missing or wrong"),
     ],

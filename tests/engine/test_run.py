@@ -77,18 +77,6 @@ def test_a_bell_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:
     assert world.events(key.task) == before
 
 
-def test_rule_05_a_bell_that_meets_a_live_lease_is_sent_again_past_it() -> None:
-    world, key = world_with_task(for_ever)
-    together = Together(world)
-    endings = together.run(
-        together.worker(key, time_ms=40_000), together.later(3_000, together.worker(key, time_ms=40_000))
-    )
-    assert endings == [Ending.HANDED_ON, Ending.LEASED]
-    rung_for = [at - world.now for at, bell in world.queue.waiting if bell == WorkBell(key)]
-    assert len(rung_for) == 3, "past the lease, past the first renewal, and handed on"
-    assert head_of(world, key).fence == 1
-
-
 def test_rule_06_two_workers_with_the_same_bell_make_one_run() -> None:
     writer = Writer()
     world, key = world_with_task(writer.work)

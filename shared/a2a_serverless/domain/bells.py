@@ -10,9 +10,13 @@ from a2a_serverless.domain.model import Json, TaskKey
 
 @dataclass(frozen=True, slots=True)
 class WorkBell:
-    """Task ``key`` has work."""
+    """Task ``key`` has work.
+
+    With a ``fence`` it is the one message of the run with that fence which finds out whether the run has died.
+    """
 
     key: TaskKey
+    fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ def to_json(bell: Bell) -> dict[str, Json]:
     body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
     if isinstance(bell, DeliveryBell):
         body |= {"kind": "deliver", "config": bell.config_id}
+    elif bell.fence:
+        body["fence"] = bell.fence
     return body
 
 
@@ -55,7 +61,7 @@ def from_json(body: Json) -> Bell:
         raise BadBell("not a bell")
     key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
     if body.get("kind") == "work":
-        return WorkBell(key)
+        return WorkBell(key, _number(body, "fence"))
     if body.get("kind") == "deliver":
         return DeliveryBell(key, _text(body, "config"))
     raise BadBell("an unknown kind of bell")
@@ -65,4 +71,12 @@ def _text(body: dict[str, Json], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value or len(value) > LONGEST:
         raise BadBell(f"{name} is missing or wrong")
+    return value
+
+
+def _number(body: dict[str, Json], name: str) -> int:
+    """A number from 0 on; 0 when it is absent, as it is in what earlier releases sent."""
+    value = body.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BadBell(f"{name} is wrong")
     return value

@@ -101,10 +101,11 @@ class NotRunnable(Exception):
 
 
 class Leased(Exception):
-    """Another runner holds the task until ``until`` (ms)."""
+    """The runner with ``fence`` holds the task until ``until`` (ms)."""
 
-    def __init__(self, until: int) -> None:
+    def __init__(self, fence: int, until: int) -> None:
         super().__init__(f"leased until {until}")
+        self.fence = fence
         self.until = until
 
 
@@ -182,7 +183,7 @@ def take(look: Look, *, now: int, by: str) -> Change:
     if head.state not in RUNNABLE or head.parked:
         raise NotRunnable
     if head.leased(now):
-        raise Leased(head.lease_until)
+        raise Leased(head.fence, head.lease_until)
     lost = head.lost + 1 if head.lease_until else head.lost
     if lost >= LOST_LIMIT:
         raise LostTooOften

@@ -78,12 +78,17 @@ class OutOfTime(Exception):
     """The platform's time limit is near: the work is handed on."""
 
 
-async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> Ending:
-    """Runs the task until it ends, waits, or has to be handed on. ``remaining_ms`` is the time that is left."""
+async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fence: int = 0) -> Ending:
+    """Runs the task until it ends, waits, or has to be handed on. ``remaining_ms`` is the time that is left.
+
+    A message that meets a live lease is dropped: the runner reads the news that it brings, and whoever releases a lease
+    looks once more. Only the message that finds that very runner dead (its ``fence``) is sent on, past the lease.
+    """
     try:
         taken = _take(engine, key)
     except heads.Leased as leased:
-        engine.bells.ring(WorkBell(key), _seconds_until(leased.until, engine.now()))
+        if leased.fence == fence:
+            engine.bells.ring(WorkBell(key, fence), _seconds_until(leased.until, engine.now()))
         return Ending.LEASED
     if taken is None:
         _end_children(engine, key)
@@ -115,12 +120,10 @@ def _end_children(engine: Engine, key: TaskKey) -> None:
 def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
     """The task, taken, with its log; None when there is nothing to run. Raises Leased."""
     for _ in range(TRIES):
-        loaded = engine.log.load(key)
-        if loaded is None:
+        look = engine.log.look(key)
+        if look is None:
             return None
-        head, events = loaded
-        look = Look(head, events[-1].n)
-        now, by = engine.now(), engine.ids.new()
+        head, now, by = look.head, engine.now(), engine.ids.new()
         try:
             change = heads.take(look, now=now, by=by)
         except heads.NotRunnable:
@@ -135,9 +138,12 @@ def _take(engine: Engine, key: TaskKey) -> tuple[Look, list[Event]] | None:
                 logger.error("task given up", extra={"task": key.task, "fence": head.fence})
                 return None
             continue
-        if engine.log.append(change):
+        loaded = engine.log.load(key)  # a long log is read only by who can run the task
+        if loaded is None:
+            return None
+        if loaded[1][-1].n == look.last and engine.log.append(change):
             _note_taken(engine, head, change.after)
-            return Look(change.after, change.event.n), [*events, change.event]
+            return Look(change.after, change.event.n), [*loaded[1], change.event]
     raise TimeoutError("a task could not be taken: too many writers")
 
 
@@ -235,8 +241,8 @@ async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[],
 
     It also ends when the agent works on for seconds after its task has raised a signal.
 
-    The first renewal rings one bell past the lease; whoever gets it while the lease lives sends it on past that. So a
-    run that dies is found by its own bell.
+    The first renewal sends one message past the lease; whoever gets it while this run's lease lives sends it on past
+    that. So a run that dies is found by its own message, and there is one for each run.
     """
     rang = False
     while True:
@@ -251,7 +257,7 @@ async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[],
         if remaining_ms() < MARGIN_MS:
             raise OutOfTime
         if hold.renew_when_due() and not rang:
-            bells.ring(WorkBell(hold.key), _seconds_until(hold.head.lease_until, hold.now()))
+            bells.ring(WorkBell(hold.key, hold.fence), _seconds_until(hold.head.lease_until, hold.now()))
             rang = True
 
 

@@ -1,0 +1,196 @@
+"""Work messages stay few: one for each thing to do, and none for each time that it was tried."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.head import LEASE_MS
+from a2a_serverless.domain.model import TaskState
+from a2a_serverless.engine.run import Ending
+from tests.echo import Writer, agent_of
+from tests.faults.plans import At, Count, NoFaults, die
+from tests.together import Together
+from tests.world import HOUR_MS, ME, MINUTE_MS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.head import Head
+
+HOURS = 3
+MESSAGES = 30
+
+
+class Workers(World):
+    """A world in which a worker is free for each work message, also while another one runs the task."""
+
+    def __init__(self, work: Callable[[AgentTask], object], faults: NoFaults | At | None = None) -> None:
+        self.counts = Count(frozenset({"table"}))
+        super().__init__([agent_of(work)], faults=faults or self.counts)
+        self.answered: list[object] = []
+        self.most = 0
+
+    def answer(self, bell: Bell) -> object:
+        if not isinstance(bell, WorkBell):
+            return super().answer(bell)
+        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkBell)]
+        self.most = max(self.most, 1 + len(in_flight))
+        if self.busy:
+            self._beside(bell)
+        else:
+            self.answered.append(super().answer(bell))
+        return None
+
+    def _beside(self, bell: WorkBell) -> None:
+        def answer() -> None:
+            if not self.survives(lambda: self.answered.append(self.run(bell.key, bell.fence))):
+                self.queue.ring(bell, 90)
+
+        self.busy = False
+        worker = Thread(target=answer)
+        worker.start()
+        worker.join()
+        self.busy = True
+
+    def state(self, task_id: str) -> TaskState:
+        return self.get(task_id).status.state
+
+
+async def minutes(task: AgentTask, number: int) -> None:
+    for minute in range(number):
+        await task.step(f"minute {minute}", asyncio.sleep, 60)
+
+
+async def hours(task: AgentTask) -> None:
+    await minutes(task, HOURS * 60)
+
+
+async def ten_minutes(task: AgentTask) -> None:
+    await minutes(task, 10)
+
+
+def head_of(world: World, task_id: str) -> Head:
+    head: Head = world.table.look(ME.key(task_id)).head
+    return head
+
+
+def test_rule_05_a_task_of_hours_has_one_message_in_flight_for_its_run_and_none_for_those_before() -> None:
+    world = Workers(hours)
+    task_id = world.send(push=False).task_id
+    world.settle()
+    runs = head_of(world, task_id).fence
+    assert (world.state(task_id), runs >= HOURS * 4) == (TaskState.COMPLETED, True)
+    assert world.most <= 2, "the run's own, and for a moment that of the run before or the hand-over's"
+    assert len(world.answered) <= runs * 2 + HOURS * HOUR_MS // LEASE_MS
+    assert world.counts.calls.count("table.load") <= runs + 1, "who only meets the lease does not read the log"
+
+
+def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_behind() -> None:
+    world = Workers(ten_minutes)
+    task_id = world.send(push=False).task_id
+    for number in range(MESSAGES):
+        world.plan(5_000 + 1_000 * number, lambda: world.send("more", push=False, task_id=task_id))
+    world.wait(MINUTE_MS)
+    assert [bell for _, bell in world.queue.waiting] == [WorkBell(ME.key(task_id), 1)], "the run's own"
+    world.settle()
+    assert world.state(task_id) is TaskState.COMPLETED
+    assert len(world.get(task_id).history) == 1 + MESSAGES
+    assert len(world.answered) <= 1 + MESSAGES + 10 * MINUTE_MS // LEASE_MS
+    assert world.counts.calls.count("table.load") == 1
+
+
+async def asks(task: AgentTask) -> None:
+    await task.step("think", asyncio.sleep, 20)
+    await task.ask("Which colour?")
+
+
+@pytest.mark.parametrize("ms", range(19_000, 23_000, 500))
+def test_rule_05_an_answer_that_comes_while_the_question_is_being_asked_is_not_lost(ms: int) -> None:
+    world = Workers(asks)
+    task_id = world.send(push=False).task_id
+    world.plan(ms, lambda: world.send("red", push=False, task_id=task_id))
+    world.settle(MINUTE_MS)
+    events = world.events(task_id)
+    asked = next(event.n for event in events if event.state is TaskState.INPUT_REQUIRED)
+    answered = next(event.n for event in events[1:] if event.incoming) > asked
+    assert world.state(task_id) is (TaskState.COMPLETED if answered else TaskState.INPUT_REQUIRED)
+    assert answered or ms <= 20_000
+    assert head_of(world, task_id).lease_until == 0
+
+
+# ---- The message of a run
+
+
+def together_with(fence: int) -> tuple[World, list[object]]:
+    """A run of 50 s that is met by a message after 15 s."""
+    world = World([agent_of(ten_minutes)])
+    key = ME.key(world.send(push=False).task_id)
+    world.queue.lose()
+    together = Together(world)
+    endings = together.run(
+        together.worker(key, time_ms=70_000), together.later(15_000, together.worker(key, fence=fence))
+    )
+    return world, endings
+
+
+def test_rule_05_a_message_that_meets_a_live_lease_is_dropped() -> None:
+    world, endings = together_with(fence=0)
+    assert endings == [Ending.HANDED_ON, Ending.LEASED]
+    assert sorted(bell.fence for _, bell in world.queue.waiting if isinstance(bell, WorkBell)) == [0, 1]
+
+
+@pytest.mark.parametrize(("fence", "waiting"), [(1, [0, 1, 1]), (2, [0, 1]), (7, [0, 1])])
+def test_rule_05_only_the_message_of_the_very_run_that_holds_the_lease_is_sent_on(
+    fence: int, waiting: list[int]
+) -> None:
+    world, endings = together_with(fence)
+    assert endings == [Ending.HANDED_ON, Ending.LEASED]
+    assert sorted(bell.fence for _, bell in world.queue.waiting if isinstance(bell, WorkBell)) == waiting
+
+
+def test_rule_06_a_run_that_dies_is_found_by_its_own_message_when_its_lease_is_over() -> None:
+    world = Workers(ten_minutes, At(100, late=False, what=die, only="table.look"))
+    task_id = world.send(push=False).task_id
+    world.broom = replace(world.broom, log=_nothing_due(world))
+    world.settle()
+    assert (world.kills, world.state(task_id)) == (1, TaskState.COMPLETED)
+    taken = [event.at for event in world.events(task_id) if event.state is TaskState.WORKING]
+    assert len(taken) == 2
+    assert taken[1] - taken[0] <= 100_000 + LEASE_MS + 1_000
+
+
+def _nothing_due(world: World) -> Any:
+    """A log of which the sweeper is told nothing."""
+
+    class Silent:
+        def __getattr__(self, name: str) -> object:
+            return getattr(world.table, name)
+
+        def due(self, *_: object) -> list[object]:
+            return []
+
+    return Silent()
+
+
+def test_rule_06_a_run_that_dies_at_any_call_is_found_within_two_minutes() -> None:
+    """Its lease, and the sweeper's next minute; in the end its step of 20 s is done again."""
+    quiet = Workers(Writer(seconds=20).work)
+    task_id = quiet.send(push=False).task_id
+    quiet.settle()
+    in_peace = quiet.get(task_id).status.timestamp
+    for number in range(1, 100, 3):
+        world = Workers(Writer(seconds=20).work, At(number, late=number % 2 == 0, what=die))
+        task_id = world.send(push=False).task_id
+        world.settle()
+        task = world.get(task_id)
+        assert task.status.state is TaskState.COMPLETED, f"call {number}"
+        assert task.status.timestamp - in_peace <= 20_000 + LEASE_MS + MINUTE_MS + 2_000, f"call {number}"
+        assert len(task.artifacts[0].parts) == 3, f"call {number}"
