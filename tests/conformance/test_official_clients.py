@@ -208,10 +208,15 @@ def test_a_1_0_webhook_gets_stream_responses_with_its_token(seen: Seen) -> None:
 
 @pytest.mark.requirement(83)
 def test_a_1_0_client_knows_each_refusal_by_its_class(seen: Seen) -> None:
-    assert {name: kind for name, kind in seen.deeds["refusals"].items() if name != "extended card"} == {
+    in_a_stream = {
+        "UnsupportedOperationError",
+        "Error Code: -32004",
+    }  # the latter is all that JavaScript's SDK makes of it
+    refusals = dict(seen.deeds["refusals"])
+    assert refusals.pop("subscription to an ended task") in in_a_stream
+    assert {name: kind for name, kind in refusals.items() if name != "extended card"} == {
         "unknown task": "TaskNotFoundError",
         "cancel of an ended task": "TaskNotCancelableError",
-        "subscription to an ended task": "UnsupportedOperationError",
         "message to an ended task": "UnsupportedOperationError",
     }
 

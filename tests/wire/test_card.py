@@ -29,7 +29,7 @@ from a2a_serverless.wire.card import (
     legacy_card,
     read_card,
     signature,
-    signatures,
+    signed_forms,
     unchanged,
     union_card,
     v0_3_card,
@@ -288,17 +288,19 @@ def test_a_signature_does_not_fit_another_card() -> None:
         verified(made, canonical(v1_card(FULL)))
 
 
-def test_a_card_without_empties_has_one_signature() -> None:
-    (made,) = signatures(v1_card(PLAIN), "kid-1", sign)
-    assert verified(made, canonical(v1_card(PLAIN)))
+def test_a_card_of_1_0_without_empties_is_signed_in_one_form() -> None:
+    assert signed_forms(v1_card(PLAIN), v1_card(PLAIN)) == [v1_card(PLAIN)]
 
 
 def test_a_card_with_an_empty_member_is_also_signed_as_the_official_sdk_reads_it() -> None:
     card = v1_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}, security=({"key": ()},)))
-    by_the_letter, for_the_sdk = signatures(card, "kid-1", sign)
-    assert verified(by_the_letter, canonical(card))
     without = {name: value for name, value in card.items() if name != "securityRequirements"}
-    assert verified(for_the_sdk, canonical(without))
+    assert signed_forms(card, card) == [card, without]
+
+
+@pytest.mark.requirement(101)
+def test_a_card_among_members_of_0_3_is_signed_alone_and_as_it_is_served() -> None:
+    assert signed_forms(v1_card(PLAIN), union_card(PLAIN)) == [v1_card(PLAIN), union_card(PLAIN)]
 
 
 def test_an_etag_is_the_contents() -> None:

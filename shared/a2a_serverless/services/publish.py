@@ -68,8 +68,9 @@ def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> Non
     listed: list[Json] = []
     for agent in press.agents.values():
         card = card_of(agent, press.base_url, press.schemes, press.scopes(agent.id))
-        basis: Json = {"kid": kid, "shape": press.shape, "card": cards.union_card(card)}
-        publish(press, card_name(agent.id), _signed(press, card, kid, sign), basis)
+        served = _served(press, card)
+        basis: Json = {"kid": kid, "forms": [*cards.signed_forms(cards.v1_card(card), served)]}
+        publish(press, card_name(agent.id), _signed(press, card, served, kid, sign), basis)
         if agent.extended_skills:
             _publish_extended(press, agent, card, kid, sign)
         url = f"{press.base_url}/legacy/{agent.id}"
@@ -113,19 +114,22 @@ def _publish_extended(press: Press, agent: Agent, card: Card, kid: str, sign: Ca
     """Publishes the extended card (3.1.11), by version: whoever asks for it has said which one it speaks."""
     more = replace(card, skills=(*agent.skills, *agent.extended_skills))
     forms: JsonObject = {
-        "1.0": cards.v1_card(more) | {"signatures": _signatures(press, more, kid, sign)},
+        "1.0": _signed(press, more, cards.v1_card(more), kid, sign),
         "0.3": cards.v0_3_card(more),
     }
     publish(press, extended_card_name(agent.id), forms, {"kid": kid, "card": cards.union_card(more)})
 
 
-def _signatures(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> list[Json]:
-    return cards.signatures(cards.v1_card(card), kid, sign, f"{press.base_url}/.well-known/jwks.json")
+def _served(press: Press, card: Card) -> JsonObject:
+    """The card in the shape that is asked for."""
+    shapes = {"both": cards.union_card, "v1": cards.v1_card, "v0_3": cards.v0_3_card}
+    return shapes[press.shape](card)
 
 
-def _signed(press: Press, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> JsonObject:
-    """The card in the shape that is asked for. What is signed is its 1.0 half: 0.3 has no canonical form."""
-    if press.shape == "v0_3":
-        return cards.v0_3_card(card)
-    whole = cards.union_card(card) if press.shape == "both" else cards.v1_card(card)
-    return whole | {"signatures": _signatures(press, card, kid, sign)}
+def _signed(press: Press, card: Card, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]) -> JsonObject:
+    """The document that is served, with its signatures. A card of 0.3 alone has none: 0.3 has no canonical form."""
+    if "supportedInterfaces" not in served:
+        return served
+    jku = f"{press.base_url}/.well-known/jwks.json"
+    forms = cards.signed_forms(cards.v1_card(card), served)
+    return served | {"signatures": [cards.signature(form, kid, sign, jku) for form in forms]}

@@ -4,7 +4,7 @@ Cards are printed by the presence rules that canonicalization (8.4.1) wants: REQ
 stay, everything else at its default goes. So the canonical form of a card is the JCS of what is served, without its
 signatures. Nothing required may be empty: readers disagree on whether an empty member counts.
 
-A union card carries the members of both versions, and the signature of its 1.0 half.
+A union card carries the members of both versions, and signatures of its 1.0 half and of all of it.
 """
 
 from __future__ import annotations
@@ -125,15 +125,15 @@ def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: s
     return {"protected": protected, "signature": _base64url(sign(signing_input))}
 
 
-def signatures(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None) -> list[Json]:
-    """What goes into the card's ``signatures``: one by the letter, and one for the official SDK where that differs.
+def signed_forms(card: JsonObject, served: JsonObject) -> list[JsonObject]:
+    """Each form in which clients verify the 1.0 card that is ``served``, alone or among members of 0.3.
 
-    SDK 1.3.0 drops every empty member before it verifies, required or not; a requirement without scopes is one. A
-    client should verify at least one signature (8.4.3).
+    Clients that read it as a 1.0 card and know no other members verify ``card``; SDK 1.3.0 besides drops every empty
+    member, required or not (a requirement without scopes is one); the letter (8.4.3) verifies the document as it was
+    received. A client should verify at least one signature.
     """
-    bare = cast("JsonObject", _without_empties(card))
-    forms = [card] if canonical(bare) == canonical(card) else [card, bare]
-    return [signature(form, kid, sign, jku) for form in forms]
+    forms = [card, cast("JsonObject", _without_empties(card)), served]
+    return list({canonical(form): form for form in forms}.values())
 
 
 def etag(content: bytes) -> str:

@@ -52,7 +52,8 @@ async function refused(deed) {
     await deed();
     return "served";
   } catch (error) {
-    return error.name;
+    // A refusal inside a JSON-RPC stream has no class of its own in this SDK: it says the code in its text.
+    return error.name === "Error" ? `Error ${/Code: -\d+/.exec(error.message)}` : error.name;
   }
 }
 
