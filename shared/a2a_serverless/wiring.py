@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from a2a_serverless.domain.measures import UNMEASURED
 from a2a_serverless.settings import DAY_MS, Settings, read
@@ -72,10 +73,11 @@ def stream_api(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
-    """The same as an ASGI application, for uvicorn."""
-    from a2a_serverless.handlers.web import make_web
+    """The same as an ASGI application, for uvicorn on a developer's machine."""
+    from a2a_serverless.handlers.web import close_to_pages, make_web
 
-    return make_web(make_edge(environment))
+    edge, public = make_edge(environment), urlsplit(environment.get("PUBLIC_BASE_URL", ""))
+    return close_to_pages(make_web(edge), public.hostname or "localhost", edge.origins)
 
 
 def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UNMEASURED) -> Edge:

@@ -74,5 +74,26 @@ def test_the_page_itself_is_welcome(site: str) -> None:
     assert decide(LOCAL, HERE | {"sec-fetch-site": site}, "127.0.0.1") is Access.GRANTED
 
 
-def test_open_registration_lets_a_container_in() -> None:
-    assert decide(OPEN, {"host": "receiver:8010"}, "172.17.0.3") is Access.GRANTED
+@pytest.mark.parametrize("host", ["receiver:8010", "172.17.0.2:8010", "[fd00::2]:8010", "host.docker.internal:8010"])
+def test_open_registration_lets_a_container_in(host: str) -> None:
+    assert decide(OPEN, {"host": host}, "172.17.0.3") is Access.GRANTED
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "172.17.0.3"])
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "evil.example:8010", "127.0.0.1.evil.example", "internal.evil.example", "receiver."]
+)
+def test_open_registration_opens_nothing_to_a_name_on_the_net(host: str, peer: str) -> None:
+    assert decide(OPEN, {"host": host}, peer) is Access.FORBIDDEN
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:3000", "http://localhost:8010"])
+def test_another_origin_is_refused_even_by_a_browser_that_does_not_say_whose_site_asks(origin: str) -> None:
+    asked = {"origin": origin}
+    assert decide(LOCAL, HERE | asked, "127.0.0.1") is Access.FORBIDDEN
+    assert decide(OPEN, HERE | asked, "127.0.0.1") is Access.FORBIDDEN
+    assert decide(GUARDED, basic("a:pass:word") | HERE | asked, "192.0.2.1") is Access.FORBIDDEN
+
+
+def test_the_pages_own_origin_is_welcome() -> None:
+    assert decide(LOCAL, HERE | {"origin": "http://127.0.0.1:8010"}, "127.0.0.1") is Access.GRANTED

@@ -2,12 +2,15 @@
 
 Everything from this machine is trusted only while nobody else can reach us: when our own webhook URL is loopback. A
 receiver that the world can reach stands behind some proxy, and a proxy's requests come from this machine too. The Host
-header must name this machine as well, or a page on the web could reach us under a name of its own (DNS rebinding). A
-browser says when another site's page asks; such requests are refused with or without password.
+header must name this machine as well, or a page on the web could reach us under a name of its own (DNS rebinding);
+open registration lets other machines in too, under an address or a name that nobody can have on the net. A browser says
+when another site's page asks; such requests are refused with or without password.
 """
 
 import base64
 import hmac
+import ipaddress
+import re
 from collections.abc import Mapping
 from enum import Enum
 
@@ -27,9 +30,9 @@ class Access(Enum):
 
 def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> Access:
     """Whether the caller at address ``peer`` may see the inbox. ``headers`` has lower-case names."""
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+    if _is_foreign(headers):
         return Access.FORBIDDEN
-    if settings.is_local and (settings.open_registration or _is_this_machine(headers, peer)):
+    if settings.is_local and (_is_this_machine(headers, peer) or (settings.open_registration and _is_near(headers))):
         return Access.GRANTED
     if settings.admin_token_sha256 is None:
         return Access.FORBIDDEN
@@ -37,10 +40,31 @@ def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> 
     return Access.GRANTED if hmac.compare_digest(given, settings.admin_token_sha256) else Access.UNKNOWN
 
 
+def _is_foreign(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another origin asks, by the word of its browser."""
+    if "sec-fetch-site" in headers:
+        return headers["sec-fetch-site"] not in ("none", "same-origin")
+    return "origin" in headers and headers["origin"].partition("://")[2] != headers.get("host", "")
+
+
 def _is_this_machine(headers: Mapping[str, str], peer: str | None) -> bool:
+    return peer is not None and is_loopback(peer) and is_loopback(_host(headers))
+
+
+def _is_near(headers: Mapping[str, str]) -> bool:
+    """Whether the Host is an address, or a name that no public zone has: of one word, or under ``internal``."""
+    name = _host(headers)
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.internal|[a-z0-9-]+", name.lower()) is not None
+    return True
+
+
+def _host(headers: Mapping[str, str]) -> str:
+    """The name in the Host header, without the port."""
     host = headers.get("host", "")
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    return peer is not None and is_loopback(peer) and is_loopback(name)
+    return host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
 
 
 def _password(authorization: str) -> str:

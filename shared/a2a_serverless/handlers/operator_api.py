@@ -31,6 +31,7 @@ from a2a_serverless.services.erase import Scope, count, erase
 from a2a_serverless.wire.deliveries import print_standing
 from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.wire.rest import check_content_type
 from a2a_serverless.wire.timestamps import from_text
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def serve_operator(
     gate.admit(request.headers)
     if not gate.operates(request.headers):
         raise MethodNotFound("There is no such path.")
+    if request.body:
+        check_content_type(request.headers.get("content-type"))
     if below == "erase" and rubber:
         _only(request, "POST")
         erased = dumps(_erase(rubber(), loads(request.body, limits), desk.clock.now() + ERASES_MS))

@@ -14,6 +14,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNo
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.wire.rest import check_content_type
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
@@ -34,6 +35,7 @@ def serve_upload(desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: 
         raise MethodNotFound("There is no such path.")
     tenant = dict(request.query).get("tenant")
     who = gate.enter(caller.who, tenant) if tenant else caller.who
+    check_content_type(request.headers.get("content-type"))
     upload = _asked(loads(request.body))
     slot = desk.contents.slot(who, upload)
     body = dumps({"upload": {"url": slot.url, "headers": {**slot.headers}}, "part": {"url": upload.address}})

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from a2a_serverless.handlers.exchange import HttpRequest, encoded
 from a2a_serverless.handlers.gateway import BUFFERED_MS
@@ -18,6 +20,8 @@ from a2a_serverless.handlers.openapi import described, path_of
 from a2a_serverless.wire import rest
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from a2a_serverless.handlers.http import Edge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -26,6 +30,7 @@ _PUBLIC: Final = ("/agents", "/.well-known/jwks.json", "/{agent}/.well-known/age
 _ALIASES: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/{agent}/.well-known/agent.json")
 CALLS: Final = 200
 _EVERY_VERB: Final = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 def make_web(edge: Edge) -> FastAPI:
@@ -48,6 +53,37 @@ def make_web(edge: Edge) -> FastAPI:
         add(path_of(route), route.verb, name, **described(route, edge.agents))
     app.add_route("/{path:path}", endpoint, methods=_EVERY_VERB, include_in_schema=False)
     return app
+
+
+def close_to_pages(web: FastAPI, host: str, origins: tuple[str, ...]) -> FastAPI:
+    """The application as it is served on a developer's machine: to whoever names this machine or ``host``.
+
+    A page in the developer's browser gets nothing, unless its origin is among ``origins`` (``CorsOrigins``).
+    """
+    web.add_middleware(OwnPages, origins=origins)
+    web.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, host], www_redirect=False)
+    return web
+
+
+class OwnPages:
+    """Middleware: refuses what a page of another origin sends, by what the browser says of it (Fetch Metadata)."""
+
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
+        self._app = app
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._foreign(Headers(scope=scope)):
+            refusal = PlainTextResponse("Pages of other origins are not served: see CorsOrigins.\n", 403)
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _foreign(self, headers: Headers) -> bool:
+        origin = headers.get("origin")
+        if origin is None:
+            return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+        return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)
 
 
 def _endpoint(edge: Edge) -> Endpoint:

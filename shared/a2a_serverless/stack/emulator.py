@@ -8,7 +8,9 @@ Python of the emulator's environment and see its packages behind their own: that
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
+from a2a_serverless.stack import guarded_emulator
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
 from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, started, wait_until_ready
@@ -18,7 +20,7 @@ ACCOUNT = "000000000000"
 
 
 def start_emulator(places: Places, *, port: int = 4566) -> Process:
-    """Start the emulator, empty, on 127.0.0.1 and return when it answers. `port` 0 picks a free one."""
+    """Start the emulator, empty and closed to web pages, on 127.0.0.1; return when it answers. `port` 0 picks one."""
     port = claim_port("emulator", port)
     scratch = places.state / "emulator"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -31,7 +33,8 @@ def start_emulator(places: Places, *, port: int = 4566) -> Process:
         "NO_PROXY": LOOPBACK,
         "no_proxy": LOOPBACK,
     }
-    process = start(places, "emulator", [places.emulator], env, port=port)
+    python, program = places.emulator.with_name("python"), Path(guarded_emulator.__file__)
+    process = start(places, "emulator", [python, "-P", program], env, port=port)
     wait_until_ready(process, "/_ministack/health", seconds=30)
     return process
 
