@@ -6,7 +6,7 @@ Every write may be retried and every call may fail after it took effect; the con
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -52,10 +52,16 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a named step gave: first write wins. ``arguments`` is a digest of what it was called with."""
+    """What a named step gave: first write wins. ``arguments`` is a digest of what it was called with.
+
+    ``fence`` is that of the run in which it emitted something; the log says what (``ArtifactEvent.step``). ``counts``
+    is what else it said: how often it told its progress, and asked which question.
+    """
 
     arguments: str
     value: Json
+    fence: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Clock(Protocol):

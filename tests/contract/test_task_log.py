@@ -523,6 +523,17 @@ def test_the_first_result_of_a_step_is_the_one_that_stays(store: Store) -> None:
     assert store.log.steps(KEY) == {"step": first}
 
 
+def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_name(store: Store) -> None:
+    taken(store.log)
+    result, quiet = StepResult("arguments", "value", fence=3, counts={"progress": 2}), StepResult("arguments", "value")
+    store.log.keep_step(KEY, "think", result, EXPIRES)
+    store.log.keep_step(KEY, "be quiet", quiet, EXPIRES)
+    assert store.log.steps(KEY) == {"think": result, "be quiet": quiet}
+    event = replace(chunk(3), step="think")
+    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.read(KEY, 2) == [event]
+
+
 def test_steps_are_told_apart_by_any_name(store: Store) -> None:
     names = ["step", "step#1", "a/b", "ärger", "", " ", "STEP#", "x" * 2000, "x" * 2001, "\U0001f600"]
     for number, name in enumerate(names):

@@ -86,8 +86,18 @@ described = replace(chunk(2), artifact=Artifact("a", (Part("text", "x"),), "a.tx
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(chunk(1), chunk(2, append=False)), (chunk(1, last=True), chunk(2)), (chunk(1), described)],
-    ids=["it begins the artifact anew", "the last one has been", "it describes the artifact otherwise"],
+    [
+        (chunk(1), chunk(2, append=False)),
+        (chunk(1, last=True), chunk(2)),
+        (chunk(1), described),
+        (chunk(1), replace(chunk(2), step="think")),
+    ],
+    ids=[
+        "it begins the artifact anew",
+        "the last one has been",
+        "it describes the artifact otherwise",
+        "another step has emitted it",
+    ],
 )
 def test_a_chunk_stays_alone_when(before: Chunk, after: Chunk) -> None:
     waiting = filled(before)

@@ -50,18 +50,20 @@ def event_of(text: str, n: int, by: str) -> Event:
         last_chunk=body.get("end", False),
         emits=(first, last),
         fence=body.get("f", 0),
+        step=body.get("st", ""),
     )
 
 
 def step_text(result: StepResult) -> str:
     """A step's result as JSON."""
-    return _text({"a": result.arguments, "v": result.value})
+    said = _given({"f": result.fence or None, "c": result.counts or None})
+    return _text({"a": result.arguments, "v": result.value, **said})
 
 
 def step_of(text: str) -> StepResult:
     """The result that ``step_text`` wrote."""
     body = json.loads(text)
-    return StepResult(body["a"], body["v"])
+    return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}))
 
 
 def fold_text(task: Task) -> str:
@@ -125,7 +127,7 @@ def _status(event: StatusEvent) -> dict[str, object]:
 
 
 def _chunk(event: ArtifactEvent) -> dict[str, object]:
-    flags = {"+": event.append or None, "end": event.last_chunk or None}
+    flags = {"+": event.append or None, "end": event.last_chunk or None, "st": event.step or None}
     return {"k": "a", "a": _artifact(event.artifact), "e": _range(event.emits), **flags}
 
 

@@ -139,7 +139,9 @@ class AgentTask(Protocol):
         """The result of ``work(*args)``, which runs once: it is kept, and read back when the task runs again.
 
         The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
-        Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments.
+        What the work emits is kept with the result; a step that was interrupted runs again, and what it emits then
+        counts. Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
+        ``TimedOut`` when the step has not been done within three whole runs.
         """
         ...
 
@@ -154,6 +156,9 @@ class AgentTask(Protocol):
         description: str | None = None,
     ) -> None:
         """Sends a chunk of the artifact ``name``. A re-run skips what the log holds.
+
+        Raises ``StepConflict`` when two steps that run at the same time emit the same artifact, when a step within a
+        step emits, and when a step does that is over.
 
         It is in the log within a quarter of a second, together with what is emitted meanwhile, and in any case before
         whatever comes next: a step, a question, a call, progress, the end.

@@ -40,7 +40,10 @@ class StatusEvent:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactEvent:
-    """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1."""
+    """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1.
+
+    ``step`` is the name of the step that emitted it while it ran; empty for one that was emitted outside of steps.
+    """
 
     n: int
     at: int
@@ -50,6 +53,7 @@ class ArtifactEvent:
     last_chunk: bool = False
     emits: tuple[int, int] = (0, 0)
     fence: int = 0
+    step: str = ""
 
 
 Event: TypeAlias = StatusEvent | ArtifactEvent

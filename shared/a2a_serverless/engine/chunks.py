@@ -21,12 +21,16 @@ SIZE: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk of an artifact; ``emits`` is the closed range of the author's emit numbers that it holds."""
+    """A chunk of an artifact; ``emits`` is the closed range of the author's emit numbers that it holds.
+
+    ``step`` is the name of the step that emitted it, empty outside of steps.
+    """
 
     artifact: Artifact
     emits: tuple[int, int]
     append: bool
     last: bool
+    step: str = ""
 
 
 class Chunks:
@@ -66,6 +70,6 @@ class Chunks:
 
 
 def _joins(before: Chunk, after: Chunk) -> bool:
-    """Whether two chunks of an artifact can be one: nothing begins anew, and both describe the artifact alike."""
-    same = replace(after.artifact, parts=before.artifact.parts) == before.artifact
+    """Whether two chunks of an artifact can be one: nothing begins anew, and both are of one kind and one step."""
+    same = replace(after.artifact, parts=before.artifact.parts) == before.artifact and after.step == before.step
     return after.append and same and not before.last

@@ -106,9 +106,9 @@ class Hold:
             self.look_again()
         raise TimeoutError("a status could not be appended: too many writers")
 
-    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool) -> None:
+    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> None:
         """Takes the author's ``number``-th chunk of an artifact, to be written in a moment, before anything else is."""
-        chunk = Chunk(artifact, (number, number), append, last)
+        chunk = Chunk(artifact, (number, number), append, last, step)
         if not self.chunks.add(chunk):
             self.flush()
             self.chunks.add(chunk)
@@ -134,7 +134,7 @@ class Hold:
         for _ in range(TRIES):
             last = self._look.last + 1
             event = ArtifactEvent(
-                last, self.now(), by, chunk.artifact, chunk.append, chunk.last, chunk.emits, self.fence
+                last, self.now(), by, chunk.artifact, chunk.append, chunk.last, chunk.emits, self.fence, chunk.step
             )
             if self._log.append_chunk(self.key, event, self.head.expires):
                 self._look = replace(self._look, last=event.n)

@@ -28,7 +28,7 @@ from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, Files
 from a2a_serverless.engine.hold import Hold, StoreFailed
 from a2a_serverless.engine.others import Others
-from a2a_serverless.engine.work import Models, Waits, Work, placed
+from a2a_serverless.engine.work import Models, ReadAnew, Waits, Work, placed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -168,7 +168,9 @@ async def _work(engine: Engine, hold: Hold, events: list[Event], remaining_ms: C
         state, last_word = await _outcome(agent, work, hold, engine, remaining_ms)
     except (Waits, Parked):
         return Ending.WAITS
-    except (OutOfTime, Apart):
+    except (OutOfTime, Apart, ReadAnew) as reason:
+        if isinstance(reason, OutOfTime):
+            work.note_unfinished()
         hold.hand_on()
         engine.bells.ring(WorkBell(hold.key))
         return Ending.HANDED_ON
@@ -221,7 +223,7 @@ async def _watched(
 
 def _why(reason: BaseException | None) -> Cancellation:
     """What the agent is told of the reason why its run is stopped."""
-    if isinstance(reason, OutOfTime | Parked | Apart | Waits):
+    if isinstance(reason, OutOfTime | Parked | Apart | ReadAnew | Waits):
         return Cancellation.HAND_OVER
     if isinstance(reason, heads.Fenced | StepConflict):
         return Cancellation.CLIENT if getattr(reason, "canceled", False) else Cancellation.FENCE

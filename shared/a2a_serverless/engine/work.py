@@ -8,21 +8,23 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import Content, Failed, StepConflict
+from a2a_serverless.domain.agent import Content, Failed, StepConflict, TimedOut
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import Fenced
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Role, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import Apart, Calls, Limit
+from a2a_serverless.engine.emits import Emits, Running
 from a2a_serverless.engine.files import INLINE, Files
 from a2a_serverless.engine.hold import StoreFailed
 from a2a_serverless.ports import StepResult
@@ -39,12 +41,21 @@ class Waits(BaseException):
     """The task waits for its client: the run ends here, and no author's ``except Exception`` may keep it."""
 
 
+class ReadAnew(BaseException):
+    """Another run has stored what a step gave, and what it emitted: the next run reads both from the log."""
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 NAME_LIMIT: Final = 256
-SIGNALS: Final = (Waits, Apart, Fenced, StoreFailed, StepConflict, IllegalTransition)
+RUNNING: Final = "@running/"
+UNFINISHED_LIMIT: Final = 3
+PROGRESS: Final = "progress"
+SIGNALS: Final = (Waits, ReadAnew, Apart, Fenced, StoreFailed, StepConflict, IllegalTransition)
 """What ends a run when the author's side raises it, whatever the agent or one of its libraries makes of it."""
+
+_STEP: ContextVar[Running | None] = ContextVar("step", default=None)
 
 
 def _signals(method: M) -> M:
@@ -91,8 +102,7 @@ class Work:
         self._closed = False
         self.cancellation: Cancellation | None = None
         self.signal: BaseException | None = None
-        self._emitted = _emits_in(events)
-        self._emits: Counter[str] = Counter()
+        self._emits = Emits(hold, events)
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
         self._said = 0
         self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
@@ -101,6 +111,9 @@ class Work:
         self._steps = hold.steps()
         self._used: set[str] = set()
         self._busy = 0
+        self._running: list[Running] = []
+        self._unfinished: list[Running] = []
+        self._kept = 0
         self.calls = Calls(directory, hold, self._steps, self._keep)
         self._models = models
 
@@ -155,13 +168,9 @@ class Work:
         arguments = digest([list(args), kwargs])
         kept = self._steps.get(name)
         if kept is None:
-            began = self._hold.now()
-            self._hold.flush()
-            with self._at_work():
-                value = await _result_of(work, *args, **kwargs)
-            self._check_open()
-            self._hold.metrics.measure({"StepTime": self._hold.now() - began}, task=self.id)
-            kept = self._steps[name] = self._hold.keep_step(name, StepResult(arguments, _json_value(name, value)))
+            kept = await self._ran(name, arguments, partial(_result_of, work, *args, **kwargs))
+        else:
+            self._read_back(name, kept)
         if kept.arguments != arguments:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")
         return kept.value
@@ -180,14 +189,13 @@ class Work:
         """See ``AgentTask.emit``."""
         self._check_open()
         artifact_id = _artifact_id(self.id, name)
-        self._emits[artifact_id] += 1
-        number = self._emits[artifact_id]
-        if number <= self._emitted[artifact_id]:
-            return
-        parts = tuple(self._files.kept(self._hold.key, part) for part in parts_of(content, media_type))
-        artifact = Artifact(artifact_id, parts, name, description)
-        self._hold.emit(artifact, number, append=append and number > 1, last=last)
-        await asyncio.sleep(0)
+
+        def make() -> Artifact:
+            parts = tuple(self._files.kept(self._hold.key, part) for part in parts_of(content, media_type))
+            return Artifact(artifact_id, parts, name, description)
+
+        if self._emits.emit(self._step(), artifact_id, make, append=append, last=last):
+            await asyncio.sleep(0)
 
     @_signals
     async def file(self, part: Part) -> bytes:
@@ -200,6 +208,7 @@ class Work:
         """See ``AgentTask.progress``."""
         self._check_open()
         self._said += 1
+        self._count(PROGRESS)
         if self._said <= self._said_before:
             return
         self._hold.report(TaskState.WORKING, self._hold.say(text))
@@ -208,9 +217,11 @@ class Work:
     @_signals
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
         """See ``AgentTask.ask``."""
-        self._asked[question] += 1
+        which = digest(question)[:16]
+        self._asked[which] += 1
+        self._count(which)
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        return await self._answer(question, f"{self._asked[question]}\n{question}", state)
+        return await self._answer(question, f"{self._asked[which]}\n{question}", state)
 
     @_signals
     async def card(self, agent: str) -> Card:
@@ -260,6 +271,15 @@ class Work:
         """After this the agent can write nothing more, whatever it does with its cancellation."""
         self._closed = True
         self.cancellation = why
+        self._unfinished = [*self._running]
+
+    def note_unfinished(self) -> None:
+        """Stores which steps the end of the run's time has broken off though no step was done since they began."""
+        for step in self._unfinished:
+            if step.kept_before == self._kept:
+                times = sum(self._broken_off(step.name, number) is not None for number in range(1, UNFINISHED_LIMIT))
+                ms = self._hold.now() - step.began_at
+                self._hold.keep_step(f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms))
 
     async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
         """The answer to the question ``name``, whose message has the same id in every run; asks it if need be."""
@@ -270,6 +290,77 @@ class Work:
         self._hold.report(state, replace(self._hold.say(question), message_id=message_id))
         self.close()
         raise Waits
+
+    async def _ran(self, name: str, arguments: str, work: Callable[[], Awaitable[object]]) -> StepResult:
+        """The result of a step that is done now, as it is stored."""
+        self._check_fits(name)
+        self._hold.flush()
+        with self._stepping(name) as step, self._at_work():
+            try:
+                value = await work()
+            except Exception:
+                if not (self._closed or self.signal):
+                    self._emits.settle(step)
+                raise
+            self._check_open()
+            self._emits.settle(step)
+        self._hold.metrics.measure({"StepTime": self._hold.now() - step.began_at}, task=self.id)
+        fence = self._hold.fence if step.emitted else 0
+        result = StepResult(arguments, _json_value(name, value), fence, dict(step.counts))
+        kept = self._steps[name] = self._hold.keep_step(name, result)
+        self._kept += 1
+        if kept != result and (step.emitted or kept.fence):
+            self.close()
+            raise ReadAnew
+        return kept
+
+    def _read_back(self, name: str, kept: StepResult) -> None:
+        """Counts what a stored step has said as said."""
+        self._emits.read_back(name, kept.fence)
+        for what, times in kept.counts.items():
+            if what == PROGRESS:
+                self._said += times
+            else:
+                self._asked[what] += times
+            self._count(what, times)
+
+    @contextmanager
+    def _stepping(self, name: str) -> Iterator[Running]:
+        """The step that everything in its context belongs to, also what it starts there."""
+        step = Running(self, name, self._step(), self._emits.moment(), self._hold.now(), self._kept)
+        self._running.append(step)
+        token = _STEP.set(step)
+        try:
+            yield step
+        finally:
+            with suppress(ValueError):  # a coroutine that was left behind is closed in another context
+                _STEP.reset(token)
+            self._running.remove(step)
+            step.ended = self._emits.moment()
+
+    def _step(self) -> Running | None:
+        """The step that runs here."""
+        step = _STEP.get()
+        return step if step and step.owner is self else None
+
+    def _count(self, what: str, times: int = 1) -> None:
+        if step := self._step():
+            step.count(what, times)
+
+    def _check_fits(self, name: str) -> None:
+        """Raises TimedOut for a step that the end of a run has broken off too often."""
+        if self._broken_off(name, UNFINISHED_LIMIT) is None:
+            return
+        broken_off = (self._broken_off(name, number) for number in range(1, UNFINISHED_LIMIT + 1))
+        minutes = max(cast("int", kept.value) for kept in broken_off if kept) / 60_000
+        raise TimedOut(
+            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times: the longest gave it"
+            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work elsewhere and look for its result"
+            " in another step."
+        )
+
+    def _broken_off(self, name: str, number: int) -> StepResult | None:
+        return self._steps.get(f"{RUNNING}{name}/{number}")
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -306,16 +397,6 @@ class Work:
         if name in self._used:
             raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
         self._used.add(name)
-
-
-def _emits_in(events: Sequence[Event]) -> Counter[str]:
-    """The highest emit number that the log holds, for each artifact."""
-    highest: Counter[str] = Counter()
-    for event in events:
-        if isinstance(event, ArtifactEvent):
-            artifact_id = event.artifact.artifact_id
-            highest[artifact_id] = max(highest[artifact_id], event.emits[1])
-    return highest
 
 
 def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
