@@ -60,6 +60,7 @@ from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 from tests.wire.schema import assert_notification
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.push import WireVersion
@@ -197,23 +198,23 @@ class Siblings:
         self._check(agent)
         return sibling_card(self.world.engine.agents[agent])
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         self._check(agent)
         if agent in self.replies:
             return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
         request = SendRequest(message, return_immediately=True, push=callback)
-        return send(self.world.desk, who, agent, request, "1.0")
+        return send(self.world.desk, caller.who, agent, request, "1.0")
 
     def _check(self, agent: str) -> None:
         if agent not in self.world.engine.agents or agent in self.absent:
             raise PeerFailed(f"no agent {agent}")
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
-        return get(self.world.desk, who, agent, task_id)
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        return get(self.world.desk, caller.who, agent, task_id)
 
-    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            cancel(self.world.desk, who, agent, task_id)
+            cancel(self.world.desk, caller.who, agent, task_id)
 
 
 class World:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.access import ApiKey
+    from a2a_serverless.domain.access import ApiKey, Caller
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.card import Card
@@ -447,7 +447,8 @@ class Here(Protocol):
 class Peers(Protocol):
     """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work.
 
-    ``who`` is in whose name they are asked: agents of this deployment serve their sibling's caller and nobody else.
+    ``caller`` is in whose name they are asked: agents of this deployment serve their sibling's caller and nobody else,
+    and only as far as its scopes go.
     """
 
     def address(self, agent: str) -> str:
@@ -462,15 +463,15 @@ class Peers(Protocol):
         """The agent's card, whose interfaces are some that we speak."""
         ...
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         """Sends a message without waiting for the task; news of it comes to ``callback``. Safe to repeat."""
         ...
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         """The task as it is now."""
         ...
 
-    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         """Asks for the task's end. A task that has ended is fine."""
         ...
 

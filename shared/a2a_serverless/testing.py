@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemoryProofs, MemorySealer, MemoryTable
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.card import Card, Interface
@@ -345,28 +346,28 @@ class _Siblings:
     def card(self, agent: str) -> Card:
         return sibling_card(self._known(agent))
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         try:
-            answer = self._rehearsal.take(agent, message, who)
+            answer = self._rehearsal.take(agent, message, caller.who)
         except A2AError as error:
             raise PeerFailed(f"The agent {agent!r} refused: {error}") from error
         if isinstance(answer, Task):
             self._called[agent, answer.task_id] = callback
         return answer
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
-        return tasks.get(self._rehearsal.desk, who, agent, task_id)
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        return tasks.get(self._rehearsal.desk, caller.who, agent, task_id)
 
-    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            tasks.cancel(self._rehearsal.desk, who, agent, task_id)
+            tasks.cancel(self._rehearsal.desk, caller.who, agent, task_id)
 
     def tell(self) -> bool:
         """Wakes the tasks whose calls have come to an end or a question; False when there is no news."""
         return any(self._tell(agent, task_id) for agent, task_id in self._called)
 
     def _tell(self, agent: str, task_id: str) -> bool:
-        task = self.get(CLIENT, agent, task_id)
+        task = self.get(Caller(CLIENT), agent, task_id)
         if task.n == self._told.get((agent, task_id)) or task.status.state not in TERMINAL | INTERRUPTED:
             return False
         self._told[agent, task_id] = task.n

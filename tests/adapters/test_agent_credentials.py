@@ -18,6 +18,7 @@ from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentia
 from a2a_serverless.adapters.peers import A2APeers
 from a2a_serverless.adapters.secrets import text_of
 from a2a_serverless.client.http import HttpAnswer, HttpCall
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.model import Principal
 from tests.adapters.clouds import cloud, error
@@ -65,7 +66,7 @@ def credentials(origin: str = FAR, *, local: bool = False) -> AgentCredentials:
 
 def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call() -> None:
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "result": TASK})
-    A2APeers({}, {"far": f"{FAR}/far"}, transport=wire, credentials=credentials()).get(ME, "far", "far")
+    A2APeers({}, {"far": f"{FAR}/far"}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
     assert wire.carried == [SECRET, SECRET]
 
 
@@ -98,13 +99,13 @@ def test_an_origin_is_the_same_however_it_is_spelt(url: str) -> None:
 def test_a_card_that_points_elsewhere_takes_nothing_there() -> None:
     wire = Wire(card_at("https://evil.example/rpc"))
     with pytest.raises(PeerFailed, match=r"another host, evil\.example"):
-        A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials()).get(ME, "far", "far")
+        A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
     assert len(wire.calls) == 1
 
 
 def test_the_deployment_s_own_agents_are_not_given_them() -> None:
     wire = Wire({"jsonrpc": "2.0", "id": 1, "result": TASK})
-    A2APeers({"near": f"{FAR}/near"}, transport=wire, credentials=credentials()).get(ME, "near", "far")
+    A2APeers({"near": f"{FAR}/near"}, transport=wire, credentials=credentials()).get(Caller(ME), "near", "far")
     assert wire.carried == [None]
 
 
@@ -140,7 +141,7 @@ def test_what_a_refusal_repeats_of_them_is_struck_out() -> None:
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
     peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials())
     with pytest.raises(PeerFailed, match=r"refused: '\*\*\*' is unknown, \*\*\* has expired") as refused:
-        peers.get(ME, "far", "far")
+        peers.get(Caller(ME), "far", "far")
     assert "s3cret" not in str(refused.value)
 
 

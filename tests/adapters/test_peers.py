@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, Task, TaskState
 
@@ -78,8 +79,8 @@ def test_calls_carry_the_trace_that_they_belong_to_and_the_others_none(elsewhere
     elsewhere.speaks("1.0")
     elsewhere.answers = [TASKS["1.0"]["task"]] * 2
     peers = A2APeers({}, {"far": elsewhere.url})
-    peers.traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(ME, "far", "far")
-    peers.get(ME, "far", "far")
+    peers.traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(Caller(ME), "far", "far")
+    peers.get(Caller(ME), "far", "far")
     sent = [headers.get("Traceparent") for _, headers, _ in elsewhere.asked]
     assert sent == ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None]
 
@@ -92,10 +93,10 @@ def test_an_agent_is_spoken_to_in_the_version_and_at_the_address_that_its_card_s
     task = TASKS[version]
     elsewhere.answers = [task, task.get("task", task), task.get("task", task)]
     peers = A2APeers({}, {"far": elsewhere.url})
-    sent = peers.send(ME, "far", HELLO, CALLBACK)
+    sent = peers.send(Caller(ME), "far", HELLO, CALLBACK)
     assert isinstance(sent, Task)
-    assert (sent.task_id, peers.get(ME, "far", "far").status.state) == ("far", TaskState.WORKING)
-    peers.cancel(ME, "far", "far")
+    assert (sent.task_id, peers.get(Caller(ME), "far", "far").status.state) == ("far", TaskState.WORKING)
+    peers.cancel(Caller(ME), "far", "far")
     assert [body["method"] for _, _, body in elsewhere.asked] == METHODS[version]
     assert {(path, headers["A2A-Version"]) for path, headers, _ in elsewhere.asked} == {("/rpc", version)}
 
@@ -106,7 +107,7 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
 ) -> None:
     elsewhere.speaks(version)
     elsewhere.answers = [TASKS[version]]
-    A2APeers({}, {"far": elsewhere.url}).send(ME, "far", HELLO, CALLBACK)
+    A2APeers({}, {"far": elsewhere.url}).send(Caller(ME), "far", HELLO, CALLBACK)
     params = elsewhere.asked[0][2]["params"]
     push = params["configuration"]["taskPushNotificationConfig" if version == "1.0" else "pushNotificationConfig"]
     assert (push["url"], push["token"]) == (CALLBACK.url, "t-1")
@@ -117,7 +118,7 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
 
 def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere) -> None:
     elsewhere.answers = [{"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}]
-    answer = A2APeers({"near": f"{elsewhere.url}/near"}).send(ME, "near", HELLO, CALLBACK)
+    answer = A2APeers({"near": f"{elsewhere.url}/near"}).send(Caller(ME), "near", HELLO, CALLBACK)
     assert isinstance(answer, Message)
     assert (answer.text(), elsewhere.asked[0][0]) == ("hi", "/near")
 
@@ -138,26 +139,26 @@ def test_an_agent_with_a_binding_that_we_do_not_speak_is_refused(elsewhere: Else
 @pytest.mark.parametrize("code", [-32001, -32002])
 def test_canceling_what_has_ended_or_is_gone_is_fine(elsewhere: Elsewhere, code: int) -> None:
     elsewhere.answers = [{"error": {"code": code, "message": "no"}}]
-    A2APeers({"near": elsewhere.url}).cancel(ME, "near", "far")
+    A2APeers({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
     assert len(elsewhere.asked) == 1
 
 
 def test_an_error_of_the_agent_is_told_in_its_words(elsewhere: Elsewhere) -> None:
     elsewhere.answers = [{"error": {"code": -32603, "message": "out of order"}}]
     with pytest.raises(PeerFailed, match="'near' refused: out of order"):
-        A2APeers({"near": elsewhere.url}).cancel(ME, "near", "far")
+        A2APeers({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
 
 
 @pytest.mark.parametrize("answer", [{"task": {"id": "far"}}, {"nothing": 1}])
 def test_an_answer_that_is_not_a2a_is_a_failure_of_the_peer(elsewhere: Elsewhere, answer: dict[str, Any]) -> None:
     elsewhere.answers = [answer]
     with pytest.raises(PeerFailed, match="not A2A"):
-        A2APeers({"near": elsewhere.url}).send(ME, "near", HELLO, CALLBACK)
+        A2APeers({"near": elsewhere.url}).send(Caller(ME), "near", HELLO, CALLBACK)
 
 
 def test_nobody_at_the_address_is_a_failure_of_the_peer() -> None:
     with pytest.raises(PeerFailed, match="could not be reached"):
-        A2APeers({"near": "http://127.0.0.1:9"}).get(ME, "near", "far")
+        A2APeers({"near": "http://127.0.0.1:9"}).get(Caller(ME), "near", "far")
 
 
 def test_a_name_that_is_not_in_the_directory_is_told_with_those_that_are() -> None:

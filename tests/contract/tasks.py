@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import Change, Head, Life, Look, report, submit, take
-from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 from a2a_serverless.ports import Opening, Receipt
 from tests.contract.backends import NOW
@@ -36,7 +37,10 @@ def opening(
 ) -> Opening:
     """A new task; ``sent`` is the message id that its receipt has, ``push`` the id of its webhook."""
     incoming = Incoming(message(*parts))
-    head, event = submit(key, "echo", "context", incoming, now=NOW, by=by(), life=LIFE, push=push is not None)
+    caller = Caller(Principal(key.tenant, key.owner), frozenset({"a2a:echo", "a2a:read"}), key="d" * 64)
+    head, event = submit(
+        key, "echo", "context", incoming, now=NOW, by=by(), life=LIFE, push=push is not None, caller=caller
+    )
     receipt = Receipt("echo", sent, "digest", key.task) if sent else None
     pushes = ((config(push), Cursor(push, "first")),) if push else ()
     return Opening(head, event, receipt, pushes)

@@ -42,3 +42,17 @@ def test_a_pass_lets_in_until_it_ends_and_is_in_no_list(store: Store) -> None:
         store.api_keys.add(key)
     assert (store.api_keys.find(made.digest), store.api_keys.find(ended.digest)) == (made, None)
     assert store.api_keys.all() == [BOB]
+
+
+def test_a_pass_keeps_its_scopes_and_the_key_it_was_made_for(store: Store) -> None:
+    made = ApiKey(
+        digest_of("a2a_pass_x"),
+        ALICE.who,
+        "",
+        NOW,
+        scopes=frozenset({"a2a:document", "a2a:read"}),
+        expires=NOW + 60_000,
+        parent=ALICE.digest,
+    )
+    store.api_keys.add(made)
+    assert store.api_keys.find(made.digest) == made

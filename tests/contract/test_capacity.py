@@ -14,6 +14,7 @@ import pytest
 from a2a_serverless.adapters import keys
 from a2a_serverless.adapters.memory import MemorySealer
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
 from a2a_serverless.domain.push import Cursor
@@ -40,6 +41,9 @@ KEY: Final = Principal("acme", "auth0|5f7c8ec7c33c6c004bbafe82").key(TASK)
 CONTEXT: Final = "7d9a4f8a-30f2-4a53-8c1b-3b8a2c5d7e90"
 DAY_MS: Final = 86_400_000
 LIFE: Final = heads.Life(7 * DAY_MS, 30 * DAY_MS)
+CALLER: Final = Caller(
+    Principal(KEY.tenant, KEY.owner), frozenset({"a2a:document", "a2a:outline", "a2a:read"}), key="d" * 64
+)
 TEXT: Final = "Write a short document about the sea. " * 13
 
 
@@ -53,7 +57,7 @@ def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
 def _opening(push: str | None = None) -> Opening:
     message = Message("5b1f2c3d-message", Role.USER, (Part("text", TEXT),), CONTEXT)
     head, event = heads.submit(
-        KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None
+        KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None, caller=CALLER
     )
     receipt = Receipt("document", message.message_id, "d" * 64, TASK)
     return Opening(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, fold
-from a2a_serverless.domain.model import Part, TaskKey, TaskState
+from a2a_serverless.domain.model import Part, Principal, TaskKey, TaskState
 from a2a_serverless.ports import SHARDS, Receipt, StepResult
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
@@ -95,6 +96,11 @@ def test_a_new_task_is_there_as_it_was_written(store: Store) -> None:
     assert store.log.look(KEY) == heads.Look(new.head, 1)
     assert store.log.load(KEY) == (new.head, [new.event])
     assert store.log.read(KEY, 0) == [new.event]
+
+
+def test_a_task_knows_what_the_sender_of_its_message_may_do(store: Store) -> None:
+    scopes = frozenset({"a2a:echo", "a2a:read"})
+    assert created(store.log).head.caller == Caller(Principal(KEY.tenant, KEY.owner), scopes, key="d" * 64)
 
 
 def test_a_task_that_was_never_made_does_not_exist(store: Store) -> None:

@@ -28,9 +28,10 @@ from tests.world import HOUR_MS, ME, Siblings, World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, AgentTask
     from a2a_serverless.domain.card import Card
-    from a2a_serverless.domain.model import Principal, PushRequest, TaskKey
+    from a2a_serverless.domain.model import PushRequest, TaskKey
 
 
 class Parent:
@@ -119,18 +120,18 @@ class Endless:
     def card(self, agent: str) -> Card:
         raise PeerFailed(f"{agent} has no card")
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
         del message
         self.callback = callback
-        return self.get(who, agent, "far")
+        return self.get(caller, agent, "far")
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
-        del who, agent
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        del caller, agent
         self.asked += 1
         return Task(task_id, "context", TaskStatus(self.state, 0), 1)
 
-    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
-        del who, agent, task_id
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        del caller, agent, task_id
         self.state = TaskState.CANCELED
 
 
@@ -205,8 +206,8 @@ class CanceledMeanwhile(Endless):
         super().__init__()
         self.world = world
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
-        sent = super().send(who, agent, message, callback)
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+        sent = super().send(caller, agent, message, callback)
         (ours,) = self.world.table.page(ME, None, None, 0, 10)[0]
         self.world.cancel(ours.task, "parent")
         return sent
@@ -248,8 +249,8 @@ class AsSoonAsSent(Siblings):
         super().__init__(world)
         self.elsewhere = world
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        answer = super().send(who, agent, message, callback)
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        answer = super().send(caller, agent, message, callback)
         self.elsewhere.cancel_parents()
         return answer
 
@@ -325,13 +326,13 @@ class Counted(Siblings):
         super().__init__(world)
         self.asked = world.peers_asked
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         self.asked["send"] += 1
-        return super().send(who, agent, message, callback)
+        return super().send(caller, agent, message, callback)
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         self.asked["get"] += 1
-        return super().get(who, agent, task_id)
+        return super().get(caller, agent, task_id)
 
 
 def calling(name: str, below: str) -> Agent:

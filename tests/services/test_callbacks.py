@@ -21,8 +21,9 @@ from tests.engine.test_calls import Endless
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.model import Message, Principal, PushRequest
+    from a2a_serverless.domain.model import Message, PushRequest
 
 
 class Waiting:
@@ -173,9 +174,9 @@ class EndsOnce(Endless):
 
     ends = False
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         self.state, self.ends = TaskState.COMPLETED if self.ends else TaskState.WORKING, False
-        return super().get(who, agent, task_id)
+        return super().get(caller, agent, task_id)
 
 
 def test_news_of_a_call_that_is_over_wakes_nobody() -> None:
@@ -214,8 +215,8 @@ def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() 
 class LostAnswers(Endless):
     """Takes messages, and never gets its answer through."""
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task:
-        super().send(who, agent, message, callback)
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+        super().send(caller, agent, message, callback)
         raise PeerFailed("The agent could not be reached.")
 
 

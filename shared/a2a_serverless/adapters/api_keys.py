@@ -38,6 +38,7 @@ class DynamoApiKeys:
             "made_at": {"N": str(key.made_at)},
             **({"operator": {"BOOL": True}} if key.operator else {}),
             "scopes": {"S": " ".join(sorted(key.scopes))},
+            **({"parent": {"S": key.parent}} if key.parent else {}),
         }
         expires = None if key.expires is None else key.expires // 1000
         self._table.write(self._table.put(items.placed(PARTITION, key.digest, expires, attributes)))
@@ -101,4 +102,5 @@ def _key_of(item: Item) -> ApiKey:
     scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({EVERYTHING})
     made_at, operator = int(known["made_at"]["N"]), "operator" in known
     expires = int(known["expires"]["N"]) * 1000 if "expires" in known else None
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes, expires)
+    parent = known["parent"]["S"] if "parent" in known else ""
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes, expires, parent)

@@ -1,7 +1,8 @@
 """How agents of this deployment show each other for whom they work: by passes, API keys that end within the hour.
 
 What one agent asks of another it asks in the name of its own caller, so that the tasks it makes there belong to that
-caller too. A pass is kept as a digest only, and in clear nowhere but in the memory of the process that made it.
+caller too. It may do what that caller may do, and admits nobody once the key is revoked that the caller signed in with.
+A pass is kept as a digest only, and in clear nowhere but in the memory of the process that made it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from a2a_serverless.domain.access import ENTROPY_BYTES, PASS_PREFIX, ApiKey, dig
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.ports import ApiKeys
 
 LIFE_MS: Final = 3_600_000
@@ -30,20 +31,22 @@ class Passes:
         self._now = now
         self._entropy = entropy
         self._lock = Lock()
-        self._made: dict[Principal, tuple[int, str]] = {}
+        self._made: dict[Caller, tuple[int, str]] = {}
 
-    def headers(self, who: Principal) -> dict[str, str]:
-        """What to send along so that a sibling serves ``who``."""
+    def headers(self, caller: Caller) -> dict[str, str]:
+        """What to send along so that a sibling serves ``caller``."""
         with self._lock:
-            made = self._made.get(who)
+            made = self._made.get(caller)
             if made is None or self._now() - made[0] >= USED_MS:
-                made = self._new(who)
+                made = self._new(caller)
         return {"X-API-Key": made[1]}
 
-    def _new(self, who: Principal) -> tuple[int, str]:
+    def _new(self, caller: Caller) -> tuple[int, str]:
         now, key = self._now(), spelled(self._entropy(ENTROPY_BYTES), PASS_PREFIX)
-        self._keys.add(ApiKey(digest_of(key), who, "a call to a sibling", now, expires=now + LIFE_MS))
+        note, expires = "a call to a sibling", now + LIFE_MS
+        made = ApiKey(digest_of(key), caller.who, note, now, scopes=caller.scopes, expires=expires, parent=caller.key)
+        self._keys.add(made)
         if len(self._made) >= KEPT:
             self._made.clear()
-        self._made[who] = (now, key)
-        return self._made[who]
+        self._made[caller] = (now, key)
+        return self._made[caller]

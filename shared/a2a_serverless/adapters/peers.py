@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.client import Client, Refused, Transport, Unreachable, discover, over_urllib
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.card import Card
-    from a2a_serverless.domain.model import Message, Principal, PushRequest, Task
+    from a2a_serverless.domain.model import Message, PushRequest, Task
+
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
 
 
 class A2APeers:
@@ -37,7 +42,7 @@ class A2APeers:
         self,
         siblings: Mapping[str, str],
         others: Mapping[str, str] | None = None,
-        passes: Callable[[Principal], Mapping[str, str]] = lambda _: {},
+        passes: Callable[[Caller], Mapping[str, str]] = lambda _: {},
         transport: Transport = over_urllib,
         credentials: AgentCredentials | None = None,
     ) -> None:
@@ -69,27 +74,30 @@ class A2APeers:
         self._clients.setdefault(agent, found.client)
         return found.card
 
-    def send(self, who: Principal, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        with self._client(who, agent) as client:
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        with self._client(caller, agent) as client:
             return client.send(SendRequest(message, return_immediately=True, push=callback))
 
-    def get(self, who: Principal, agent: str, task_id: str) -> Task:
-        with self._client(who, agent) as client:
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        with self._client(caller, agent) as client:
             return client.get(task_id, history_length=0)
 
-    def cancel(self, who: Principal, agent: str, task_id: str) -> None:
-        with self._client(who, agent) as client:
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        with self._client(caller, agent) as client:
             try:
                 client.cancel(task_id)
             except (TaskNotFound, TaskNotCancelable):
                 return
+            except Refused as refused:
+                if agent not in self._siblings or refused.status not in NOT_ADMITTED:
+                    raise  # a sibling that no longer admits the caller never will again: the task is left to itself
 
     @contextmanager
-    def _client(self, who: Principal, agent: str) -> Iterator[Client]:
+    def _client(self, caller: Caller, agent: str) -> Iterator[Client]:
         """The client for an agent, whose card is read once; what goes wrong in the block is the agent's failure."""
         if agent not in self._clients:
             self.card(agent)
-        passes = self._passes(who) if agent in self._siblings else {}
+        passes = self._passes(caller) if agent in self._siblings else {}
         with self._failing(agent):
             yield replace(self._clients[agent], headers={**self._headers, **passes})
 
@@ -103,7 +111,9 @@ class A2APeers:
         except InvalidAgentResponse as error:
             raise PeerFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
         except (A2AError, Refused) as error:
-            raise PeerFailed(f"The agent {agent!r} refused: {told(str(error))}") from error
+            gone = isinstance(error, Refused) and error.status == UNAUTHORIZED and agent in self._siblings
+            why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
+            raise PeerFailed(f"The agent {agent!r} refused: {why}") from error
 
 
 def _check_host(agent: str, configured: str, named: str) -> None:

@@ -2,7 +2,7 @@
 
 A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
 (reading only). The key itself is shown once and kept by nobody. A pass is an API key that ends by itself: what an agent
-of a deployment shows to its siblings, in its caller's name.
+of a deployment shows to its siblings, in its caller's name. It has its caller's scopes, and ends with its caller's key.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ class BadToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and what it may do. ``prefix`` is what its issuer writes before scopes of ours."""
+    """Who calls, and what it may do. ``prefix`` is what its issuer writes before scopes of ours.
+
+    ``key`` is the digest of the API key that the caller, or the first one of a chain of agents, has signed in with.
+    """
 
     who: Principal
     scopes: frozenset[str] = frozenset({EVERYTHING})
     prefix: str = ""
+    key: str = ""
 
     def check(self, agent: str, access: Access) -> None:
         """Returns when the caller may do that with the agent; raises InsufficientScope, naming what is missing."""
@@ -74,7 +78,7 @@ class ApiKey:
     """A key that admits ``who``, and to the operator's API when it is an ``operator``'s.
 
     ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits. ``expires`` (ms) is when a pass ends; None
-    for a key that lasts until it is revoked.
+    for a key that lasts until it is revoked. ``parent`` is the digest of the key without which a pass admits nobody.
     """
 
     digest: str
@@ -84,6 +88,12 @@ class ApiKey:
     operator: bool = False
     scopes: frozenset[str] = frozenset({EVERYTHING})
     expires: int | None = None
+    parent: str = ""
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls with it."""
+        return Caller(self.who, self.scopes, key=self.digest if self.expires is None else self.parent)
 
 
 def scope_of(agent: str, access: Access) -> str:
@@ -95,6 +105,12 @@ def allows(scopes: Iterable[str], agent: str, access: Access) -> bool:
     """Whether one of the scopes allows it."""
     enough = {EVERYTHING, scope_of(agent, "operate"), scope_of(agent, access)}
     return not (enough if access == "operate" else enough | {f"{EVERYTHING}:{READ}"}).isdisjoint(scopes)
+
+
+def ours(scopes: Iterable[str]) -> frozenset[str]:
+    """The scopes among these that are ours, and only the widest when it is there: an issuer's tokens may have many."""
+    known = frozenset(scope for scope in scopes if scope == EVERYTHING or scope.startswith(f"{EVERYTHING}:"))
+    return frozenset({EVERYTHING}) if EVERYTHING in known else known
 
 
 def spelled(entropy: bytes, prefix: str = PREFIX) -> str:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from a2a_serverless.domain.access import EVERYTHING, READ, Caller, ours, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.model import Message, TaskKey, TaskState
+from a2a_serverless.domain.model import Message, Principal, TaskKey, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 
 LEASE_MS: Final = 30_000
@@ -38,8 +39,10 @@ class Life:
 class Head:
     """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
-    ``trace`` is the trace of the request that last changed the task from outside (``domain/trace.py``). ``fold`` names
-    the last stored fold of a long log: the number of its last event, then what the store needs to find it.
+    ``scopes`` (with spaces between them) and ``api_key`` (its digest) are those of the caller whose message came last;
+    there are no scopes in what an earlier release made. ``trace`` is the trace of the request that last changed the
+    task from outside (``domain/trace.py``). ``fold`` names the last stored fold of a long log: the number of its last
+    event, then what the store needs to find it.
     """
 
     key: TaskKey
@@ -63,6 +66,17 @@ class Head:
     children: bool = False
     trace: str = ""
     fold: str = ""
+    scopes: str = ""
+    api_key: str = ""
+
+    @property
+    def caller(self) -> Caller:
+        """In whose name the task's agent calls others: never with more scopes than the message had that it works on.
+
+        What an earlier release's caller might do is not known: more than reading, with this agent only.
+        """
+        scopes = self.scopes.split() or (scope_of(self.agent, "operate"), f"{EVERYTHING}:{READ}")
+        return Caller(Principal(self.key.tenant, self.key.owner), frozenset(scopes), key=self.api_key)
 
     @property
     def folded(self) -> int:
@@ -135,6 +149,7 @@ def submit(  # noqa: PLR0913 - the facts of a new task
     life: Life,
     push: bool,
     trace: str = "",
+    caller: Caller | None = None,
 ) -> tuple[Head, StatusEvent]:
     """The head and the first event of a new task."""
     deadline = now + life.max_life_ms
@@ -152,10 +167,12 @@ def submit(  # noqa: PLR0913 - the facts of a new task
         due_at=now + GRACE_MS,
         trace=trace,
     )
-    return head, StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
+    return _sent_by(head, caller), StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
 
 
-def follow_up(look: Look, incoming: Incoming, *, now: int, by: str, trace: str = "") -> Change:
+def follow_up(
+    look: Look, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
+) -> Change:
     """A client's further message. A task that waited for it can run again; one that has ended refuses it."""
     head = look.head
     if head.ended:
@@ -163,7 +180,8 @@ def follow_up(look: Look, incoming: Incoming, *, now: int, by: str, trace: str =
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
     event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
-    return _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace or head.trace)
+    change = _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace or head.trace)
+    return replace(change, after=_sent_by(change.after, caller))
 
 
 def cancel(look: Look, *, now: int, by: str, trace: str = "") -> Change:
@@ -283,6 +301,11 @@ def due_again(head: Head, *, at: int | None, rang: bool) -> Head:
 def with_push(head: Head) -> Head:
     """The head of a task that has got its first webhook."""
     return replace(head, push=True, rev=head.rev + 1)
+
+
+def _sent_by(head: Head, caller: Caller | None) -> Head:
+    """The head, which says what the sender of the message may do."""
+    return replace(head, scopes=" ".join(sorted(ours(caller.scopes))), api_key=caller.key) if caller else head
 
 
 def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import PeerFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import Woken, childless
-from a2a_serverless.domain.model import Message, Principal, PushRequest, Role, Task
+from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child
 from a2a_serverless.ports import StepResult
@@ -24,6 +24,7 @@ from a2a_serverless.wire import v1
 from a2a_serverless.wire.card import read_card, v1_card
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Part, TaskStatus
@@ -89,11 +90,14 @@ class Calls:
         self._directory = directory
         self._peers = directory.peers.traced(child(hold.head.trace, f"{hold.key.task} {hold.fence}"))
         self._hold = hold
-        self._who = Principal(hold.key.tenant, hold.key.owner)
         self._steps = steps
         self._keep = keep
         self._waiting: dict[asyncio.Future[None], _Wait] = {}
         self._under_way = 0
+
+    @property
+    def _caller(self) -> Caller:
+        return self._hold.head.caller
 
     def check_reach(self, agent: str) -> None:
         """Raises Apart when this process does not speak to the agent."""
@@ -205,29 +209,29 @@ class Calls:
 
         When our task has ended meanwhile, the agent's is canceled; should that fail, it is when ours is next due.
         """
-        answer = self._peers.send(self._who, agent, message, _callback(opened))
+        answer = self._peers.send(self._caller, agent, message, _callback(opened))
         if isinstance(answer, Task):
             sent: Json = {"agent": agent, "task": answer.task_id}
             kept, ended = self._hold.keep_sent(f"{PREFIX}{name}/sent", StepResult("", sent))
             self._steps[f"{PREFIX}{name}/sent"] = kept
             if ended:
                 with suppress(PeerFailed):
-                    self._peers.cancel(self._who, agent, answer.task_id)
+                    self._peers.cancel(self._caller, agent, answer.task_id)
         return answer
 
     async def _followed(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """The peer's task at its end."""
-        peers, who = self._peers, self._who
+        peers = self._peers
         while True:
             seen = self._hold.head.wake
-            task: Task = await self._tried(lambda: peers.get(who, agent, task_id))
+            task: Task = await self._tried(lambda: peers.get(self._caller, agent, task_id))
             if task.status.state in TERMINAL:
                 return task
             if until is not None and self._hold.now() >= until:
-                await self._tried(lambda: peers.cancel(who, agent, task_id))
-                return await self._tried(lambda: peers.get(who, agent, task_id))
+                await self._tried(lambda: peers.cancel(self._caller, agent, task_id))
+                return await self._tried(lambda: peers.get(self._caller, agent, task_id))
             if task.status.state in INTERRUPTED:
                 await self._answered(name, agent, task, opened, ask, _Wait(seen, until))
             else:
@@ -242,7 +246,7 @@ class Calls:
         answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
         message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
-        await self._tried(lambda: self._peers.send(self._who, agent, message, _callback(opened)))
+        await self._tried(lambda: self._peers.send(self._caller, agent, message, _callback(opened)))
         self._keep(record, {"answered": message.message_id})
         return None
 
@@ -271,11 +275,11 @@ def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
 
     Who cannot be reached is asked again when the task is next due; raises PeerFailed when there is somebody.
     """
-    who, failures = Principal(head.key.tenant, head.key.owner), list[PeerFailed]()
+    failures = list[PeerFailed]()
     peers = peers.traced(child(head.trace, head.key.task))
     for agent, task_id in _children(log.steps(head.key)):
         try:
-            peers.cancel(who, agent, task_id)
+            peers.cancel(head.caller, agent, task_id)
         except PeerFailed as failed:
             failures.append(failed)
     if failures:

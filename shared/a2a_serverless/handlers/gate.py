@@ -54,7 +54,7 @@ class SignIn:
         """The caller; every reason to refuse looks the same from outside."""
         key, bearer = _given(headers)
         found = self._key(key)
-        caller = Caller(found.who, found.scopes) if found else None if key else self._token(bearer)
+        caller = found.caller if found else None if key else self._token(bearer)
         if caller is None:
             raise Unauthenticated(given=bool(key or bearer))
         return caller
@@ -71,7 +71,9 @@ class SignIn:
         return found is not None and found.operator
 
     def _key(self, key: str) -> ApiKey | None:
-        return self.keys(digest_of(key)) if 0 < len(key) <= KEY_LIMIT else None
+        """The key; a pass only while there is the key that it was made for."""
+        found = self.keys(digest_of(key)) if 0 < len(key) <= KEY_LIMIT else None
+        return None if found and found.parent and self.keys(found.parent) is None else found
 
     def _token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:

@@ -129,7 +129,7 @@ class Edge:
             failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
             streams_errors=version == "0.3" or rest.only_streams(request.headers.get("accept")),
         )
-        return self._operator(agent, "jsonrpc", version, request).operate(
+        return self._operator(agent, caller, "jsonrpc", version, request).operate(
             caller, request, operation, call.params, envelope
         )
 
@@ -150,12 +150,15 @@ class Edge:
             failure=lambda error: rest.failure(error, version),
             resumes=binding != LEGACY,
         )
-        operator = self._operator(agent, binding, version, request)
+        operator = self._operator(agent, caller, binding, version, request)
         return operator.operate(caller, request, found.route.operation, params, envelope)
 
-    def _operator(self, agent: Agent, binding: Binding, version: WireVersion, request: HttpRequest) -> Operator:
+    def _operator(
+        self, agent: Agent, caller: Caller, binding: Binding, version: WireVersion, request: HttpRequest
+    ) -> Operator:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
-        desk = replace(self.desk, blocking_ms=min(self.desk.blocking_ms, left), trace=_trace(request, self.desk.ids))
+        blocking_ms, begun = min(self.desk.blocking_ms, left), _trace(request, self.desk.ids)
+        desk = replace(self.desk, blocking_ms=blocking_ms, trace=begun, caller=caller)
         used = codec(binding, version, desk.clock.now())
         stream_ms = min(self.stream_ms, left)
         return Operator(desk, self.gate, agent, used, version, stream_ms, self.limits, self.public, self.turnstile)

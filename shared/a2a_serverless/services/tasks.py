@@ -19,6 +19,7 @@ from a2a_serverless.services.follow import OffLoop, in_thread
 from a2a_serverless.services.push import Webhooks, new_config
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Change, Head, Life, Look
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.services.listing import Shelf
@@ -32,7 +33,7 @@ TRIES: Final = 20
 class Desk:
     """What the client-facing use cases need. ``blocking_ms`` caps how long a blocking send waits.
 
-    ``trace`` is that of the request which is served (``domain/trace.py``).
+    ``trace`` is that of the request which is served (``domain/trace.py``), ``caller`` whoever sent it.
     """
 
     log: TaskLog
@@ -49,6 +50,7 @@ class Desk:
     trace: str = ""
     metrics: Metrics = UNMEASURED
     contents: Contents | None = None
+    caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _start(desk: Desk, who: Principal, agent: str, request: SendRequest, wire: W
         life=desk.life,
         push=bool(pushes),
         trace=desk.trace,
+        caller=desk.caller,
     )
     earlier = desk.log.create(Opening(head, event, receipt, pushes))
     if earlier is not None:
@@ -153,7 +156,7 @@ def _continue(desk: Desk, key: TaskKey, agent: str, request: SendRequest, wire: 
     def decide(look: Look) -> Change:
         _check_context(message, look.head)
         incoming = _incoming(request, key.task, look.head.context_id)
-        return heads.follow_up(look, incoming, now=desk.clock.now(), by=by, trace=desk.trace)
+        return heads.follow_up(look, incoming, now=desk.clock.now(), by=by, trace=desk.trace, caller=desk.caller)
 
     wanted = request.push
     for _ in range(TRIES):
