@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
@@ -70,6 +70,10 @@ class Bells:
         later = threading.Timer(delay_s, self.queue.put, [bell])
         later.daemon = True
         later.start()
+
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self.ring(bell)
 
 
 class Instance:

@@ -153,9 +153,31 @@ class TaskLog(Protocol):
         """The task and the call that a callback address stands for, or None."""
         ...
 
-    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
-        """What is due in one of ``SHARDS`` shards, oldest first: (task, None) is a head, (task, config) a cursor."""
+    def due(self, shard: int, until: int) -> Iterator[Due]:
+        """What is due in one of ``SHARDS`` shards, oldest first, read page by page as it is asked for.
+
+        May be a moment late: what has just been moved may still be there.
+        """
         ...
+
+    def put_off(self, due: Due, now: int) -> None:
+        """Makes an item that cannot be read due a minute later; each time in a row twice as late, up to an hour.
+
+        Nothing else of the item is read or changed. One that is absent, or not due at ``now``, stays as it is.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
+
+    ``place`` is where the store has it. ``key`` is None when the place says nothing to this release.
+    """
+
+    place: tuple[str, str]
+    key: TaskKey | None
+    config_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +327,10 @@ class Bells(Protocol):
 
     def ring(self, bell: Bell, delay_s: int = 0) -> None:
         """Sends a bell, to arrive after ``delay_s`` (0 to 900 seconds)."""
+        ...
+
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        """Sends bells, to arrive at once, ten with each call. Raises when some were not sent; others may have been."""
         ...
 
 

@@ -284,8 +284,8 @@ class Rehearsal:
 
     def _look_later(self) -> bool:
         """Lets the sweeper find a task that waits longer than it wanted to; False when there is none."""
-        keys = [key for shard in range(SHARDS) for key, _ in self._table.due(shard, self.now + LIFE.max_life_ms)]
-        heads = [look.head for look in map(self._table.look, keys) if look and look.head.parked]
+        due = (one.key for shard in range(SHARDS) for one in self._table.due(shard, self.now + LIFE.max_life_ms))
+        heads = [look.head for key in due if key and (look := self._table.look(key)) and look.head.parked]
         if not heads:
             return False
         self.now = max(self.now, min(head.due_at or self.now for head in heads))

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 KEY_RING_CACHE_MS: Final = 300_000
 FETCH_MS: Final = 60_000
 BELLS_AT_ONCE: Final = 10  # the notifier's BatchSize
+SWEPT_AT_ONCE: Final = 8
 SKEW_S: Final = 120
 TOKEN_LIFE_S: Final = 300
 ANYBODY: Final = ("local", "anybody")
@@ -240,6 +241,8 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
 
 def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the sweeper function."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsBells
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -251,8 +254,9 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     bells = SqsBells(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     log, store = DynamoTaskLog(table, _bodies(settings, aws)), DynamoPushStore(table)
     metrics = _metrics(environment)
-    broom = Broom(log, store, bells, SystemClock(), UuidIds(), metrics)
-    return _ready(make_schedule_handler(lambda: sweep(broom), "swept"), metrics, "sweeper")
+    each = ThreadPoolExecutor(SWEPT_AT_ONCE, "sweep").map
+    broom = Broom(log, store, bells, SystemClock(), UuidIds(), metrics, each)
+    return _ready(make_schedule_handler(partial(sweep, broom), "swept"), metrics, "sweeper")
 
 
 def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:

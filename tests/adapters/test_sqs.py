@@ -92,3 +92,46 @@ def test_a_delay_that_the_queue_does_not_know_is_refused(queues: Queues, delay_s
     with pytest.raises(ValueError, match="0 to 900 seconds"):
         queues.bells.ring(WorkBell(KEY), delay_s)
     assert queues.delayed(queues.work) == 0
+
+
+class Recorded:
+    """A client that keeps what is sent, and refuses the messages whose bodies have a word in them."""
+
+    def __init__(self, refused: str = "nothing") -> None:
+        self.refused = refused
+        self.calls: list[tuple[str, list[dict[str, Any]]]] = []
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        self.calls.append((QueueUrl, Entries))
+        failed = [{"Id": one["Id"], "Code": "Throttled"} for one in Entries if self.refused in one["MessageBody"]]
+        return {"Failed": failed} if failed else {}
+
+
+def test_many_bells_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_group() -> None:
+    client: Any = Recorded()
+    work = [WorkBell(replace(KEY, task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
+    hooks: list[Bell] = [DeliveryBell(KEY, "one"), DeliveryBell(KEY, "two")]
+    SqsBells(client, "work", "deliveries").ring_many([hooks[0], *work, hooks[1]])
+    assert [(url, len(entries)) for url, entries in client.calls] == [
+        ("deliveries", 2),
+        ("work", 10),
+        ("work", 10),
+        ("work", 5),
+    ]
+    sent = [entry for _, entries in client.calls for entry in entries]
+    assert [from_json(json.loads(entry["MessageBody"])) for entry in sent] == [*hooks, *work]
+    assert [entry["MessageGroupId"] for entry in sent] == [group_of(bell.key) for bell in (*hooks, *work)]
+    assert all(len({entry["Id"] for entry in entries}) == len(entries) for _, entries in client.calls)
+
+
+def test_many_bells_arrive(queues: Queues) -> None:
+    queues.bells.ring_many([WorkBell(KEY), DeliveryBell(KEY, "hook"), WorkBell(replace(KEY, task="other"))])
+    found = [from_json(json.loads(body)) for body in queues.bodies(queues.work)]
+    assert sorted(bell.key.task for bell in found) == ["other", "task"]
+    assert len(queues.bodies(queues.deliveries)) == 1
+
+
+def test_a_batch_of_which_the_queue_took_a_part_only_is_an_error_that_says_why() -> None:
+    client: Any = Recorded(refused="task-3")
+    with pytest.raises(RuntimeError, match="1 of 5 messages: Throttled"):
+        SqsBells(client, "work", "").ring_many([WorkBell(replace(KEY, task=f"task-{number}")) for number in range(5)])

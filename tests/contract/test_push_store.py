@@ -285,7 +285,7 @@ def test_what_was_given_up_comes_longest_ago_first_and_no_more_than_was_asked_fo
 def test_what_was_given_up_is_not_due_and_what_is_due_was_not_given_up(store: Store) -> None:
     row = _given_up(store, "task", NOW)
     _added(store)
-    due = [found for shard in range(SHARDS) for found in store.log.due(shard, NOW + 10**9)]
+    due = [(one.key, one.config_id) for shard in range(SHARDS) for one in store.log.due(shard, NOW + 10**9)]
     assert row not in due
     assert list(store.push.exhausted()) == [row]
 

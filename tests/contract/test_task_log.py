@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.adapters import keys
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, fold
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import TaskLog
     from tests.contract.backends import Store
 
+MINUTE_MS = 60_000
 STRANGERS = (
     TaskKey("other", "owner", "task-1"),
     TaskKey("tenant", "other", "task-1"),
@@ -500,16 +502,74 @@ def test_a_cursor_is_due_apart_from_its_task(store: Store) -> None:
     assert _due(store.log, NOW + 5) == [(KEY, "hook/1#")]
 
 
-def test_what_is_due_comes_oldest_first_and_no_more_than_was_asked_for(store: Store) -> None:
+def test_what_is_due_comes_oldest_first(store: Store) -> None:
     tasks = [replace(KEY, task=f"task-{number}") for number in range(40)]
     for number, key in enumerate(tasks):
         head = created(store.log, key).head
         store.log.touch(head, moved(head, due_at=NOW + 1000 - number))
     for shard in range(SHARDS):
-        due = store.log.due(shard, NOW + 1000)
-        assert [key for key, _ in due] == [key for key in reversed(tasks) if (key, None) in due]
-        assert store.log.due(shard, NOW + 1000, limit=2) == due[:2]
+        due = [one.key for one in store.log.due(shard, NOW + 1000)]
+        assert due == [key for key in reversed(tasks) if key in due]
     assert sorted(key.task for key, _ in _due(store.log, NOW + 1000)) == sorted(key.task for key in tasks)
+
+
+def _lasting(store: Store, push: str | None = None) -> heads.Look:
+    """A task that does not expire on this day."""
+    new = opening(push=push)
+    assert store.log.create(replace(new, head=replace(new.head, expires=EXPIRES + 86_400))) is None
+    return seen(store.log)
+
+
+def _assert_put_off(store: Store, *minutes: int) -> None:
+    """Puts off what is due, as often as there are minutes: so much later it is due again."""
+    shard = keys.shard(KEY)
+    for wait in minutes:
+        (due,) = store.log.due(shard, store.now.ms)
+        store.log.put_off(due, store.now.ms)
+        store.now.ms += wait * MINUTE_MS
+        assert list(store.log.due(shard, store.now.ms - 1)) == []
+
+
+def test_a_head_that_is_put_off_is_due_later_each_time_up_to_an_hour_and_else_as_it_was(store: Store) -> None:
+    head = _lasting(store).head
+    store.now.ms = NOW + 100_000
+    _assert_put_off(store, 1, 2, 4, 8, 16, 32, 60, 60, 60)
+    after = head_of(store.log)
+    assert after == replace(head, due_at=after.due_at)
+
+
+def test_what_was_read_again_in_between_is_put_off_for_a_minute_only(store: Store) -> None:
+    _lasting(store)
+    store.now.ms = NOW + 100_000
+    _assert_put_off(store, 1, 2, 4)
+    head = head_of(store.log)
+    assert store.log.touch(head, moved(head, due_at=store.now.ms - 1))
+    _assert_put_off(store, 1, 2)
+
+
+def test_a_cursor_is_put_off_apart_from_its_task(store: Store) -> None:
+    look = _lasting(store, push="hook/1#")
+    cursor = store.push.cursor(KEY, "hook/1#")
+    assert cursor is not None
+    assert store.log.touch(look.head, moved(look.head, due_at=None))
+    assert store.push.move(KEY, cursor, replace(cursor, due_at=NOW))
+    _assert_put_off(store, 1, 2, 4)
+    after = store.push.cursor(KEY, "hook/1#")
+    assert after is not None
+    assert after == replace(cursor, due_at=after.due_at)
+
+
+def test_what_is_not_due_or_not_there_is_not_put_off(store: Store) -> None:
+    created(store.log)
+    head = head_of(store.log)
+    due_at = head.due_at or 0
+    (due,) = [one for shard in range(SHARDS) for one in store.log.due(shard, due_at)]
+    store.log.put_off(due, due_at - 1)
+    assert head_of(store.log) == head
+    store.remains.erase_task(KEY)
+    store.log.put_off(due, due_at)
+    assert store.log.look(KEY) is None
+    assert store.remains.items(KEY) == 0
 
 
 def test_what_has_expired_is_not_due(store: Store) -> None:
@@ -647,7 +707,7 @@ def _grow(log: TaskLog, last: int) -> None:
 
 
 def _due(log: TaskLog, until: int) -> list[tuple[TaskKey, str | None]]:
-    return [row for shard in range(SHARDS) for row in log.due(shard, until)]
+    return [(due.key, due.config_id) for shard in range(SHARDS) for due in log.due(shard, until) if due.key]
 
 
 def _parts(event: Event) -> tuple[Part, ...]:

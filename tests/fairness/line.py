@@ -8,7 +8,7 @@ Guide, "How fair queues work").
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Final
@@ -38,6 +38,10 @@ class Line:
     def ring(self, bell: Bell, delay_s: int = 0) -> None:
         with self._lock:
             self._waiting.append((self._now() + delay_s * 1000, next(self._order), bell))
+
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self.ring(bell)
 
     def take(self, kind: type[Bell]) -> tuple[int, Bell] | None:
         """The next bell of a kind, and the number by which it is said to be done."""

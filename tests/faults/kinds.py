@@ -94,6 +94,10 @@ class Astray:
         self._fate = fate
         self._random = random
 
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self.ring(bell)
+
     def ring(self, bell: Bell, delay_s: int = 0) -> None:
         hit = self._random.random() < SOME
         if hit and self._fate == "lost":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -146,6 +146,10 @@ class Mischief:
         self._queue = queue
         self._chance = Random(seed)  # noqa: S311 - a seed, not a secret
         self.lost = 0
+
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self.ring(bell)
 
     def ring(self, bell: Bell, delay_s: int = 0) -> None:
         fate = self._chance.choice(["lost", "doubled", "late", "late", "in time", "in time"])

@@ -28,6 +28,9 @@ class Silence:
     def ring(self, *_: object) -> None:
         pass
 
+    def ring_many(self, *_: object) -> None:
+        pass
+
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("journey", JOURNEYS)

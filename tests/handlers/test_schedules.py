@@ -58,9 +58,9 @@ IDS = {"StackId": "arn:stack", "RequestId": "request-1", "LogicalResourceId": "K
 
 def test_a_schedule_s_work_is_done_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    handler = make_schedule_handler(lambda: 7, "swept")
-    assert handler({"source": "aws.events"}, Clock()) == {"count": 7}
-    assert [(line.getMessage(), line.__dict__["count"]) for line in caplog.records] == [("swept", 7)]
+    handler = make_schedule_handler(lambda remaining_ms: remaining_ms() // 1000, "swept")
+    assert handler({"source": "aws.events"}, Clock()) == {"count": 4}
+    assert [(line.getMessage(), line.__dict__["count"]) for line in caplog.records] == [("swept", 4)]
 
 
 @pytest.mark.parametrize(

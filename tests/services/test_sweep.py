@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
+from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, Look
-from a2a_serverless.domain.model import PushRequest, TaskState
+from a2a_serverless.domain.model import Message, Part, PushRequest, Role, TaskState
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.ports import SHARDS, Due, Opening
 from a2a_serverless.services import push
-from a2a_serverless.services.sweep import sweep
+from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
+from a2a_serverless.testing import START
 from tests.echo import Asker, Writer
+from tests.faults.plans import Count, Killed
 from tests.world import HOOK, LIFE, ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
 
+MANY: Final = int(os.environ.get("SWEEP_ITEMS", "2000"))
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
@@ -225,12 +236,15 @@ def test_a_task_that_moved_on_during_the_sweep_is_left_as_it_is() -> None:
     taken: list[bool] = []
 
     class Hurried:
-        def ring(self, bell: Bell, delay_s: int = 0) -> None:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(scene.world.queue, name)
+
+        def ring_many(self, bells: Sequence[Bell]) -> None:
             scene.take()
             taken.append(True)
-            scene.world.queue.ring(bell, delay_s)
+            scene.world.queue.ring_many(bells)
 
-    sweep(replace(scene.world.broom, bells=Hurried()))
+    sweep(replace(scene.world.broom, bells=cast("Any", Hurried())))
     assert taken == [True]
     assert (scene.head.fence, scene.head.due_at, scene.head.rings) == (1, scene.world.now + GRACE_MS, 0)
 
@@ -242,3 +256,207 @@ def test_a_sweep_says_how_much_it_looked_at() -> None:
     push.add(scene.world.desk.webhooks, scene.key, "echo", PushRequest(HOOK, "late"), "1.0")
     scene.world.now += MINUTE_MS
     assert sweep(scene.world.broom) == 5, "four tasks and a webhook"
+
+
+# ---- Much that is due
+
+
+class Crowd:
+    """Tasks that nobody took, all due, and every call of the sweeper's noted."""
+
+    def __init__(self, count: int) -> None:
+        self.noted = Count(frozenset({"table", "queue"}))
+        self.world = World([Writer().agent], faults=self.noted)
+        self.keys = [replace(ME.key("x"), task=f"task-{number}") for number in range(count)]
+        for number, key in enumerate(self.keys):
+            message = Message(f"m-{number}", Role.USER, (Part("text", "hello"),), "context")
+            head, event = heads.submit(
+                key, "echo", "context", Incoming(message), now=START, by=f"by-{number}", life=LIFE, push=False
+            )
+            self.world.table.create(Opening(head, event, None))
+        self.world.now += GRACE_MS
+
+    @property
+    def rung(self) -> list[str]:
+        """The tasks that bells were rung for."""
+        return [bell.key.task for bell in self.world.queue.ready()]
+
+    def sweep(self, remaining_ms: Callable[[], int] = lambda: HOUR_MS, **instead: Any) -> int:
+        self.noted.calls.clear()
+        return sweep(replace(self.world.broom, **instead), remaining_ms)
+
+
+def test_a_sweep_goes_on_until_everything_due_is_looked_at_for_a_read_and_a_write_each() -> None:
+    crowd = Crowd(MANY)
+    assert crowd.sweep() == MANY
+    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys)
+    calls = Counter(crowd.noted.calls)
+    assert calls.pop("queue.ring_many") <= MANY // BATCH + SHARDS
+    assert calls == {"table.look": MANY, "table.touch": MANY}
+    assert crowd.sweep() == 0
+    assert crowd.noted.calls == []
+
+
+def test_a_sweep_whose_time_ends_leaves_the_rest_to_the_next_and_no_shard_behind() -> None:
+    crowd = Crowd(4 * SHARDS * BATCH)
+    left = iter([HOUR_MS] * SHARDS + [MARGIN_MS - 1])
+    assert crowd.sweep(lambda: next(left)) == SHARDS * BATCH
+    shards = Counter(keys.shard(ME.key(task)) for task in crowd.rung)
+    assert shards == dict.fromkeys(range(SHARDS), BATCH)
+    crowd.sweep()
+    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys)
+
+
+def test_an_index_that_lags_costs_a_read_for_what_was_moved_and_rings_for_nothing() -> None:
+    crowd = Crowd(300)
+    table = crowd.world.table
+
+    class Lagging:
+        """Tells in each shard what was due when it was made."""
+
+        def __init__(self) -> None:
+            self.entries = {shard: list(table.due(shard, crowd.world.now)) for shard in range(SHARDS)}
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(crowd.world.broom.log, name)
+
+        def due(self, shard: int, _: int) -> Iterator[Due]:
+            return iter(self.entries[shard])
+
+    lagging = Lagging()
+    assert crowd.sweep(log=lagging) == crowd.sweep(log=lagging) == 300
+    assert Counter(crowd.noted.calls) == {"table.look": 300}
+    assert len(crowd.rung) == 300
+
+
+def test_two_sweepers_at_once_move_each_task_once() -> None:
+    crowd = Crowd(500)
+    world = crowd.world
+
+    class Other:
+        """Another sweeper does its whole round before the first bell of this one rings."""
+
+        came = False
+
+        def ring_many(self, bells: Sequence[Bell]) -> None:
+            if not self.came:
+                self.came = True
+                crowd.sweep()
+            world.queue.ring_many(bells)
+
+    crowd.sweep(bells=Other())
+    assert {key.task for key in crowd.keys} == set(crowd.rung)
+    assert len(crowd.rung) <= 500 + BATCH, "once by the other, and once more what this one had looked at"
+    found = [world.table.look(key).head for key in crowd.keys]
+    assert {(head.due_at, head.rings) for head in found} == {(world.now + MINUTE_MS, 1)}
+
+
+def test_a_sweeper_that_dies_between_ringing_and_writing_rings_again() -> None:
+    crowd = Crowd(50)
+
+    class Dying:
+        def ring_many(self, bells: Sequence[Bell]) -> None:
+            crowd.world.queue.ring_many(bells)
+            raise Killed
+
+    with pytest.raises(Killed):
+        crowd.sweep(bells=Dying())
+    crowd.sweep()
+    assert {key.task for key in crowd.keys} == set(crowd.rung)
+
+
+def test_a_queue_that_fails_fails_the_sweep_and_what_is_due_stays_due() -> None:
+    crowd = Crowd(50)
+
+    class Down:
+        def ring_many(self, bells: Sequence[Bell]) -> None:
+            del bells
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        crowd.sweep(bells=Down())
+    assert crowd.sweep() == 50
+    assert len(crowd.rung) == 50
+
+
+def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
+    scene = Scene()
+
+    def wait_again() -> None:
+        scene.take()
+        fence, wake = scene.head.fence, scene.head.wake
+        assert scene.world.table.touch(scene.head, heads.parked(scene.head, fence, wake, now=scene.world.now))
+
+    wait_again()
+    began, rung = scene.world.now, []
+    while scene.world.now < began + 3 * HOUR_MS + 10 * MINUTE_MS:
+        if scene.sweep(MINUTE_MS):
+            rung.append((scene.world.now - began) // MINUTE_MS)
+            wait_again()
+    assert rung == [60, 120, 180]
+
+
+# ---- What cannot be looked at
+
+
+class Newer:
+    """A table of which only a newer release can read some tasks."""
+
+    def __init__(self, crowd: Crowd, unread: int) -> None:
+        self._log = crowd.world.broom.log
+        self.unread = {key.task for key in crowd.keys[:unread]}
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def look(self, key: TaskKey) -> Any:
+        if key.task in self.unread:
+            self.asked.append(key.task)
+            raise RuntimeError("of another form")
+        return self._log.look(key)
+
+
+@pytest.mark.parametrize("unread", [1, 10, 1000])
+def test_items_that_cannot_be_read_keep_nobody_waiting_and_the_sweep_ends_well(
+    unread: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    crowd, metrics = Crowd(unread + 100), MemoryMetrics()
+    newer = Newer(crowd, unread)
+    assert crowd.sweep(log=newer, metrics=metrics) == unread + 100
+    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys[unread:])
+    assert ("ItemsPutOff", unread, {}) in metrics.measured
+    assert [name for name, _ in metrics.counted] == ["Sweeps"]
+    told = [record for record in caplog.records if record.getMessage() == "not swept, put off"]
+    assert len(told) == min(unread, FAILURES)
+
+
+def test_an_item_that_cannot_be_read_is_met_ever_less_often_and_at_once_when_it_can() -> None:
+    crowd = Crowd(30)
+    newer = Newer(crowd, 30)
+    met = []
+    for minute in range(250):
+        crowd.sweep(log=newer)
+        if newer.asked:
+            met.append((minute, len(newer.asked)))
+        newer.asked.clear()
+        crowd.world.now += MINUTE_MS
+    assert met == [(minute, 30) for minute in (0, 1, 3, 7, 15, 31, 63, 123, 183, 243)]
+    newer.unread.clear()
+    crowd.world.now += HOUR_MS
+    crowd.sweep(log=newer)
+    assert len(crowd.rung) == 30
+
+
+def test_a_store_that_refuses_everything_fails_the_sweep_after_a_few_tries() -> None:
+    crowd = Crowd(MANY)
+
+    class Down(Newer):
+        def put_off(self, due: Due, now: int) -> None:
+            del due, now
+            raise ConnectionError
+
+    down = Down(crowd, MANY)
+    with pytest.raises(ConnectionError):
+        crowd.sweep(log=down)
+    assert len(down.asked) <= BATCH

@@ -198,6 +198,9 @@ class Deaf:
     def ring(self, *_: object) -> None:
         pass
 
+    def ring_many(self, *_: object) -> None:
+        pass
+
 
 # ---- Webhooks that come with a message
 

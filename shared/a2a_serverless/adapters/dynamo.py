@@ -17,7 +17,7 @@ from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, Look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.items import Item
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.ports import Entry, Opening, Receipt, StepResult
+    from a2a_serverless.ports import Due, Entry, Opening, Receipt, StepResult
 
 CATCH_UPS: Final = 5
 DAY_S: Final = 86_400
@@ -151,9 +151,14 @@ class DynamoTaskLog:
         known = items.readable(item)
         return keys.key_of_path(known["task"]["S"]), known["call"]["S"]
 
-    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
-        found = self._table.due(str(shard), keys.moment(until), limit)
-        return [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
+    def due(self, shard: int, until: int) -> Iterator[Due]:
+        return map(items.due_of, self._table.due(str(shard), keys.moment(until)))
+
+    def put_off(self, due: Due, now: int) -> None:
+        item = self._table.get(*due.place)
+        at = item and item.get("due_at")
+        if item and at and at["S"] <= keys.moment(now):
+            self._table.write(self._table.update(item, item, item | items.put_off(item, now), {"due_at": at}))
 
     def _matching(self, head: Head, after: int, events: list[Event]) -> list[Event]:
         """The events after ``after`` of the head: a query may see one half of a transaction and not yet the other."""

@@ -17,7 +17,7 @@ from a2a_serverless.domain.breaker import Trip
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.ports import Entry, Receipt
+from a2a_serverless.ports import Due, Entry, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Item: TypeAlias = "dict[str, Any]"
 
 VERSION: Final = 1
+PUT_OFF_MS: Final = 60_000
+PUT_OFF_LIMIT_MS: Final = 3_600_000
 _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
     Head: {"state": TaskState},
     Cursor: {"state": CursorState, "verification": Verification},
@@ -76,6 +78,26 @@ def entry_of(item: Mapping[str, Any]) -> Entry:
     """The entry of a list index."""
     task = keys.task_key(item["pk"]["S"]).task
     return Entry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
+
+
+def due_of(item: Mapping[str, Any]) -> Due:
+    """The entry of the due index."""
+    place = item["pk"]["S"], item["sk"]["S"]
+    try:
+        key = keys.task_key(place[0])
+    except ValueError:
+        return Due(place, None)
+    config_id = keys.cursor_config(place[1])
+    return Due(place, key if config_id is not None or place[1] == keys.HEAD else None, config_id)
+
+
+def put_off(item: Mapping[str, Any], now: int) -> Item:
+    """The attributes of a due item that is put off; ``put_off`` is when it is due then, and the wait until that."""
+    last_at, _, last_ms = item.get("put_off", {"S": ""})["S"].partition(" ")
+    again = last_at == item["due_at"]["S"]
+    wait_ms = min(2 * int(last_ms), PUT_OFF_LIMIT_MS) if again else PUT_OFF_MS
+    due_at = keys.moment(now + wait_ms)
+    return {"due_at": {"S": due_at}, "put_off": {"S": f"{due_at} {wait_ms}"}}
 
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import heapq
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from a2a_serverless.adapters import keys, stored
+from a2a_serverless.adapters import items, keys, stored
 from a2a_serverless.adapters.folds import name_of
 from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.contents import Slot
@@ -22,7 +22,7 @@ from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.head import Change, Head, Look
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.url_policy import check_addresses
-from a2a_serverless.ports import Entry
+from a2a_serverless.ports import Due, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,6 +111,7 @@ class MemoryTable:
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
         self._callbacks: _Shelf[str, None, tuple[TaskKey, str]] = _Shelf(now)
         self._documents: dict[str, str] = {}
+        self._put_off: dict[tuple[str, str], str] = {}
 
     def create(self, opening: Opening) -> Receipt | None:
         head, event, receipt = opening.head, opening.event, opening.receipt
@@ -208,17 +209,34 @@ class MemoryTable:
         with self._lock:
             return self._callbacks.get(callback, None)
 
-    def due(self, shard: int, until: int, limit: int = 100) -> Sequence[tuple[TaskKey, str | None]]:
+    def due(self, shard: int, until: int) -> Iterator[Due]:
         with self._lock:
-            heads = [(head.due_at, (key, None)) for key, _, head in self._heads.everything()]
+            heads = [(head.due_at, key, None) for key, _, head in self._heads.everything()]
             cursors = [
-                (cursor.due_at, (key, name))
+                (cursor.due_at, key, name)
                 for key, name, cursor in self._cursors.everything()
                 if cursor.state is not CursorState.EXHAUSTED
             ]
-        rows = [(at, row) for at, row in chain(heads, cursors) if at is not None and at <= until]
-        mine = [(at, row) for at, row in rows if keys.shard(row[0]) == shard]
-        return [row for _, row in sorted(mine, key=lambda pair: pair[0])[:limit]]
+        rows = [(at, key, name) for at, key, name in chain(heads, cursors) if at is not None and at <= until]
+        mine = sorted((row for row in rows if keys.shard(row[1]) == shard), key=lambda row: row[0])
+        return (Due(_place(key, name), key, name) for _, key, name in mine)
+
+    def put_off(self, due: Due, now: int) -> None:
+        key, name = due.key, due.config_id
+        if key is None:
+            return
+        with self._lock:
+            kept = self._heads.get(key, None) if name is None else self._cursors.get(key, name)
+            if kept is None or kept.due_at is None or kept.due_at > now:
+                return
+            item = {"due_at": {"S": keys.moment(kept.due_at)}, "put_off": {"S": self._put_off.get(due.place, "")}}
+            after = items.put_off(item, now)
+            self._put_off[due.place] = after["put_off"]["S"]
+            due_at = int(after["due_at"]["S"])
+            if isinstance(kept, Head):
+                self._heads.change(key, None, replace(kept, due_at=due_at))
+            elif name is not None:
+                self._cursors.change(key, name, replace(kept, due_at=due_at))
 
     def page(
         self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
@@ -390,6 +408,10 @@ class MemoryBells:
         with self._lock:
             heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), bell))
 
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self.ring(bell)
+
     @property
     def waiting(self) -> list[tuple[int, Bell]]:
         """All bells that were rung and not taken: (due in ms, bell), soonest first."""
@@ -492,6 +514,10 @@ class MemorySealer:
         if not isinstance(found, list) or found[:1] != [context]:
             raise ValueError("sealed for another context")
         return str(found[1])
+
+
+def _place(key: TaskKey, config_id: str | None) -> tuple[str, str]:
+    return keys.task(key), keys.HEAD if config_id is None else keys.cursor(config_id)
 
 
 def _position(entry: Entry) -> str:

@@ -14,12 +14,16 @@ from a2a_serverless.adapters.keys import path
 from a2a_serverless.domain.bells import WorkBell, to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.model import TaskKey
 
 LONGEST_DELAY_S: Final = 900
+BATCH: Final = 10  # SQS takes no more in one call
 
 
 class SqsBells:
@@ -33,10 +37,32 @@ class SqsBells:
     def ring(self, bell: Bell, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
-        url = self._work_url if isinstance(bell, WorkBell) else self._delivery_url
-        body = json.dumps(to_json(bell), separators=(",", ":"))
         group = group_of(bell.key)
-        self._client.send_message(QueueUrl=url, MessageBody=body, DelaySeconds=delay_s, MessageGroupId=group)
+        self._client.send_message(
+            QueueUrl=self._url_of(bell), MessageBody=_body(bell), DelaySeconds=delay_s, MessageGroupId=group
+        )
+
+    def ring_many(self, bells: Sequence[Bell]) -> None:
+        for url in sorted({self._url_of(bell) for bell in bells}):
+            mine = [bell for bell in bells if self._url_of(bell) == url]
+            for first in range(0, len(mine), BATCH):
+                self._send(url, mine[first : first + BATCH])
+
+    def _send(self, url: str, bells: Sequence[Bell]) -> None:
+        entries: list[SendMessageBatchRequestEntryTypeDef] = [
+            {"Id": str(number), "MessageBody": _body(bell), "MessageGroupId": group_of(bell.key)}
+            for number, bell in enumerate(bells)
+        ]
+        failed = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", [])
+        if failed:
+            raise RuntimeError(f"SQS did not take {len(failed)} of {len(entries)} messages: {failed[0].get('Code')}")
+
+    def _url_of(self, bell: Bell) -> str:
+        return self._work_url if isinstance(bell, WorkBell) else self._delivery_url
+
+
+def _body(bell: Bell) -> str:
+    return json.dumps(to_json(bell), separators=(",", ":"))
 
 
 def group_of(key: TaskKey) -> str:

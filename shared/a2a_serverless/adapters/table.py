@@ -26,6 +26,7 @@ T = TypeVar("T")
 Action: TypeAlias = "dict[str, dict[str, Any]]"
 
 TRIES: Final = 12
+PAGE: Final = 1000
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
 FAILED: Final = "ConditionalCheckFailed"
@@ -121,15 +122,18 @@ class Table:
             }
         )
 
-    def due(self, shard: str, until: str, limit: int, since: str = "0") -> Iterator[Item]:
-        """The first entries of the due index between two moments, oldest first. The index lags a little behind."""
+    def due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
+        """The first entries of the due index between two moments, oldest first. The index lags a little behind.
+
+        At most ``limit``; 0 is all.
+        """
         query = {
             "IndexName": "due",
             "KeyConditionExpression": "due_shard = :shard AND due_at BETWEEN :since AND :until",
             "ExpressionAttributeValues": {":shard": {"S": shard}, ":since": {"S": since}, ":until": {"S": until}},
-            "Limit": limit,
+            "Limit": limit or PAGE,
         }
-        return islice(self._pages(query), limit)
+        return islice(self._pages(query), limit or None)
 
     def newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
         """The entries of a list index whose ``st`` lies between, both included, newest first, at most ``limit``.

@@ -21,7 +21,7 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000
-PARK_MS: Final = 300_000
+PARK_MS: Final = 3_600_000
 GRACE_MS: Final = 30_000
 SOON_MS: Final = 60_000
 LOST_LIMIT: Final = 5

@@ -37,6 +37,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "LeaseLost": Measure("Runners and notifiers that died, or were too slow for their lease.", by="of"),
     "ColdStart": Measure("Processes that were started.", by="function"),
     "Sweeps": Measure("Rounds of the sweeper."),
+    "ItemsPutOff": Measure("Items that were due and could not be read. They are looked at again, within the hour."),
     "KeyAge": Measure("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
     "ServerErrors": Measure("Requests that failed by our fault, also those that JSON-RPC answers with status 200."),
 }

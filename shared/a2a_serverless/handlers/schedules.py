@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 PHYSICAL_ID: Final = "key-ring"
 
 
-def make_schedule_handler(work: Callable[[], int], what: str) -> Handler:
-    """A Lambda handler that does ``work`` and logs how much of it there was."""
+def make_schedule_handler(work: Callable[[Callable[[], int]], int], what: str) -> Handler:
+    """A Lambda handler that does ``work`` and logs how much of it there was. ``work`` is told how many ms are left."""
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        del event, context
-        count = work()
+        del event
+        count = work(context.get_remaining_time_in_millis)
         logger.info(what, extra={"count": count})
         return {"count": count}
 
