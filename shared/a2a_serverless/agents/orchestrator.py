@@ -180,14 +180,14 @@ class Chain:
 
 def joined(parts: Sequence[Part]) -> list[Part]:
     """The parts, with the chunks of a text put together."""
-    whole: list[Part] = []
+    runs: list[list[Part]] = []
     for part in parts:
-        last = whole[-1] if whole else None
-        if last and last.kind == part.kind == "text" and last.media_type == part.media_type:
-            whole[-1] = replace(last, value=f"{last.value}{part.value}")
+        first = runs[-1][0] if runs else None
+        if first and first.kind == part.kind == "text" and first.media_type == part.media_type:
+            runs[-1].append(part)
         else:
-            whole.append(part)
-    return whole
+            runs.append([part])
+    return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
 
 
 def _fitting(parts: list[Part], card: Card) -> list[Part]:

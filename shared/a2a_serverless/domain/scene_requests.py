@@ -35,7 +35,8 @@ _ATTRIBUTE: Final = re.compile(
 )
 _PLACE: Final = re.compile(r"\b(?:on|in|at|by|over|under|above|across)\s+(?:the\s+)?$", re.IGNORECASE)
 _DEFINITE: Final = re.compile(r"(?:\b(?:the|that|this|its)\s+(?:[a-z]+\s+)?|把|将|那)$", re.IGNORECASE)
-_INDEFINITE: Final = re.compile(r"\b(?:a|an)\s+(?:[a-z]+\s+)*$", re.IGNORECASE)
+# Of the text backwards: forwards, every "a" would be tried to the end.
+_INDEFINITE_BACKWARDS: Final = re.compile(r"(?:\s+[a-z]+)*?\s+(?:a|na)\b", re.IGNORECASE)
 _OBJECT_FIRST: Final = re.compile(r"把|将")
 _EMPTY: Final = re.compile(
     r"\b(?:please|can|could|would|you|i|want|like|need|me|us|my|generate|create|make|draw|paint|render|produce|give|show|"
@@ -118,7 +119,7 @@ def _verb(text: str, mentions: Sequence[Mention], index: int) -> Role | None:
     verbs = [mention for mention in before if mention.role != "kind"]
     if verbs:
         far = before[-1].role == "kind"
-        return "add" if far and _INDEFINITE.search(text[: mentions[index].start]) else verbs[-1].role
+        return "add" if far and _INDEFINITE_BACKWARDS.match(text[: mentions[index].start][::-1]) else verbs[-1].role
     behind = (
         mention.role for mention in mentions[index:] if mention.clause == clause and mention.role in {"add", "remove"}
     )

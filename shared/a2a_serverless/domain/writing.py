@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -51,17 +51,27 @@ def language_of(text: str) -> Language:
 
 def slugs(titles: Iterable[str]) -> list[str]:
     """One id for each title: lower case, letters and digits of any script joined by ``-``, unique in the list."""
-    seen: set[str] = set()
-    return [_take(title, seen) for title in titles]
+    return _unused(titles, set())
 
 
-def _take(title: str, seen: set[str]) -> str:
+def _unused(titles: Iterable[str], seen: set[str]) -> list[str]:
+    """The ids of ``titles``, none of them in ``seen``. A number that one title has found taken, no later one tries."""
+    candidates: dict[str, Iterator[str]] = {}
+    found = []
+    for slug in map(_slug, titles):
+        unused = next(candidate for candidate in candidates.setdefault(slug, _numbered(slug)) if candidate not in seen)
+        seen.add(unused)
+        found.append(unused)
+    return found
+
+
+def _numbered(slug: str) -> Iterator[str]:
+    return chain([slug], (f"{slug}-{number}" for number in count(2)))
+
+
+def _slug(title: str) -> str:
     plain = unicodedata.normalize("NFKC", title).casefold()
-    slug = re.sub(r"[\W_]+", "-", plain).strip("-")[:_SLUG_LENGTH].strip("-") or "section"
-    numbered = chain([slug], (f"{slug}-{number}" for number in count(2)))
-    unused = next(candidate for candidate in numbered if candidate not in seen)
-    seen.add(unused)
-    return unused
+    return re.sub(r"[\W_]+", "-", plain).strip("-")[:_SLUG_LENGTH].strip("-") or "section"
 
 
 def outline_to_json(outline: Outline) -> JsonObject:
@@ -96,7 +106,8 @@ def _ids(items: list[JsonObject], titles: list[str]) -> list[str]:
         if given in seen:
             raise _refused(f"sections[{index}].id", "must be unique")
         seen |= {given} if given else set()
-    return [given or _take(title, seen) for given, title in zip(ids, titles, strict=True)]
+    made = iter(_unused((title for given, title in zip(ids, titles, strict=True) if given is None), seen))
+    return [given or next(made) for given in ids]
 
 
 def _texts(value: Json, path: str) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ def _with_company(units: Sequence[Unit], chosen: set[int]) -> set[int]:
     kept = chosen | leaning | steps
     kept |= {i for i, unit in enumerate(units) if _is_exhibit(unit) and not _around(units, i).isdisjoint(kept)}
     announcing = {index for index, unit in enumerate(units) if unit.kind == "sentence" and announces(unit)}
-    announced = {index for index in announcing if _next_block(units, index) & kept}
+    reached = _reached(units, kept)
+    announced = {index for index in announcing if index + 1 in reached}
     return (kept - announcing) | announced
 
 
@@ -97,14 +98,13 @@ def _around(units: Sequence[Unit], index: int) -> set[int]:
     return {i for i in (before, after) if units[i].is_prose}
 
 
-def _next_block(units: Sequence[Unit], index: int) -> set[int]:
-    following = index + 1
-    if following == len(units):
-        return set()
-    end = following
-    while end < len(units) and units[end].block == units[following].block:
-        end += 1
-    return set(range(following, end))
+def _reached(units: Sequence[Unit], kept: set[int]) -> set[int]:
+    """The units that are kept, or that a kept one follows in the same block."""
+    reached: set[int] = set()
+    for index in range(len(units) - 1, -1, -1):
+        if index in kept or (index + 1 in reached and units[index + 1].block == units[index].block):
+            reached.add(index)
+    return reached
 
 
 def _with_headings(units: Sequence[Unit], kept: set[int]) -> Iterator[int]:

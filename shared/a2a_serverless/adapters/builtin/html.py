@@ -60,10 +60,20 @@ def _seen(text: str) -> Iterator[str]:
     at = 0
     while opening := _UNSEEN.search(text, at):
         yield text[at : opening.start()]
-        closing = re.compile(f"</{opening.group(1)}[^>]*>" if opening.group(1) else "-->", re.IGNORECASE)
-        found = closing.search(text, opening.end())
-        if found is None:
+        end = _closed(text, opening)
+        if end is None:
             yield text[opening.end() :]
             return
-        at = found.end()
+        at = end
     yield text[at:]
+
+
+def _closed(text: str, opening: re.Match[str]) -> int | None:
+    """Where the comment or element ends that ``opening`` begins; None when nothing closes it.
+
+    The first ``>`` behind the first closing tag decides, so the text is read once, however many tags never end.
+    """
+    closing = re.compile(f"</{opening.group(1)}" if opening.group(1) else "--(?=>)", re.IGNORECASE)
+    found = closing.search(text, opening.end())
+    end = text.find(">", found.end()) if found else -1
+    return end + 1 if end >= 0 else None

@@ -26,7 +26,8 @@ _KEPT_WHOLE: Final = re.compile(
     r"|\([^()\n]{1,200}\)|（[^（）\n]{1,200}）"
 )
 _OPENS: Final = re.compile(r"\s+[\"'“‘「『（(\[*_~`【《]*(\S)")
-_LAST_WORD: Final = re.compile(r"[^\s(\[\"“]{0,24}$")
+_LONGEST_LAST_WORD: Final = 24
+_LAST_WORD: Final = re.compile(rf"[^\s(\[\"“]{{0,{_LONGEST_LAST_WORD}}}$")
 _NEXT_WORD: Final = re.compile(r"\s+[\"'“‘(\[*_]*([A-Z][a-z']*)\b")
 _HONORIFICS: Final = frozenset(listed("Mr Mrs Ms Dr Prof Capt Col Gen Lt Sgt Rev Hon Gov Sen Rep Mt Messrs Mme"))
 _NEVER_LAST: Final = frozenset(listed("vs e.g i.e cf approx ca viz al"))
@@ -117,7 +118,9 @@ def _ends_here(text: str, stop: re.Match[str], begin: int) -> bool:
         return follower is None or not follower.group(1).islower()
     if follower.group(1).islower():
         return False
-    last = _LAST_WORD.search(text, begin, stop.start())
+    # No match begins earlier (``$`` also matches before a newline), and a search from ``begin`` would be quadratic.
+    earliest = max(begin, stop.start() - _LONGEST_LAST_WORD - 1)
+    last = _LAST_WORD.search(text, earliest, stop.start())
     return last is None or _may_be_last(
         last.group().lstrip("*_`'‘"), text, stop.end(), at_start=last.start() <= begin + 1
     )
