@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.engine.inline import Inline
+from a2a_serverless.engine.run import run
 from a2a_serverless.ports import SHARDS
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing import SimulatedLoop
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
     from a2a_serverless.domain.card import Card
     from a2a_serverless.domain.model import PushRequest, TaskKey
+
+DEADLINE_S = 30
 
 
 class Parent:
@@ -221,6 +225,44 @@ def test_a_parent_that_is_canceled_while_its_call_is_being_sent_ends_the_child()
     world.settle()
     assert world.get(task.task_id, "parent").status.state is TaskState.CANCELED
     assert peer.state is TaskState.CANCELED
+
+
+class Held(Endless):
+    """Answers a message when ``answers`` is set; says when it was asked, and when called agents are told of an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.got, self.answers, self.ending = Event(), Event(), Event()
+        self.runs = 0
+
+    def traced(self, trace: str) -> Held:
+        del trace
+        self.runs += 1
+        if self.runs > 1:  # the run is over, and its end is made known
+            self.ending.set()
+        return self
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+        self.got.set()
+        assert self.answers.wait(DEADLINE_S)
+        return super().send(caller, agent, message, callback)
+
+
+def test_a_child_is_ended_also_when_its_answer_comes_after_the_run_is_over() -> None:
+    world, peer = world_of(Parent().agent), Held()
+    engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    task = world.send("hello", agent="parent", push=False)
+    key = ME.key(task.task_id)
+    worker = Thread(target=lambda: asyncio.run(run(engine, key, lambda: 900_000)))
+    worker.start()
+    assert peer.got.wait(DEADLINE_S)
+    world.cancel(task.task_id, "parent")
+    assert peer.ending.wait(DEADLINE_S)
+    peer.answers.set()
+    worker.join(DEADLINE_S)
+    assert not worker.is_alive()
+    assert peer.state is TaskState.CANCELED
+    assert world.table.look(key).head.children, "should that not have reached the agent, it is asked again"
 
 
 class Elsewhere(World):

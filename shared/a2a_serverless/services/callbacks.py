@@ -16,7 +16,6 @@ from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 from a2a_serverless.domain.head import with_orphan, woken
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.ports import ExpectedNews, StepResult, Unproven
-from a2a_serverless.wire.notification import told
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
@@ -50,6 +49,8 @@ def take_news(desk: Desk, proofs: Proofs, callback: str, news: News) -> str | No
         logger.warning("news of a call refused: %s", refusal, extra={"task": key.task, "call": name})
         raise TaskNotFound from refusal
     if challenge is None:
+        from a2a_serverless.wire.notification import told
+
         _take(desk, key, call, told(news.body))
     return challenge
 
