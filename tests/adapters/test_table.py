@@ -88,12 +88,21 @@ def test_waits_are_scattered_by_chance() -> None:
 
 
 @pytest.mark.parametrize(
-    "final", [error("ValidationException"), error("AccessDeniedException"), _canceled("ValidationError")], ids=str
+    ("final", "raised"),
+    [
+        (error("AccessDeniedException"), ClientError),
+        (error("ValidationException"), ValueError),
+        (_canceled("ValidationError"), ValueError),
+        (_canceled("None", "ValidationError"), ValueError),
+    ],
+    ids=str,
 )
-def test_any_other_error_goes_through_at_once(final: ClientError) -> None:
+def test_any_other_error_goes_through_at_once_and_a_wrong_request_is_a_wrong_value(
+    final: ClientError, raised: type[Exception]
+) -> None:
     client = Scripted(final)
     table = _table(client)
-    with pytest.raises(ClientError):
+    with pytest.raises(raised):
         table.write(table.put(ITEM))
     assert len(client.calls) == 1
 

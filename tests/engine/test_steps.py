@@ -225,6 +225,22 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
     assert ran == [2, 1]
 
 
+def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_result_is_stored() -> None:
+    async def work(task: AgentTask) -> None:
+        async def aside() -> None:
+            await asyncio.sleep(0.02)
+            await task.emit("a", "aside", last=True)
+
+        await asyncio.gather(task.step("think", asyncio.sleep, 0.04), aside())
+
+    faults = kill_at(1, late=True, only="table.keep_step")
+    world = World([agent_of(work)], faults=faults)
+    key = ME.key(world.send("hello", push=False).task_id)
+    world.wait(1)
+    assert (faults.met, list(world.table.steps(key))) == (["table.keep_step"], ["think"])
+    assert [part.value for artifact in world.get(key.task).artifacts for part in artifact.parts] == ["aside"]
+
+
 def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing() -> None:
     ran: list[str] = []
 

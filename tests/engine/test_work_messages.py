@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,54 +13,17 @@ from a2a_serverless.domain.head import LEASE_MS
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.engine.run import Ending
 from tests.echo import Writer, agent_of
-from tests.faults.plans import At, Count, NoFaults, die
+from tests.faults.plans import At, die
 from tests.together import Together
+from tests.workers import Workers
 from tests.world import HOUR_MS, ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.head import Head
 
 HOURS = 3
 MESSAGES = 30
-
-
-class Workers(World):
-    """A world in which a worker is free for each work message, also while another one runs the task."""
-
-    def __init__(self, work: Callable[[AgentTask], object], faults: NoFaults | At | None = None) -> None:
-        self.counts = Count(frozenset({"table"}))
-        super().__init__([agent_of(work)], faults=faults or self.counts)
-        self.answered: list[object] = []
-        self.most = 0
-
-    def answer(self, bell: Bell) -> object:
-        if not isinstance(bell, WorkBell):
-            return super().answer(bell)
-        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkBell)]
-        self.most = max(self.most, 1 + len(in_flight))
-        if self.busy:
-            self._beside(bell)
-        else:
-            self.answered.append(super().answer(bell))
-        return None
-
-    def _beside(self, bell: WorkBell) -> None:
-        def answer() -> None:
-            if not self.survives(lambda: self.answered.append(self.run(bell.key, bell.fence))):
-                self.queue.ring(bell, 90)
-
-        self.busy = False
-        worker = Thread(target=answer)
-        worker.start()
-        worker.join()
-        self.busy = True
-
-    def state(self, task_id: str) -> TaskState:
-        return self.get(task_id).status.state
 
 
 async def minutes(task: AgentTask, number: int) -> None:

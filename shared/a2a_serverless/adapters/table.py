@@ -251,6 +251,8 @@ class Table:
                 self._client.transact_write_items(TransactItems=[self._named(action) for action in actions])  # type: ignore[misc]
         except ClientError as error:
             refusal = _refusal(error, len(actions))
+            if refusal is None and _is_invalid(error):
+                raise ValueError("the table cannot store this") from error
             if refusal is None:
                 raise
             return refusal
@@ -336,6 +338,12 @@ def _refusal(error: ClientError, actions: int) -> Refusal | None:
 def _passes(error: ClientError) -> bool:
     codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
     return bool(codes & PASSING)
+
+
+def _is_invalid(error: ClientError) -> bool:
+    """Whether the request itself is wrong, as with an item that is too large: the same one fails every time."""
+    codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
+    return bool(codes & {"ValidationException", "ValidationError"})
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from a2a_serverless.domain.contents import ContentMissing
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, bytes_of
 from a2a_serverless.domain.head import (
@@ -39,8 +41,50 @@ TRIES: Final = 20
 FOLD_BYTES: Final = 512 * 1024
 
 
+P = TypeVar("P")
+
+
 class StoreFailed(BaseException):
-    """A write of the run did not come through. Not the agent's fault: no ``except`` of the agent's gets to see it."""
+    """A call of the run to a store did not come through. Not the agent's fault: no ``except`` of its gets to see it.
+
+    ``again`` makes that very call again, and raises when it fails again. Whether it took effect the first time does not
+    matter: every write may be retried.
+    """
+
+    def __init__(self, again: Callable[[], object] = lambda: None) -> None:
+        super().__init__("the store has failed")
+        self.again = again
+
+    @property
+    def lasts(self) -> bool:
+        """Whether waiting does not mend it: the fault is in what was asked or found, and not in the store."""
+        return isinstance(self.__cause__, (AttributeError, LookupError, RuntimeError, TypeError, ValueError))
+
+
+class _Watched:
+    """A port; a call of it that fails raises StoreFailed."""
+
+    def __init__(self, port: object) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method = getattr(self._port, name)
+        return lambda *args, **kwargs: _made(partial(method, *args, **kwargs))
+
+
+def watched(port: P) -> P:
+    """The port as a run uses it: a call of it that fails raises StoreFailed."""
+    stand_in: Any = _Watched(port)
+    return cast("P", stand_in)
+
+
+def _made(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except (IllegalTransition, ContentMissing):
+        raise
+    except Exception as error:
+        raise StoreFailed(partial(_made, call)) from error
 
 
 @contextmanager
@@ -65,7 +109,7 @@ class Hold:
         metrics: Metrics = UNMEASURED,
         unfolded: int = 0,
     ) -> None:
-        self._log = log
+        self._log = watched(log)
         self._ids = ids
         self._look = look
         self._unfolded = unfolded
@@ -80,6 +124,11 @@ class Hold:
     def key(self) -> TaskKey:
         """Which task it is."""
         return self._look.head.key
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether chunks could not be written: the run can write nothing more."""
+        return self._lost is not None
 
     @property
     def head(self) -> Head:
@@ -189,13 +238,24 @@ class Hold:
         """Makes the lease longer when a third of it is over; says whether it did."""
         if self.now() - self._renewed_at < RENEW_MS:
             return False
-        self._touch(lambda head: renewed(head, self.fence, now=self.now()))
+        self._move(lambda head: renewed(head, self.fence, now=self.now()))
         self._renewed_at = self.now()
         return True
 
     def hand_on(self) -> None:
         """Releases the lease with the task due at once, in one write."""
         self._touch(lambda head: handed_on(head, self.fence, now=self.now()))
+
+    def give_back(self) -> bool:
+        """Releases the lease after the store has failed, with the task due at once; False when it is released already.
+
+        No runner has died. What still waits to be written is emitted again by the next run.
+        """
+        self.look_again()
+        if not self.head.lease_until:
+            return False
+        self._move(lambda head: handed_on(head, self.fence, now=self.now()))
+        return True
 
     def park(self, seen: int, until: int | None) -> None:
         """Gives the task back until somebody has news; raises Woken when the wake counter is not ``seen`` any more."""
@@ -217,6 +277,7 @@ class Hold:
         self.flush()
         self._move(move)
 
+    @_store()
     def _move(self, move: Callable[[Head], Head]) -> None:
         for _ in range(TRIES):
             after = move(self.head)

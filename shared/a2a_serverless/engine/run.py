@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -26,7 +27,7 @@ from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import Apart, Directory, end_children
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, Files
-from a2a_serverless.engine.hold import Hold, StoreFailed
+from a2a_serverless.engine.hold import Hold, StoreFailed, watched
 from a2a_serverless.engine.others import Others
 from a2a_serverless.engine.work import Models, ReadAnew, Waits, Work, placed
 
@@ -38,6 +39,8 @@ WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
 TRIES: Final = 10
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -97,14 +100,55 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fen
     unfolded = sum(bytes_of(event) for event in events[look.head.folded :])
     hold = Hold(engine.log, engine.ids, engine.now, look, engine.metrics, unfolded)
     try:
-        ending = await _work(engine, hold, events, remaining_ms)
+        try:
+            ending = await _work(_watched_stores(engine), hold, events, remaining_ms)
+        except StoreFailed as failed:
+            ending = await _given_back(engine, hold, failed, remaining_ms)
     except heads.Fenced:
         ending = Ending.OVERTAKEN
-    except StoreFailed as failed:
-        raise failed.__cause__ or failed from None
     if ending is not Ending.ENDED or hold.head.children:
         _end_children(engine, key)
     return ending
+
+
+def _watched_stores(engine: Engine) -> Engine:
+    """The engine, each of whose stores raises StoreFailed when it fails."""
+    files = replace(engine.files, contents=engine.files.contents and watched(engine.files.contents))
+    log, index, bells = watched(engine.log), watched(engine.index), watched(engine.bells)
+    return replace(engine, log=log, index=index, bells=bells, files=files)
+
+
+async def _given_back(engine: Engine, hold: Hold, failed: StoreFailed, remaining_ms: Callable[[], int]) -> Ending:
+    """Waits until a store that failed does what it was asked, and gives the task back: no runner has died.
+
+    The lease is kept meanwhile, as far as the store lets us. When time is over the task is given back as it is; when
+    that fails too, and when waiting would not help, the failure is raised, and the message comes again.
+    """
+    if failed.lasts:
+        raise failed.__cause__ or failed from None
+    ids = {"task": hold.key.task, "fence": hold.fence}
+    logger.error("a store has failed", extra=described(failed.__cause__ or failed) | ids)
+    pause_s = FIRST_PAUSE_S
+    while not _tried(engine, hold, failed, in_time=remaining_ms() >= MARGIN_MS):
+        with suppress(StoreFailed):
+            hold.renew_when_due()
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return Ending.HANDED_ON
+
+
+def _tried(engine: Engine, hold: Hold, failed: StoreFailed, *, in_time: bool) -> bool:
+    """Whether what failed is done and the task given back; False when there is time to try again."""
+    try:
+        if in_time:
+            failed.again()
+        if hold.give_back():
+            engine.bells.ring(WorkBell(hold.key))
+    except StoreFailed as still:
+        if still.lasts or not in_time:
+            raise still.__cause__ or still from None
+        return False
+    return True
 
 
 def _end_children(engine: Engine, key: TaskKey) -> None:
@@ -252,15 +296,27 @@ async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[],
         if work.signal:
             await asyncio.sleep(CLEAN_UP_S)
             return
-        hold.watch()
-        work.calls.notice()
-        if work.idle and work.calls.park():
-            raise Parked
+        with _done_later(hold):
+            hold.watch()
+            work.calls.notice()
+            if work.idle and work.calls.park():
+                raise Parked
         if remaining_ms() < MARGIN_MS:
             raise OutOfTime
-        if hold.renew_when_due() and not rang:
-            bells.ring(WorkBell(hold.key, hold.fence), _seconds_until(hold.head.lease_until, hold.now()))
-            rang = True
+        with _done_later(hold):
+            if hold.renew_when_due() and not rang:
+                bells.ring(WorkBell(hold.key, hold.fence), _seconds_until(hold.head.lease_until, hold.now()))
+                rang = True
+
+
+@contextmanager
+def _done_later(hold: Hold) -> Iterator[None]:
+    """What the keeper cannot do while a store fails it does later; the agent works on until it has to write."""
+    try:
+        yield
+    except StoreFailed:
+        if hold.has_lost:
+            raise
 
 
 def _end(hold: Hold, state: TaskState, last_word: Answer) -> Ending:

@@ -1,0 +1,232 @@
+"""A store that fails is waited for. Only a death counts as a death."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT
+from a2a_serverless.domain.model import Part, TaskState
+from a2a_serverless.engine.files import Files
+from a2a_serverless.engine.run import Ending
+from tests.echo import Writer
+from tests.faults.plans import Broken, Frail, Killed
+from tests.workers import Workers
+from tests.world import ME, MINUTE_MS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.head import Head
+
+STEP_S = 20
+TEXTS = ["one: hello. ", "two: hello. ", "three: hello. "]
+WHAT = {
+    "everything": ("table.", "queue."),
+    "the table": ("table.",),
+    "writes": ("table.append", "table.touch", "table.keep"),
+    "writes of work": ("table.append_chunk", "table.keep_step"),
+    "steps": ("table.keep_step",),
+    "looks": ("table.look",),
+    "the queue": ("queue.",),
+}
+
+
+class Outage:
+    """From ``begins`` to ``ends`` (ms of the world's time from its beginning) these calls fail, with a chance.
+
+    ``late``: after they took effect.
+    """
+
+    def __init__(
+        self, calls: tuple[str, ...], begins: int, ends: int, *, chance: float = 1, late: bool = False
+    ) -> None:
+        self.calls = calls
+        self.times = (begins, ends)
+        self.late = late
+        self.failed = 0
+        self.what: type[BaseException] = Broken
+        self.world: World | None = None
+        self.began = 0
+        self._chance = chance
+        self._random = Random(7)  # noqa: S311 - a seed, not a secret
+
+    def of(self, world: World) -> None:
+        self.world, self.began = world, world.now
+
+    def before(self, port: str, call: str) -> None:
+        self._fail(port, call, late=False)
+
+    def after(self, port: str, call: str) -> None:
+        self._fail(port, call, late=True)
+
+    def _fail(self, port: str, call: str, *, late: bool) -> None:
+        if self.world is None or late is not self.late or not f"{port}.{call}".startswith(self.calls):
+            return
+        now = self.world.now - self.began
+        if self.times[0] <= now < self.times[1] and self._random.random() < self._chance:
+            self.failed += 1
+            raise self.what
+
+
+def told(work: Callable[[AgentTask], object], outage: Outage, *, worlds: type[Workers] = Workers) -> tuple[World, str]:
+    """A task that meets an outage, at its end."""
+    world = worlds(work, outage)
+    task_id = world.send("hello", push=False).task_id
+    outage.of(world)
+    world.settle()
+    return world, task_id
+
+
+def head_of(world: World, task_id: str) -> Head:
+    head: Head = world.table.look(ME.key(task_id)).head
+    return head
+
+
+def assert_whole(world: World, task_id: str) -> None:
+    task = world.get(task_id)
+    assert task.status.state is TaskState.COMPLETED
+    assert [part.value for part in task.artifacts[0].parts] == TEXTS
+    assert (head_of(world, task_id).lease_until, head_of(world, task_id).due_at) == (0, None)
+
+
+# Not: every write takes effect and its answer is lost. Then a run does not learn that it has taken the task.
+LATE = [what for what in WHAT if what != "writes"]
+CASES = [(what, False) for what in WHAT] + [(what, True) for what in LATE]
+
+
+@pytest.mark.parametrize("minutes", [3, 10, 30])
+@pytest.mark.parametrize(("what", "late"), CASES)
+def test_rule_06_a_task_outlives_an_outage(what: str, minutes: int, late: bool) -> None:  # noqa: FBT001
+    writer = Writer(seconds=STEP_S)
+    outage = Outage(WHAT[what], 5_000, 5_000 + minutes * MINUTE_MS, late=late)
+    world, task_id = told(writer.work, outage)
+    assert outage.failed > 0
+    assert_whole(world, task_id)
+    again = len(writer.ran) - 3
+    assert again <= 1 + minutes // 15, "when a run's time ends, and when another run was first after the outage"
+    assert world.get(task_id).status.timestamp - outage.began <= (minutes + 4) * MINUTE_MS
+
+
+@pytest.mark.parametrize("minutes", [3, 10, 30])
+@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_rule_06_a_task_outlives_stores_of_which_every_other_call_fails(what: str, minutes: int, late: bool) -> None:  # noqa: FBT001
+    writer = Writer(seconds=STEP_S)
+    outage = Outage(WHAT[what], 5_000, 5_000 + minutes * MINUTE_MS, chance=0.5, late=late)
+    world, task_id = told(writer.work, outage)
+    assert_whole(world, task_id)
+
+
+def test_rule_06_a_run_that_waits_for_a_store_keeps_its_lease_and_makes_the_very_call_again() -> None:
+    writer = Writer(seconds=STEP_S)
+    outage = Outage(("table.keep_step",), 5_000, 10 * MINUTE_MS)
+    world, task_id = told(writer.work, outage)
+    assert_whole(world, task_id)
+    assert head_of(world, task_id).fence == 2, "the one that waited, and the one after it"
+    assert writer.ran == ["one", "two", "three"], "what was done while the store failed is stored and not done again"
+
+
+def test_rule_06_work_goes_on_while_the_task_cannot_be_looked_at() -> None:
+    outage = Outage(("table.look", "table.touch"), 5_000, 20_000)
+    world, task_id = told(Writer(seconds=STEP_S).work, outage)
+    assert_whole(world, task_id)
+    assert (outage.failed > 10, head_of(world, task_id).fence) == (True, 1)
+
+
+def test_rule_06_a_queue_that_fails_does_not_stop_a_run_and_gets_its_message_later() -> None:
+    outage = Outage(("queue.",), 5_000, 35_000)
+    waiting: list[int] = []
+    world = Workers(Writer(seconds=STEP_S).work, outage)
+    task_id = world.send("hello", push=False).task_id
+    outage.of(world)
+    world.plan(50_000, lambda: waiting.append(len(world.queue.waiting)))
+    world.settle()
+    assert_whole(world, task_id)
+    assert (outage.failed, waiting, head_of(world, task_id).fence) == (3, [1], 1)
+
+
+def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_death() -> None:
+    outage = Outage(("table.keep_step",), 0, 80 * MINUTE_MS)
+    world, task_id = told(Writer(seconds=STEP_S).work, outage)
+    assert_whole(world, task_id)
+    runs = head_of(world, task_id).fence
+    assert (runs > LOST_LIMIT, head_of(world, task_id).lost) == (True, 0)
+
+
+def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
+    outage = Outage(("table.keep_step",), 0, 10 * MINUTE_MS)
+    world = Workers(Writer(seconds=STEP_S).work, outage)
+    task_id = world.send("hello", push=False).task_id
+    outage.of(world)
+    world.plan(2 * MINUTE_MS, lambda: world.cancel(task_id))
+    world.wait(1)
+    assert world.state(task_id) is TaskState.CANCELED
+    assert Ending.OVERTAKEN in world.answered
+    assert world.now - outage.began < 3 * MINUTE_MS
+
+
+@pytest.mark.parametrize("reads", ["references", "earlier", "file"])
+def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads: str) -> None:
+    async def work(task: AgentTask) -> str:
+        await task.step("think", asyncio.sleep, STEP_S)
+        if reads == "file":
+            return str(len(await task.file(Part("url", stored.address))))
+        return str(len(await (task.references() if reads == "references" else task.earlier())))
+
+    outage = Outage(("table.task", "table.page", "contents."), 5_000, 3 * MINUTE_MS)
+    world = Workers(work, outage)
+    other = world.send("before", push=False).task_id
+    stored = world.contents.keep(ME.key(other), b"four")
+    files: Any = Frail(world.contents, "contents", outage)
+    world.engine = replace(world.engine, files=Files(files))
+    request = world.request("hello", push=False)
+    message = replace(request.message, reference_task_ids=(other,), context_id=world.get(other).context_id)
+    world.cancel(other)
+    task_id = world.sent(replace(request, message=message)).task_id
+    outage.of(world)
+    world.settle()
+    task = world.get(task_id)
+    assert outage.failed > 0
+    assert (task.status.state, task.status.message and task.status.message.text()) == (
+        TaskState.COMPLETED,
+        "4" if reads == "file" else "1",
+    )
+
+
+# ---- What still counts
+
+
+def test_five_workers_that_die_one_after_the_other_still_end_a_task() -> None:
+    outage = Outage(("table.keep_step",), 0, 60 * MINUTE_MS)
+    outage.what = Killed
+    world, task_id = told(Writer(seconds=STEP_S).work, outage)
+    assert world.get(task_id).status.state is TaskState.FAILED
+    assert (outage.failed, head_of(world, task_id).fence) == (LOST_LIMIT, LOST_LIMIT)
+
+
+def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> None:
+    class Wrong(ValueError, Broken):
+        """What the table raises when the request itself is wrong."""
+
+    outage = Outage(("table.keep_step",), 0, 60 * MINUTE_MS)
+    outage.what = Wrong
+    world, task_id = told(Writer(seconds=STEP_S).work, outage)
+    assert world.get(task_id).status.state is TaskState.FAILED
+    assert outage.failed == LOST_LIMIT
+    assert world.get(task_id).status.timestamp - outage.began < LOST_LIMIT * (LEASE_MS + MINUTE_MS + STEP_S * 1000)
+
+
+def test_a_store_that_fails_is_told_of_once_for_each_run(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    told(Writer(seconds=STEP_S).work, Outage(("table.keep_step",), 5_000, 3 * MINUTE_MS))
+    assert [record.message for record in caplog.records] == ["a store has failed"]
+    assert (
+        caplog.records[0].__dict__["error"] == "StoreFailed < Broken" or "Broken" in caplog.records[0].__dict__["error"]
+    )

@@ -1,0 +1,54 @@
+"""A world with workers enough: one takes each work message, also while another one runs the task."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.bells import WorkBell
+from tests.echo import agent_of
+from tests.faults.plans import Count
+from tests.world import VISIBILITY_S, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.model import TaskState
+    from tests.faults.plans import Faults
+
+
+class Workers(World):
+    """What the workers came to is in ``answered``; ``most`` work messages were in flight at a time."""
+
+    def __init__(self, work: Callable[[AgentTask], object], faults: Faults | None = None) -> None:
+        self.counts = Count(frozenset({"table"}))
+        super().__init__([agent_of(work)], faults=faults or self.counts)
+        self.answered: list[object] = []
+        self.most = 0
+
+    def answer(self, bell: Bell) -> object:
+        if not isinstance(bell, WorkBell):
+            return super().answer(bell)
+        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkBell)]
+        self.most = max(self.most, 1 + len(in_flight))
+        if self.busy:
+            self._beside(bell)
+        else:
+            self.answered.append(super().answer(bell))
+        return None
+
+    def _beside(self, bell: WorkBell) -> None:
+        def answer() -> None:
+            if not self.survives(lambda: self.answered.append(self.run(bell.key, bell.fence))):
+                self.queue.ring(bell, VISIBILITY_S)
+
+        self.busy = False
+        worker = Thread(target=answer)
+        worker.start()
+        worker.join()
+        self.busy = True
+
+    def state(self, task_id: str) -> TaskState:
+        return self.get(task_id).status.state
