@@ -206,8 +206,17 @@ class TaskIndex(Protocol):
 class PushStore(Protocol):
     """Webhook configurations, their cursors and the attempts."""
 
-    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
-        """Writes a configuration and its cursor and moves the head. False as in ``TaskLog.append``."""
+    def add_config(
+        self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
+    ) -> bool:
+        """Writes a configuration and its cursor and moves the head. False as in ``TaskLog.append``.
+
+        ``replaced`` is the cursor in whose place it comes. False also when that is not what is stored any more.
+        """
+        ...
+
+    def close_config(self, key: TaskKey, before: Cursor) -> bool:
+        """Deletes the configuration of a cursor, and closes the cursor, while that still equals ``before``."""
         ...
 
     def config(self, key: TaskKey, config_id: str) -> PushConfig | None:

@@ -131,13 +131,21 @@ class Twins(RuleBasedStateMachine):
     def keep_step(self, key: TaskKey, name: str, value: int) -> None:
         self.both(lambda store: store.log.keep_step(key, name, StepResult(name, value), EXPIRES))
 
-    @rule(key=tasks, ago=past, name=ids, incarnation=ids)
-    def add_config(self, key: TaskKey, ago: int, name: str, incarnation: str) -> None:
+    @rule(key=tasks, ago=past, name=ids, incarnation=ids, replaces=st.booleans())
+    def add_config(self, key: TaskKey, ago: int, name: str, incarnation: str, replaces: bool) -> None:  # noqa: FBT001
         self._see(key)
+        replaced = self.both(lambda store: store.push.cursor(key, name)) if replaces else None
         if self.heads:
             before, new = _ago(self.heads, ago), config(name, incarnation)
             cursor = Cursor(name, incarnation)
-            self.both(lambda store: store.push.add_config(before, heads.with_push(before), new, cursor))
+            self.both(lambda store: store.push.add_config(before, heads.with_push(before), new, cursor, replaced))
+
+    @rule(key=tasks, ago=past)
+    def close_config(self, key: TaskKey, ago: int) -> None:
+        self.cursors += self.both(lambda store: store.push.cursors(key))
+        if self.cursors:
+            before = _ago(self.cursors, ago)
+            self.both(lambda store: store.push.close_config(key, before))
 
     @rule(key=tasks, ago=past, number=small, state=cursor_states, verification=verifications)
     def move(self, key: TaskKey, ago: int, number: int, state: CursorState, verification: Verification) -> None:

@@ -27,7 +27,7 @@ def _added(store: Store, config_id: str = "hook", incarnation: str = "first") ->
     """A task with a webhook; its cursor."""
     head = seen(store.log).head if store.log.look(KEY) else created(store.log).head
     made, cursor = config(config_id, incarnation), Cursor(config_id, incarnation)
-    assert store.push.add_config(head, moved(head), made, cursor)
+    assert store.push.add_config(head, moved(head), made, cursor, store.push.cursor(KEY, config_id))
     return cursor
 
 
@@ -87,6 +87,28 @@ def test_a_configuration_that_is_replaced_has_the_new_incarnation_only(store: St
     assert store.push.cursors(KEY) == [new]
     assert not store.push.move(KEY, old, _claimed(old, "late"))
     assert store.push.cursors(KEY) == [new]
+
+
+@pytest.mark.parametrize("meanwhile", [{"position": 5}, {"lease_no": 9, "holder": "another"}, {"attempt": 1}], ids=repr)
+def test_a_replacement_is_refused_when_the_cursor_has_moved(store: Store, meanwhile: dict[str, object]) -> None:
+    old = _added(store)
+    moved_on = replace(old, **meanwhile)  # type: ignore[arg-type]
+    assert store.push.move(KEY, old, moved_on)
+    head, new = head_of(store.log), config(incarnation="second")
+    for seen_before in (old, None):
+        assert not store.push.add_config(head, moved(head), new, Cursor("hook", "second"), seen_before)
+    assert (store.push.config(KEY, "hook"), store.push.cursor(KEY, "hook")) == (config(), moved_on)
+    assert head_of(store.log) == head
+    assert store.push.add_config(head, moved(head), new, Cursor("hook", "second"), moved_on)
+    assert store.push.cursor(KEY, "hook") == Cursor("hook", "second")
+
+
+def test_a_replacement_is_refused_when_what_it_replaces_was_deleted(store: Store) -> None:
+    old = _added(store)
+    store.push.remove(KEY, "hook", "first")
+    head, new = head_of(store.log), config(incarnation="second")
+    assert not store.push.add_config(head, moved(head), new, Cursor("hook", "second"), old)
+    assert store.push.configs(KEY) == []
 
 
 @pytest.mark.requirement(18)
@@ -194,6 +216,32 @@ def test_a_cursor_that_was_closed_is_not_moved_on(store: Store) -> None:
 
 
 # ---- Deleting
+
+
+def test_a_configuration_that_is_closed_is_gone_and_its_cursor_stays_closed(store: Store) -> None:
+    cursor = replace(_claimed(_added(store), "notifier"), due_at=NOW)
+    store.push.move(KEY, Cursor("hook", "first"), cursor)
+    assert store.push.close_config(KEY, cursor)
+    assert store.push.close_config(KEY, cursor)
+    assert store.push.configs(KEY) == []
+    assert store.push.cursor(KEY, "hook") == replace(cursor, state=CursorState.CLOSED, due_at=None)
+    store.push.remove(KEY, "hook", "first")
+    assert store.push.cursors(KEY) == []
+
+
+def test_a_configuration_whose_cursor_has_moved_is_not_closed(store: Store) -> None:
+    cursor = _added(store)
+    claim = _claimed(cursor, "notifier")
+    store.push.move(KEY, cursor, claim)
+    assert not store.push.close_config(KEY, cursor)
+    assert (store.push.config(KEY, "hook"), store.push.cursor(KEY, "hook")) == (config(), claim)
+
+
+def test_a_late_close_leaves_the_replacement_alone(store: Store) -> None:
+    old = _added(store)
+    new = _added(store, incarnation="second")
+    assert not store.push.close_config(KEY, old)
+    assert (store.push.config(KEY, "hook"), store.push.cursor(KEY, "hook")) == (config(incarnation="second"), new)
 
 
 def test_a_deleted_configuration_is_never_brought_back(store: Store) -> None:

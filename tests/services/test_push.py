@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,11 +15,12 @@ from a2a_serverless.domain import delivery
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import PushRequest
-from a2a_serverless.domain.push import Cursor, PushConfig, Verification
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.services import push
+from a2a_serverless.services.deliveries import deliveries
 from tests.echo import Writer
-from tests.faults.plans import At, Count
+from tests.faults.plans import At, Count, kill_at
 from tests.together import Together
 from tests.world import HOOK, HOUR_MS, ME, World
 
@@ -198,6 +201,29 @@ def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
     assert len(world.table.configs(ME.key(task_id))) == 20
 
 
+def calls_of_a_registration() -> int:
+    """How many calls of ports a registration makes."""
+    calls = Count()
+    world, task_id = world_with_task(policy=TRUSTING, faults=calls)
+    before = len(calls.calls)
+    add(world, task_id, PushRequest(HOOK, "hook"))
+    return len(calls.calls) - before
+
+
+@pytest.mark.parametrize("number", range(1, calls_of_a_registration() + 1))
+def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(number: int) -> None:
+    """Somebody else registers the twentieth at some moment of our registration."""
+    faults = At(late=False, what=lambda: add(world, task_id, PushRequest(HOOK, "theirs")))
+    world, task_id = world_with_task(policy=TRUSTING, faults=faults)
+    for count in range(19):
+        add(world, task_id, PushRequest(HOOK, f"hook-{count}"))
+    faults.after_now(number)
+    with suppress(InvalidParams):
+        add(world, task_id, PushRequest(HOOK, "ours"))
+    assert faults.met
+    assert len(world.table.configs(ME.key(task_id))) == 20
+
+
 def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back() -> None:
     world, task_id = world_with_task()
     world.desk = replace(world.desk, webhooks=replace(world.desk.webhooks, per_day=3))
@@ -363,6 +389,80 @@ def calls_of_a_replacement() -> int:
     before = len(calls.calls)
     add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
     return len(calls.calls) - before
+
+
+def calls_of_a_delete() -> int:
+    """How many calls of ports a delete makes."""
+    calls = Count()
+    world, task_id = world_with_task(policy=TRUSTING, faults=calls)
+    add(world, task_id, PushRequest(HOOK, "hook"))
+    before = len(calls.calls)
+    delete(world, task_id, "hook")
+    return len(calls.calls) - before
+
+
+def killed(number: int, *, late: bool, leased: bool, act: Callable[[World, str], object]) -> tuple[World, str]:
+    """A world in which ``act`` on a webhook died at a call; ``leased``: while an attempt of a dead notifier stood."""
+    faults = kill_at(late=late)
+    world, task_id = world_with_task(policy=TRUSTING, faults=faults)
+    add(world, task_id, PushRequest(HOOK, "hook"))
+    if leased:
+        cursor = world.table.cursor(ME.key(task_id), "hook")
+        world.table.move(ME.key(task_id), cursor, delivery.claimed(cursor, "dead", now=world.now))
+    faults.after_now(number)
+    world.survives(lambda: act(world, task_id))
+    assert world.kills == 1
+    faults.after_now()
+    return world, task_id
+
+
+@pytest.mark.parametrize("leased", [False, True], ids=["idle", "leased"])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(1, calls_of_a_replacement() + 1))
+def test_rule_08_a_death_anywhere_in_a_replacement_leaves_the_old_or_the_new_webhook_alive(
+    number: int,
+    late: bool,  # noqa: FBT001
+    leased: bool,  # noqa: FBT001
+) -> None:
+    world, task_id = killed(number, late=late, leased=leased, act=replace_it)
+    key = ME.key(task_id)
+    (config,) = world.table.configs(key)
+    (cursor,) = world.table.cursors(key)
+    assert (cursor.state, cursor.incarnation) == (CursorState.ACTIVE, config.incarnation)
+    world.queue.lose()
+    world.run(key)
+    world.settle()
+    assert world.table.cursor(key, "hook").position == world.table.look(key).last
+    told = [got.n for got in world.receiver.effects("hook")]
+    assert told == [1, 3, 4, 5, 6, 7], f"of {config.url}"
+    assert {json.loads(got.headers["Authorization"][7:])["aud"] for got in world.receiver.posts} == {config.url}
+    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    world.settle()
+    assert world.table.config(key, "hook").url == OTHER_HOOK
+    assert world.table.cursor(key, "hook").position == 7
+
+
+def replace_it(world: World, task_id: str) -> None:
+    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+
+
+@pytest.mark.parametrize("leased", [False, True], ids=["idle", "leased"])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(1, calls_of_a_delete() + 1))
+def test_rule_08_a_death_anywhere_in_a_delete_leaves_the_webhook_alive_or_gone(
+    number: int,
+    late: bool,  # noqa: FBT001
+    leased: bool,  # noqa: FBT001
+) -> None:
+    world, task_id = killed(number, late=late, leased=leased, act=lambda world, task: delete(world, task, "hook"))
+    key = ME.key(task_id)
+    listed = [standing.cursor.state for standing in deliveries(world.table, world.table, key, "echo")]
+    assert listed in ([CursorState.ACTIVE], [])
+    world.run(key)
+    world.settle()
+    assert [got.n for got in world.receiver.effects("hook")] == ([1, 3, 4, 5, 6, 7] if listed else [])
+    delete(world, task_id, "hook")
+    assert (world.table.configs(key), world.table.cursors(key)) == ([], [])
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_replacement() + 1))

@@ -15,6 +15,7 @@ from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, Look
+from a2a_serverless.domain.push import closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -240,17 +241,27 @@ class DynamoPushStore:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
+    def add_config(
+        self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
+    ) -> bool:
         keys.check_readable(config.config_id)
         old, new = items.head_item(before), items.head_item(after)
         refusal = self._table.write(
             self._table.update(_head_place(before), old, new, {"rev": old.get("rev")}),
-            *_config_actions(self._table, after, config, cursor),
+            *_config_actions(self._table, after, config, cursor, replaced),
         )
         if refusal is None:
             return True
         kept = self.config(before.key, config.config_id)
         return kept is not None and kept.incarnation == config.incarnation
+
+    def close_config(self, key: TaskKey, before: Cursor) -> bool:
+        after = closed(before)
+        refusal = self._table.write(
+            self._table.delete(_place(key, keys.push(before.config_id)), {"incarnation": {"S": before.incarnation}}),
+            _move_action(self._table, key, before, after),
+        )
+        return refusal is None or self.cursor(key, before.config_id) == after
 
     def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         item = self._table.get(keys.task(key), keys.push(config_id))
@@ -269,10 +280,7 @@ class DynamoPushStore:
         return items.cursor_of(item) if item else None
 
     def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-        place, shard = _place(key, keys.cursor(before.config_id)), keys.shard(key)
-        old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
-        held = {name: old.get(name) for name in items.names_of(before)}
-        refusal = self._table.write(self._table.update(place, old, new, held))
+        refusal = self._table.write(_move_action(self._table, key, before, after))
         if refusal is None:
             return True
         found = refusal.found[0]
@@ -343,15 +351,25 @@ def _head_item(head: Head) -> Item:
     return items.placed(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
 
 
-def _config_actions(table: Table, head: Head, config: PushConfig, cursor: Cursor) -> list[Action]:
+def _config_actions(
+    table: Table, head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
+) -> list[Action]:
     keys.check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
+    new = items.placed(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
     return [
         table.put_new(
             items.placed(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
         ),
-        table.put(items.placed(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))),
+        _move_action(table, head.key, replaced, cursor) if replaced else table.put_new(new),
     ]
+
+
+def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> Action:
+    """An action: the cursor changes, if it is ``before`` in every field."""
+    place, shard = _place(key, keys.cursor(before.config_id)), keys.shard(key)
+    old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
+    return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})
 
 
 def _found_receipt(refusal: Refusal, action: int) -> Receipt | None:

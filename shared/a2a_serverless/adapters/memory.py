@@ -20,7 +20,7 @@ from a2a_serverless.domain.breaker import FORGET_MS
 from a2a_serverless.domain.contents import Slot
 from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.head import Change, Head, Look
-from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.push import CursorState, closed
 from a2a_serverless.domain.url_policy import check_addresses
 from a2a_serverless.ports import Due, Entry
 
@@ -253,15 +253,25 @@ class MemoryTable:
         rest = sorted((entry for entry in entries if not after or entry.position < after), key=_position, reverse=True)
         return rest[:limit], rest[limit - 1].position if len(rest) > limit else None
 
-    def add_config(self, before: Head, after: Head, config: PushConfig, cursor: Cursor) -> bool:
+    def add_config(
+        self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
+    ) -> bool:
         with self._lock:
             kept = self._configs.get(before.key, config.config_id)
             if kept and kept.incarnation == config.incarnation:
                 return True
-            if not self._shift(before, after):
+            if self._cursors.get(before.key, config.config_id) != replaced or not self._shift(before, after):
                 return False
             self._keep_config(after, config, cursor)
         return True
+
+    def close_config(self, key: TaskKey, before: Cursor) -> bool:
+        with self._lock:
+            kept, after = self._cursors.get(key, before.config_id), closed(before)
+            if kept == before:
+                self._cursors.change(key, before.config_id, after)
+                self._configs.drop(key, before.config_id)
+            return kept in (before, after)
 
     def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         with self._lock:
@@ -288,8 +298,8 @@ class MemoryTable:
 
     def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         with self._lock:
-            kept = self._configs.get(key, config_id)
-            if kept and kept.incarnation == incarnation:
+            kept = [one for one in (self._configs.get(key, config_id), self._cursors.get(key, config_id)) if one]
+            if all(one.incarnation == incarnation for one in kept):
                 self._configs.drop(key, config_id)
                 self._cursors.drop(key, config_id)
 

@@ -122,6 +122,21 @@ def released(cursor: Cursor) -> Cursor:
     return replace(cursor, lease_until=0)
 
 
+def in_place_of(replaced: Cursor | None, first: Cursor, *, now: int) -> Cursor:
+    """The ``first`` cursor of a configuration that replaces another.
+
+    It stands under the lease of an attempt that is under way for the one before, so it is told nothing until that ends.
+    """
+    if replaced is None or replaced.lease_until <= now:
+        return first
+    return replace(first, lease_until=replaced.lease_until, lease_no=replaced.lease_no, holder=replaced.holder)
+
+
+def same_lease(one: Cursor, other: Cursor) -> bool:
+    """Whether two cursors stand under one lease of one holder, whatever configuration they are of."""
+    return (one.lease_no, one.holder, one.lease_until) == (other.lease_no, other.holder, other.lease_until)
+
+
 @dataclass(frozen=True, slots=True)
 class Next:
     """What to send next: the snapshot at ``n``, or event ``n`` itself. ``skipped`` events need no notification."""

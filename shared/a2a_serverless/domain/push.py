@@ -6,7 +6,7 @@ configuration that was deleted or replaced has another one, so a late writer can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -74,6 +74,11 @@ class Cursor:
     due_at: int | None = None
     failing_since: int = 0
     verification: Verification = Verification.UNVERIFIED
+
+
+def closed(cursor: Cursor) -> Cursor:
+    """The cursor of a configuration that is deleted, for as long as an attempt may be under way."""
+    return replace(cursor, state=CursorState.CLOSED, due_at=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -345,7 +345,8 @@ def _moved(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> Cursor:
 def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
     """Moves the cursor, with what the walk has found out of the URL's owner.
 
-    One that was stopped meanwhile gets what was found out and is let go of, but stays stopped.
+    One that was stopped meanwhile gets what was found out and is let go of, but stays stopped. One that was replaced
+    stands under our lease, for which its replacement waits: it is let go of too.
     """
     key, after = walk.key, replace(after, verification=walk.verification)
     if post.store.move(key, before, after):
@@ -355,6 +356,8 @@ def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
     kept = post.store.cursor(key, before.config_id)
     if kept and kept.state in STOPPED and (kept.incarnation, kept.lease_no) == (before.incarnation, before.lease_no):
         post.store.move(key, kept, replace(after, state=kept.state, lease_until=0, due_at=None))
+    elif kept and kept.incarnation != before.incarnation and delivery.same_lease(kept, before):
+        post.store.move(key, kept, delivery.released(kept))
     return False
 
 

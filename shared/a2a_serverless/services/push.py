@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.delivery import in_place_of, same_lease
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, with_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
@@ -61,8 +62,11 @@ def add(hooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: W
     cursor = replace(cursor, due_at=hooks.clock.now() + GRACE_MS)
     for _ in range(TRIES):
         look = found(hooks.log, key, agent)
-        close(hooks.store, hooks.clock, key, config.config_id)
-        if hooks.store.add_config(look.head, with_push(look.head), config, replace(cursor, start=look.last)):
+        _check_count(hooks, key, config.config_id)
+        replaced = hooks.store.cursor(key, config.config_id)
+        first = in_place_of(replaced, replace(cursor, start=look.last), now=hooks.clock.now())
+        if hooks.store.add_config(look.head, with_push(look.head), config, first, replaced):
+            _wait_out(hooks.store, hooks.clock, key, first)
             hooks.bells.ring(DeliveryBell(key, config.config_id))
             return config
     raise Overloaded
@@ -122,14 +126,23 @@ def _verification(hooks: Webhooks, target: WebhookTarget) -> Verification:
 
 
 def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
-    """Marks the cursor, waits for an attempt in flight to end (its lease bounds that), and deletes both."""
+    """Deletes the configuration, waits for an attempt in flight to end (its lease bounds that), deletes the cursor.
+
+    Whoever dies in between leaves a closed cursor without a configuration: nobody sees it and nothing is sent for it.
+    """
     while cursor := store.cursor(key, config_id):
         if cursor.state is not CursorState.CLOSED:
-            store.move(key, cursor, replace(cursor, state=CursorState.CLOSED, due_at=None))
+            store.close_config(key, cursor)
         elif cursor.lease_until > clock.now():
             clock.sleep(CLOSE_POLL_S)
         else:
             store.remove(key, config_id, cursor.incarnation)
+
+
+def _wait_out(store: PushStore, clock: Clock, key: TaskKey, lease: Cursor) -> None:
+    """Returns when the attempt that ``lease`` was taken for has ended; the lease bounds that."""
+    while (kept := store.cursor(key, lease.config_id)) and same_lease(kept, lease) and kept.lease_until > clock.now():
+        clock.sleep(CLOSE_POLL_S)
 
 
 def _count(hooks: Webhooks, key: TaskKey) -> None:
