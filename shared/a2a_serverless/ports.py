@@ -586,8 +586,11 @@ class KeyVault(Protocol):
         """The ring, or None before the first."""
         ...
 
-    def save(self, ring: KeyRing) -> None:
-        """Stores the ring."""
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        """Stores the ring in place of ``before`` (None: of none). False: that is not what is stored any more.
+
+        A stored ring that equals ``ring`` is an earlier try of the same save that did succeed: True.
+        """
         ...
 
 

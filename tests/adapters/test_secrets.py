@@ -32,9 +32,65 @@ def client() -> Iterator[Any]:
 def test_a_ring_comes_back_as_it_was_saved_last(client: Any, ring: KeyRing) -> None:
     client.create_secret(Name="ring", SecretString="{}")
     vault = SecretVault(client, "ring")
-    vault.save(RING)
-    vault.save(ring)
+    assert vault.save(RING, None)
+    assert vault.save(ring, RING)
     assert vault.load() == ring
+
+
+class Overtaken:
+    """A client that somebody overtakes: it saves right before the first value is put."""
+
+    def __init__(self, client: Any, somebody: KeyRing, before: KeyRing | None) -> None:
+        self._client = client
+        self._first: list[tuple[KeyRing, KeyRing | None]] = [(somebody, before)]
+
+    def get_secret_value(self, **parameters: object) -> Any:
+        return self._client.get_secret_value(**parameters)
+
+    def put_secret_value(self, **parameters: object) -> Any:
+        for ring, before in [self._first.pop() for _ in self._first]:
+            assert SecretVault(self._client, "ring").save(ring, before)
+        return self._client.put_secret_value(**parameters)
+
+
+@pytest.mark.parametrize("before", [None, RING])
+def test_of_two_who_save_over_the_same_ring_at_once_one_is_refused(client: Any, before: KeyRing | None) -> None:
+    """Moto holds a version's id to one content, as Secrets Manager does; the laptop's emulator does not."""
+    client.create_secret(Name="ring", SecretString=ring_text(before) if before else "{}")
+    theirs, ours = (replace(RING, promoted_at=NOW + more) for more in (3, 4))
+    overtaken: Any = Overtaken(client, theirs, before)
+    assert not SecretVault(overtaken, "ring").save(ours, before)
+    assert SecretVault(client, "ring").load() == theirs
+    assert SecretVault(client, "ring").save(ours, theirs)
+    assert SecretVault(client, "ring").load() == ours
+
+
+def test_a_save_over_a_ring_that_is_not_stored_any_more_is_refused(client: Any) -> None:
+    client.create_secret(Name="ring", SecretString=ring_text(RING))
+    vault, other = SecretVault(client, "ring"), replace(RING, promoted_at=NOW + 3)
+    assert not vault.save(other, None)
+    assert not vault.save(replace(other, previous=()), other)
+    assert vault.load() == RING
+
+
+def test_a_save_that_is_tried_again_counts_as_success(client: Any) -> None:
+    client.create_secret(Name="ring", SecretString="{}")
+    vault = SecretVault(client, "ring")
+    assert vault.save(RING, None)
+    assert vault.save(RING, None)
+    same: Any = Overtaken(client, replace(RING, promoted_at=NOW + 3), RING)
+    assert SecretVault(same, "ring").save(replace(RING, promoted_at=NOW + 3), RING)
+
+
+def test_a_secret_that_may_not_be_written_is_an_error(client: Any) -> None:
+    class Closed(Overtaken):
+        def put_secret_value(self, **parameters: object) -> Any:
+            raise error("AccessDeniedException", parameters=len(parameters))
+
+    client.create_secret(Name="ring", SecretString="{}")
+    closed: Any = Closed(client, RING, None)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        SecretVault(closed, "ring").save(RING, None)
 
 
 @pytest.mark.parametrize("placeholder", ["{}", " ", "null"])
@@ -125,8 +181,15 @@ def test_that_there_is_no_ring_is_not_remembered() -> None:
 
 def test_what_is_saved_through_the_cache_is_served_from_it() -> None:
     cached = Cached(None)
-    cached.cache.save(RING)
+    assert cached.cache.save(RING, None)
     assert (cached.cache.load(), cached.vault.ring, cached.vault.loads) == (RING, RING, 0)
+
+
+def test_what_could_not_be_saved_through_the_cache_is_not_served_from_it() -> None:
+    cached = Cached()
+    other = replace(RING, promoted_at=NOW + 3)
+    assert not cached.cache.save(other, None)
+    assert cached.cache.load() == RING
 
 
 def test_a_private_key_does_not_show_in_a_ring_that_is_printed() -> None:

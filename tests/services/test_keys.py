@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,10 @@ from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rot
 from a2a_serverless.services.publish import Press
 from a2a_serverless.testing import START
 from tests.echo import Writer
-from tests.faults.plans import Count, Faults, Frail, Killed, NoFaults, kill_at
+from tests.faults.plans import At, Count, Faults, Frail, Killed, NoFaults, die, kill_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from a2a_serverless.domain.agent import Agent
 
 HOUR, DAY = 3_600_000, 86_400_000
 MAX_AGE = HOUR
@@ -59,7 +60,8 @@ class Now:
 class Shop:
     """A rotator, what it keeps and what it publishes."""
 
-    def __init__(self, faults: Faults | None = None) -> None:
+    def __init__(self, faults: Faults | None = None, agents: Sequence[Agent] = (AGENT,)) -> None:
+        self.agents = {agent.id: agent for agent in agents}
         self.clock = Now()
         self.vault = MemoryVault()
         self.public = MemoryTable(self.clock.now)
@@ -69,7 +71,7 @@ class Shop:
     def use(self, faults: Faults) -> None:
         vault: Any = Frail(self.vault, "vault", faults)
         public: Any = Frail(self.public, "table", faults)
-        press = Press(public, self.clock, {AGENT.id: AGENT}, "https://api.example.com")
+        press = Press(public, self.clock, self.agents, "https://api.example.com")
         self.smith = Locksmith(vault, self.maker, press, WAITS, age_ms=30 * DAY)
 
     @property
@@ -233,13 +235,170 @@ def test_a_document_keeps_its_date_while_it_stays_the_same() -> None:
     assert shop.document(JWKS)["modified"] != first["modified"]
 
 
+# ---- Several rotators
+
+SECOND = 1_000
+
+
+class Watched:
+    """A shop in which every call takes a second, and all that was ever published and stored is written down.
+
+    ``during`` are what happens at calls of rotators, by the call's number, counted over all of them.
+    """
+
+    def __init__(self) -> None:
+        self.shop = Shop(agents=())
+        self.rings: list[tuple[int, str]] = []
+        self.lists: list[tuple[int, set[str]]] = []
+
+    def before(self, port: str, call: str) -> None:
+        del port, call
+        self.shop.clock.ms += SECOND
+
+    def after(self, port: str, call: str) -> None:
+        if (port, call) == ("vault", "save") and (not self.rings or self.rings[-1][1] != self.shop.ring.current.kid):
+            self.rings.append((self.shop.clock.ms, self.shop.ring.current.kid))
+        if (port, call) == ("table", "publish") and self.shop.public.published(JWKS):
+            self.lists.append((self.shop.clock.ms, set(self.shop.listed)))
+
+    def too_early(self) -> list[tuple[str, int]]:
+        """Keys that have signed while somebody may have had a list without them, and the time of that list."""
+        end = self.shop.clock.ms
+        signed = zip(self.rings, [at for at, _ in self.rings[1:]] + [end], strict=True)
+        lists = [*zip(self.lists, [at for at, _ in self.lists[1:]] + [end], strict=True)]
+        return [
+            (kid, at)
+            for (since, kid), until in signed
+            for (at, kids), gone in lists
+            if kid not in kids and at < until and gone > since - MAX_AGE
+        ]
+
+
+class Both:
+    """Two plans: what one does not end, the other may."""
+
+    def __init__(self, *plans: Faults) -> None:
+        self.plans = plans
+
+    def before(self, port: str, call: str) -> None:
+        for plan in self.plans:
+            plan.before(port, call)
+
+    def after(self, port: str, call: str) -> None:
+        for plan in self.plans:
+            plan.after(port, call)
+
+
+PORTS = frozenset({"vault", "table"})
+WORK: dict[str, Callable[[Locksmith], object]] = {"first": ensure_ring, "rotate": rotate_ring}
+
+
+def story(work: str, meets: int, theirs: int | None, ours: int | None, *, late: bool) -> Watched:
+    """Two rotators at once: the other runs at our call ``meets``. They die at calls of their own, or live (None).
+
+    Then the hours go by, with a command to rotate in every other.
+    """
+    watched = Watched()
+    shop = watched.shop
+    if work != "first":
+        shop.use(watched)
+        ensure_ring(shop.smith)
+        shop.clock.ms += DAY
+    their_end = At(*([theirs] if theirs else []), late=late, what=die, ports=PORTS)
+
+    def meet() -> None:
+        run(other, WORK[work])
+
+    our_end = At(*([ours] if ours else []), late=late, what=die, ports=PORTS)
+    shop.use(Both(watched, their_end))
+    other = shop.smith
+    shop.use(Both(watched, our_end, At(meets, late=late, what=meet, ports=PORTS)))
+    run(shop.smith, WORK[work])
+    shop.use(watched)
+    for _ in range(3):
+        shop.clock.ms += 2 * HOUR
+        rotate_ring(shop.smith)
+    return watched
+
+
+def calls_of(work: str) -> int:
+    shop, calls = Shop(agents=()), Count(PORTS)
+    if work != "first":
+        ensure_ring(shop.smith)
+        shop.clock.ms += DAY
+    shop.use(calls)
+    WORK[work](shop.smith)
+    return len(calls.calls)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("work", WORK)
+def test_two_rotators_at_once_and_a_death_let_no_key_sign_before_everybody_has_it(work: str, late: bool) -> None:  # noqa: FBT001
+    calls = calls_of(work)
+    for meets in range(1, calls + 1):
+        deaths: list[tuple[int | None, int | None]] = [(None, None)]
+        deaths += [(call, None) for call in range(1, calls + 3)]
+        deaths += [(None, call) for call in range(meets, calls + 3)]
+        for theirs, ours in deaths:
+            watched = story(work, meets, theirs, ours, late=late)
+            case = f"the other comes at call {meets} and dies at {theirs}, we die at {ours}"
+            assert watched.too_early() == [], case
+            assert set(watched.shop.ring.kids) == set(watched.shop.listed), case
+            assert len(watched.rings) >= 3, f"{case}: keys go on turning"
+
+
+@pytest.mark.parametrize("number", range(1, calls_of("rotate") + 1))
+def test_a_revocation_is_not_undone_by_a_rotation_at_the_same_time(number: int) -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.clock.ms += DAY
+    other = shop.smith
+
+    def meet() -> None:
+        revoke_key(other, "key-2")
+
+    shop.use(At(number, late=False, what=meet, ports=PORTS))
+    rotate_ring(shop.smith)
+    assert "key-2" not in {*shop.ring.kids, *shop.listed}
+    assert set(shop.ring.kids) == set(shop.listed)
+
+
+def test_a_rotator_whom_others_are_always_ahead_of_says_so() -> None:
+    class Taken(MemoryVault):
+        def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+            del ring, before
+            return False
+
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.vault = Taken(shop.ring)
+    shop.use(NoFaults())
+    shop.clock.ms += DAY
+    with pytest.raises(RuntimeError, match="is changed by others"):
+        rotate_ring(shop.smith)
+    with pytest.raises(RuntimeError, match="is changed by others"):
+        revoke_key(shop.smith, "key-1")
+
+
+def test_a_key_set_of_an_earlier_release_counts_from_its_date() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    document = shop.document(JWKS)
+    del document["since"]
+    shop.public.publish(JWKS, document)
+    shop.clock.ms += WAITS.publish_ms - 1_000
+    assert rotate_ring(shop.smith).current.kid == "key-1"
+    shop.clock.ms += 1_000
+    assert rotate_ring(shop.smith).current.kid == "key-2"
+
+
 # ---- Deaths
 
 
-def run(shop: Shop, work: Callable[[Locksmith], object]) -> bool:
+def run(smith: Locksmith, work: Callable[[Locksmith], object]) -> bool:
     """Whether the rotator lived through it."""
     try:
-        work(shop.smith)
+        work(smith)
     except Killed:
         return False
     return True
@@ -267,7 +426,7 @@ def test_a_death_during_a_rotation_leaves_no_live_token_without_its_key(number: 
         faults = kill_at(number, late=late)
         faults.ports = frozenset({"vault", "table"})
         shop.use(faults if day == 1 else NoFaults())
-        assert run(shop, rotate_ring) is (day != 1)
+        assert run(shop.smith, rotate_ring) is (day != 1)
         seen.append((shop.clock.ms, set(shop.listed)))
         known_to_the_slowest = [kids for at, kids in seen if at <= shop.clock.ms - MAX_AGE][-1]
         assert shop.ring.current.kid in known_to_the_slowest, "a verifier's list is up to an hour old"
@@ -282,7 +441,7 @@ def test_a_death_during_a_revocation_never_leaves_the_revoked_key_signing_for_go
     faults = kill_at(number, late=late)
     faults.ports = frozenset({"vault", "table"})
     shop.use(faults)
-    run(shop, lambda smith: revoke_key(smith, "key-1"))
+    run(shop.smith, lambda smith: revoke_key(smith, "key-1"))
     shop.use(NoFaults())
     if shop.ring.current.kid == "key-1":
         revoke_key(shop.smith, "key-1")

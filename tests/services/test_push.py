@@ -213,7 +213,11 @@ def calls_of_a_registration() -> int:
 @pytest.mark.parametrize("number", range(1, calls_of_a_registration() + 1))
 def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(number: int) -> None:
     """Somebody else registers the twentieth at some moment of our registration."""
-    faults = At(late=False, what=lambda: add(world, task_id, PushRequest(HOOK, "theirs")))
+
+    def meanwhile() -> None:
+        add(world, task_id, PushRequest(HOOK, "theirs"))
+
+    faults = At(late=False, what=meanwhile)
     world, task_id = world_with_task(policy=TRUSTING, faults=faults)
     for count in range(19):
         add(world, task_id, PushRequest(HOOK, f"hook-{count}"))

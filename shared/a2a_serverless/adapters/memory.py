@@ -480,12 +480,16 @@ class MemoryVault:
 
     def __init__(self, ring: KeyRing | None = None) -> None:
         self.ring = ring
+        self._lock = RLock()
 
     def load(self) -> KeyRing | None:
         return self.ring
 
-    def save(self, ring: KeyRing) -> None:
-        self.ring = ring
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        with self._lock:
+            if self.ring == before:
+                self.ring = ring
+            return self.ring == ring
 
 
 class MemoryNames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
+from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,23 +21,43 @@ if TYPE_CHECKING:
 
 
 class SecretVault:
-    """``ports.KeyVault``. A secret without a value, or with an empty object as the template makes it, holds no ring."""
+    """``ports.KeyVault``. A secret without a value, or with an empty object as the template makes it, holds no ring.
+
+    Secrets Manager has no conditional write. But a version's id is its writer's to choose, and cannot be given twice
+    with another content: two writers who saw the same version choose the same id for the next, and one is refused.
+    """
 
     def __init__(self, client: SecretsManagerClient, secret_id: str) -> None:
         self._client = client
         self._secret_id = secret_id
 
     def load(self) -> KeyRing | None:
+        return self._read()[0]
+
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        held, version = self._read()
+        if held != before:
+            return held == ring
+        following = sha256(f"after {version}".encode()).hexdigest()
+        try:
+            self._client.put_secret_value(
+                SecretId=self._secret_id, SecretString=ring_text(ring), ClientRequestToken=following
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ResourceExistsException":
+                return False
+            raise
+        return True
+
+    def _read(self) -> tuple[KeyRing | None, str]:
+        """The ring and the id of its version; empty when there is none."""
         try:
             answer = self._client.get_secret_value(SecretId=self._secret_id, VersionStage="AWSCURRENT")
         except ClientError as error:
             if error.response["Error"]["Code"] == "ResourceNotFoundException":
-                return None
+                return None, ""
             raise
-        return ring_of(answer["SecretString"])
-
-    def save(self, ring: KeyRing) -> None:
-        self._client.put_secret_value(SecretId=self._secret_id, SecretString=ring_text(ring))
+        return ring_of(answer["SecretString"]), answer["VersionId"]
 
 
 def text_of(client: SecretsManagerClient, secret_id: str) -> str:
@@ -70,11 +91,12 @@ class CachedVault:
         with self._lock:
             return self._load()
 
-    def save(self, ring: KeyRing) -> None:
-        """Stores the ring and keeps it."""
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        """Stores the ring and keeps it, unless another one than ``before`` is stored."""
         with self._lock:
-            self._vault.save(ring)
-            self._kept = (self._now(), ring)
+            saved = self._vault.save(ring, before)
+            self._kept = (self._now(), ring) if saved else None
+        return saved
 
     def _load(self) -> KeyRing | None:
         asked_at = self._now()

@@ -67,15 +67,15 @@ def first_ring(current: SigningKey, following: SigningKey, *, now: int) -> KeyRi
     return KeyRing(current, following, promoted_at=now)
 
 
-def promotable_at(ring: KeyRing, waits: Waits) -> int:
-    """When (ms) the next key may become current at the earliest."""
-    return ring.next.made_at + waits.publish_ms
+def promotable_at(ring: KeyRing, waits: Waits, listed_at: int = 0) -> int:
+    """When (ms) the next key, which has been in the public key set since ``listed_at``, may become current."""
+    return max(ring.next.made_at, listed_at) + waits.publish_ms
 
 
-def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: Waits) -> KeyRing:
+def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: Waits, listed_at: int = 0) -> KeyRing:
     """Promotes the next key and puts ``fresh`` in its place. Too early, the ring stays as it is but for the expired."""
     kept = tuple(old for old in ring.previous if old.until > now)
-    if now < promotable_at(ring, waits):
+    if now < promotable_at(ring, waits, listed_at):
         return replace(ring, previous=kept)
     retired = Retired(ring.current.kid, ring.current.public, now + waits.retire_ms)
     return KeyRing(ring.next, fresh, (retired, *kept), promoted_at=now)

@@ -1,22 +1,31 @@
 """The key ring's life: first keys, rotation, revocation, and the public key set and signed cards that go with it.
 
-A key set is published before the ring that it belongs to is saved: what is in the ring has been public since, and a
-rotator that dies in between has only published a key that never signs. A revocation goes the other way round: it must
-not leave a key in use that no verifier takes any more. The next run publishes what the vault holds.
+A ring is saved only in place of the one that it was made of, and published after that: of two rotators at once one
+wins, and only what is in the vault is published. The published key set says since when it lists each key, and a key
+signs only when it has been listed for long enough. So a rotator may die anywhere: a ring that was saved and not
+published signs with keys that were public before, and the next run publishes what the vault holds.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, promotable_at, revoke, rotate
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.publish import Press, publish, publish_cards
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.ports import KeyMaker, KeyVault
+
+TRIES: Final = 10
+CHANGED: Final = (
+    "the key ring is changed by others all the time; or its secret was set back to an older version, which cannot be "
+    "followed by another one: store the ring's text as a new version"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +41,26 @@ class Locksmith:
 
 def ensure_ring(smith: Locksmith) -> KeyRing:
     """The ring, made if there is none, with its key set published."""
-    now = smith.press.clock.now()
-    ring = smith.vault.load()
-    if ring is None:
-        ring = _install(smith, first_ring(smith.maker.make(now), smith.maker.make(now), now=now))
-    return _publish(smith, ring)
+    for _ in range(TRIES):
+        ring = smith.vault.load()
+        if ring is not None:
+            return _publish(smith, ring)
+        now = smith.press.clock.now()
+        smith.vault.save(first_ring(smith.maker.make(now), smith.maker.make(now), now=now), None)
+    raise RuntimeError(CHANGED)
 
 
 def rotate_ring(smith: Locksmith) -> KeyRing:
     """Promotes the next key when it has been public for long enough."""
-    now = smith.press.clock.now()
-    before = ensure_ring(smith)
-    ring = rotate(before, smith.maker.make(now), now=now, waits=smith.waits)
-    return _publish(smith, ring if ring == before else _install(smith, ring))
+    for _ in range(TRIES):
+        before = ensure_ring(smith)
+        now, listed_at = smith.press.clock.now(), _listed_at(smith, before.next.kid)
+        ring = rotate(before, smith.maker.make(now), now=now, waits=smith.waits, listed_at=listed_at)
+        if ring == before:
+            return before
+        if smith.vault.save(ring, before):
+            return _publish(smith, ring)
+    raise RuntimeError(CHANGED)
 
 
 def rotate_when_old(smith: Locksmith) -> KeyRing:
@@ -55,34 +71,71 @@ def rotate_when_old(smith: Locksmith) -> KeyRing:
 
 def revoke_key(smith: Locksmith, kid: str) -> KeyRing:
     """Takes a key out of use and off the list at once; raises ValueError when there is none of that name."""
-    now = smith.press.clock.now()
-    before = ensure_ring(smith)
-    if kid not in before.kids:
-        raise ValueError(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
-    ring = revoke(before, kid, smith.maker.make(now), now=now)
-    smith.vault.save(ring)
-    return _publish(smith, ring)
+    for _ in range(TRIES):
+        before, now = ensure_ring(smith), smith.press.clock.now()
+        if kid not in before.kids:
+            raise ValueError(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
+        ring = revoke(before, kid, smith.maker.make(now), now=now)
+        if smith.vault.save(ring, before):
+            return _publish(smith, ring)
+    raise RuntimeError(CHANGED)
 
 
 def describe(smith: Locksmith) -> dict[str, Json]:
     """The ring without its secrets; times are ms."""
     ring = ensure_ring(smith)
     current, following = ring.current, ring.next
+    promotable = promotable_at(ring, smith.waits, _listed_at(smith, following.kid))
     previous: list[Json] = [{"kid": old.kid, "until": old.until} for old in ring.previous]
     return {
         "current": {"kid": current.kid, "madeAt": current.made_at, "signsSince": ring.promoted_at},
-        "next": {"kid": following.kid, "madeAt": following.made_at, "promotableAt": promotable_at(ring, smith.waits)},
+        "next": {"kid": following.kid, "madeAt": following.made_at, "promotableAt": promotable},
         "previous": previous,
     }
 
 
-def _install(smith: Locksmith, ring: KeyRing) -> KeyRing:
-    publish(smith.press, JWKS, ring.jwks(smith.press.clock.now()))
-    smith.vault.save(ring)
-    return ring
-
-
 def _publish(smith: Locksmith, ring: KeyRing) -> KeyRing:
-    publish(smith.press, JWKS, ring.jwks(smith.press.clock.now()))
+    """Publishes what belongs to the ring, and once more while the vault holds another one; gives that which it holds.
+
+    Whoever saved that one may have published it before us.
+    """
+    for _ in range(TRIES):
+        _publish_once(smith, ring)
+        held = smith.vault.load()
+        if held is None or held == ring:
+            return ring
+        ring = held
+    raise RuntimeError(CHANGED)
+
+
+def _publish_once(smith: Locksmith, ring: KeyRing) -> None:
+    now = smith.press.clock.now()
+    keys = ring.jwks(now)
+    publish(smith.press, JWKS, keys, more=lambda before: _listed(keys, before, now))
     publish_cards(smith.press, ring.current.kid, lambda content: smith.maker.sign(ring.current, content))
-    return ring
+
+
+def _listed(keys: dict[str, Json], before: Json, now: int) -> JsonObject:
+    """Since when (ms) each key is in the key set that is being published: what was listed before has its time."""
+    known = _since(before)
+    return {"since": {kid: known.get(kid, now) for kid in _kids(keys)}}
+
+
+def _listed_at(smith: Locksmith, kid: str) -> int:
+    return _since(smith.press.public.published(JWKS)).get(kid, smith.press.clock.now())
+
+
+def _since(stored: Json) -> dict[str, int]:
+    """Since when (ms) each key is in the stored key set. One of an earlier release says only when it changed last."""
+    if not isinstance(stored, dict):
+        return {}
+    since = stored.get("since")
+    if isinstance(since, dict):
+        return {kid: int(str(at)) for kid, at in since.items()}
+    changed = int(parsedate_to_datetime(str(stored["modified"])).timestamp() * 1000)
+    return dict.fromkeys(_kids(json.loads(str(stored["body"]))), changed)
+
+
+def _kids(keys: dict[str, Json]) -> list[str]:
+    listed = keys["keys"]
+    return [str(key["kid"]) for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []

@@ -50,14 +50,26 @@ class Press:
     scopes: Callable[[str], tuple[str, ...]] = no_scopes
 
 
-def publish(press: Press, name: str, document: Json, basis: Json = None) -> None:
-    """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same."""
+def nothing(before: Json) -> JsonObject:
+    """What most documents are stored with besides."""
+    del before
+    return {}
+
+
+def publish(
+    press: Press, name: str, document: Json, basis: Json = None, more: Callable[[Json], JsonObject] = nothing
+) -> None:
+    """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same.
+
+    ``more`` is stored with it and not served; it is made of what was stored before.
+    """
     digest = cards.etag(dumps(document if basis is None else basis))
     before = press.public.published(name)
     if isinstance(before, dict) and before.get("basis") == digest:
         return
     body, modified = dumps(document), formatdate(press.clock.now() / 1000, usegmt=True)
-    press.public.publish(name, {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest})
+    stored: JsonObject = {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest}
+    press.public.publish(name, stored | more(before))
 
 
 def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> None:
