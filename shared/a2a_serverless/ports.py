@@ -295,6 +295,13 @@ class Owners(Protocol):
         """Forgets a stream. Absent is fine."""
         ...
 
+    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+        """Counts so many bytes of uploads on that day (since the epoch). False when they would come to over ``limit``.
+
+        What is refused is not counted; a write that is retried may count twice.
+        """
+        ...
+
     def streams(self, who: Principal, limit: int) -> int:
         """How many streams of the owner's are open; counting ends at ``limit``."""
         ...
@@ -374,6 +381,10 @@ class LinkedBlobs(Blobs, Protocol):
         """Where to PUT exactly the content of that SHA-256 (hex) and size (bytes), for ``seconds``."""
         ...
 
+    def size(self, name: str) -> int | None:
+        """How many bytes the content has; None when there is none."""
+        ...
+
 
 class Contents(Protocol):
     """Content beside the log (``domain.contents``). An owner reaches its own only."""
@@ -384,6 +395,10 @@ class Contents(Protocol):
 
     def read(self, who: Principal, content: StoredFile) -> bytes:
         """The content, its SHA-256 checked; raises ContentMissing."""
+        ...
+
+    def has(self, who: Principal, content: StoredFile) -> bool:
+        """Whether the content is there, in its size."""
         ...
 
     def link(self, who: Principal, content: StoredFile, part: Part) -> str:

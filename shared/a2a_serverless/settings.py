@@ -103,6 +103,7 @@ def read(environment: Mapping[str, str]) -> Settings:
             sends=_whole(environment, "SENDS_PER_OWNER_PER_MINUTE", 0, 0, 1_000_000),
             tasks=_whole(environment, "TASKS_PER_OWNER", 0, 0, 10_000),
             streams=_whole(environment, "STREAMS_PER_OWNER", 0, 0, 10_000),
+            uploads=1024 * 1024 * _whole(environment, "UPLOADED_MIB_PER_OWNER_PER_DAY", 0, 0, 100_000_000),
         ),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),

@@ -53,6 +53,11 @@ def test_names_are_those_that_begin_so_and_what_is_deleted_is_gone(blobs: S3Blob
     assert list(blobs.names("t/alice/1/")) == ["t/alice/1/b"]
 
 
+def test_the_size_of_a_content_is_known_and_what_is_not_there_has_none(blobs: S3Blobs) -> None:
+    blobs.put(NAME, b"seven..")
+    assert (blobs.size(NAME), blobs.size(NAME + "x")) == (7, None)
+
+
 def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3Blobs) -> None:
     blobs.put(NAME, b"seven..")
     assert blobs.get(NAME, 7) == b"seven.."

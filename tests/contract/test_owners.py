@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import Principal
@@ -49,3 +50,20 @@ def test_streams_are_counted_until_they_are_closed_or_must_have_ended(store: Sto
     assert store.owners.streams(ALICE, 10) == 2
     store.now.ms = NOW + 10_000
     assert store.owners.streams(ALICE, 10) == 0
+
+
+def test_bytes_of_uploads_are_counted_by_owner_and_day_up_to_the_limit(store: Store) -> None:
+    """A write that was sent twice may count twice: of what is admitted there is never too much."""
+    admitted = [store.owners.admit_upload(ALICE, 1, 100, 1_000) for _ in range(12)]
+    assert admitted.count(True) in {5, 10}
+    assert sorted(admitted, reverse=True) == admitted
+    assert store.owners.admit_upload(ALICE, 2, 500, 1_000)
+    assert store.owners.admit_upload(BOB, 1, 500, 1_000)
+    assert not store.owners.admit_upload(BOB, 1, 501, 1_000)
+    assert not store.owners.admit_upload(Principal("acme", "carol"), 1, 1_001, 1_000)
+
+
+def test_uploads_that_are_asked_for_at_once_stay_under_the_limit_together(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        admitted = [*pool.map(lambda _: store.owners.admit_upload(ALICE, 1, 100, 1_000), range(24))]
+    assert admitted.count(True) in {5, 10}

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.contents import UPLOADS, StoredFile
+from a2a_serverless.handlers.gate import ANYBODY
+from a2a_serverless.services.serve import MOST_NAMED
 from a2a_serverless.wire.limits import LIMITS
 from a2a_serverless.wire.operations import Operation
 from tests.client.deployment import Deployment
@@ -39,6 +42,10 @@ class Place:
     def send(self, binding: str, change: Callable[[Any], None], operation: Operation = Operation.SEND) -> HttpAnswer:
         """The answer to a message that was changed; ``change`` gets the request's params."""
         return self.deployment.edge.answer(changed(BINDINGS[binding][operation](Names()), change))
+
+    def keep(self, content: bytes) -> StoredFile:
+        """An upload of the caller's."""
+        return self.deployment.world.contents.keep(ANYBODY.key(UPLOADS), content)
 
     @property
     def empty(self) -> bool:
@@ -99,6 +106,52 @@ def test_a_file_of_a_type_of_the_agent_or_of_a_skill_is_taken_and_so_is_one_that
 ) -> None:
     parts = [file_of(binding, media_type)]
     assert b"error" not in Place().send(binding, lambda params: params["message"].update(parts=parts)).body
+
+
+# ---- Uploads that a message names
+
+
+def address(binding: str, url: str) -> Any:
+    """A file at a URL as its binding spells it."""
+    if binding.startswith("1.0"):
+        return {"url": url}
+    return {"kind": "file", "file": {"uri": url}} if binding == "0.3 JSON-RPC" else {"file": {"fileWithUri": url}}
+
+
+@EACH
+@pytest.mark.parametrize("size", [0, 7])
+def test_a_message_that_names_uploads_which_are_not_there_is_refused_with_their_places(
+    size: int, binding: str, operation: Operation
+) -> None:
+    place = Place()
+    kept = place.keep(b"content")
+    lie = StoredFile(UPLOADS, kept.sha256, 8)
+    missing = StoredFile(UPLOADS, "0" * 64, size)
+    named = (kept, missing, lie, missing)
+    parts = [{"text": "see"}, *(address(binding, one.address) for one in named)]
+    _, reason, wrong = refusal(place.send(binding, lambda params: params["message"].update(parts=parts), operation))
+    assert reason == "INVALID_PARAMS"
+    assert set(wrong) == {"message.parts[2].url", "message.parts[3].url"}
+    assert all("names no upload of yours" in text for text in wrong.values())
+    assert place.empty
+
+
+@pytest.mark.parametrize("binding", CURRENT)
+def test_a_message_that_names_uploads_which_are_there_is_taken(binding: str) -> None:
+    place = Place()
+    kept = place.keep(b"content")
+    parts = [address(binding, kept.address)]
+    assert b"error" not in place.send(binding, lambda params: params["message"].update(parts=parts)).body
+
+
+def test_a_message_that_names_too_many_uploads_is_refused_before_any_is_looked_for() -> None:
+    place = Place()
+    parts = [{"url": StoredFile(UPLOADS, f"{n:064x}", 7).address} for n in range(MOST_NAMED + 1)]
+    answer = place.send("1.0 JSON-RPC", lambda params: params["message"].update(parts=parts))
+    _, _, wrong = refusal(answer)
+    assert wrong == {
+        f"message.parts[{MOST_NAMED}].url": f"is one too many: a message may name {MOST_NAMED} different uploads"
+    }
 
 
 # ---- Limits

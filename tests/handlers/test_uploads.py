@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.domain.share import Allowance
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.services.turnstile import DAY_MS, Turnstile
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import World
@@ -54,6 +58,42 @@ WRONG: list[Any] = [
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_no_upload_is_refused(wrong: Any) -> None:
     assert asked(wrong).status == 400
+
+
+# ---- How much an owner may upload
+
+
+class Quota:
+    """An edge at which each owner may ask for ``most`` bytes a day."""
+
+    def __init__(self, most: int) -> None:
+        world = World([Writer().agent])
+        self.clock = world.clock
+        self.owners = MemoryOwners(world.clock.now)
+        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, Allowance(uploads=most), DAY_MS)
+        self.edge = replace(
+            Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60), turnstile=turnstile
+        )
+
+    def ask(self, size: int, tenant: str = "acme") -> HttpAnswer:
+        body = json.dumps({"sha256": SHA256, "size": size}).encode()
+        return self.edge.answer(HttpRequest("POST", "/echo/uploads", query=(("tenant", tenant),), body=body))
+
+
+def test_an_owner_may_ask_for_so_many_bytes_a_day_and_is_told_how_many() -> None:
+    place = Quota(1_000)
+    assert [place.ask(size).status for size in (600, 400, 1)] == [200, 200, 429]
+    refused = place.ask(1)
+    assert b"At most 1000 bytes of uploads a day" in refused.body
+    assert 0 < int(refused.headers["retry-after"]) <= 86_400
+    assert place.ask(1_000, "another").status == 200
+
+
+def test_what_was_refused_is_not_counted_and_the_next_day_is_another() -> None:
+    place = Quota(1_000)
+    assert [place.ask(size).status for size in (1_001, 900, 101, 100)] == [429, 200, 429, 200]
+    place.clock.sleep(86_400)
+    assert place.ask(1_000).status == 200
 
 
 def test_a_slot_is_asked_for_by_post() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from a2a_serverless.domain.model import (
     TaskStatus,
 )
 from a2a_serverless.domain.queries import TaskPage
-from a2a_serverless.services.contents import INLINE, shown
+from a2a_serverless.services.contents import INLINE, KEPT, LINKS, READS, shown
 from a2a_serverless.services.tasks import get
 from a2a_serverless.wire import v0_3, v1
 from a2a_serverless.wire.document import dumps
@@ -197,6 +198,113 @@ def test_the_tasks_of_a_list_share_the_room() -> None:
     page = shown(scene.contents, ME, TaskPage((task, replace(task, task_id="task-2")), 2, 2), INLINE)
     assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
     assert any("/task-2/" in name for name in scene.blobs.content)
+
+
+# ---- Everything else that lies in the log
+
+
+def told(scene: Scene, answer: Any) -> int:
+    return len(json.dumps(dumps(v1.answer(Operation.LIST, shown(scene.contents, ME, answer, INLINE))).decode()))
+
+
+def page_of(*parts: Part, tasks: int = 20) -> TaskPage:
+    said = Message("m", Role.USER, parts)
+    status = TaskStatus(TaskState.COMPLETED, 0)
+    every = [Task(f"task-{n}", "c", status, 1, (Artifact("a", parts),), (said,)) for n in range(tasks)]
+    return TaskPage(tuple(every), tasks, tasks, artifacts=True)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part("data", {"rows": [{"name": '"' * 20, "number": n} for n in range(5_000)]}),
+        Part("data", ["\u5927"] * 100_000),
+        Part("raw", base64.b64encode(bytes(300_000)).decode(), "image/png"),
+        Part("text", "x" * 300_000),
+    ],
+    ids=["data", "chinese data", "raw", "text"],
+)
+def test_no_kind_of_part_makes_a_page_longer_than_the_platform_takes(part: Part) -> None:
+    assert told(Scene(), page_of(part, part)) < PLATFORM
+
+
+@pytest.mark.parametrize(
+    ("part", "media_type", "content"),
+    [
+        (Part("data", {"a": "\u5927" * 2_000}), "application/json", json.dumps({"a": "\u5927" * 2_000})),
+        (Part("data", ["x" * 3_000], "text/x-list"), "text/x-list", json.dumps(["x" * 3_000])),
+        (Part("raw", base64.b64encode(b"x" * 3_000).decode(), "image/png"), "image/png", "x" * 3_000),
+    ],
+)
+def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_type: str, content: str) -> None:
+    scene = Scene()
+    task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
+    (linked,) = shown(scene.contents, ME, task, 1).artifacts[0].parts
+    assert (linked.kind, linked.media_type) == ("url", media_type)
+    (stored,) = [kept for name, kept in scene.blobs.content.items() if str(linked.value).find(name) > 0]
+    same = json.loads(stored) == json.loads(content) if part.kind == "data" else stored == content.encode()
+    assert same
+
+
+@pytest.mark.parametrize("kind", ["data", "raw"])
+def test_streams_and_webhooks_tell_data_and_small_files_as_they_are(kind: str) -> None:
+    part = Part("data", ["x" * 5_000]) if kind == "data" else Part("raw", base64.b64encode(bytes(5_000)).decode())
+    task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
+    assert shown(Scene().contents, ME, task) == task
+
+
+# ---- What an answer costs
+
+
+class Counted(MemoryBlobs):
+    """Blobs that know how often they were asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[str] = Counter()
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        self.calls["get"] += 1
+        return super().get(name, size)
+
+    def put(self, name: str, content: bytes) -> None:
+        self.calls["put"] += 1
+        super().put(name, content)
+
+    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+        self.calls["link"] += 1
+        return super().link(name, seconds, filename)
+
+
+def addresses(size: int) -> list[Part]:
+    return [Part("url", StoredFile("uploads", f"{n:064x}", size).address) for n in range(255)]
+
+
+@pytest.mark.parametrize("size", [0, 1], ids=["empty", "missing"])
+@pytest.mark.parametrize("tasks", [1, 100])
+def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size: int) -> None:
+    blobs, page = Counted(), page_of(*addresses(size), tasks=tasks)
+    answer = shown(BlobContents(blobs), ME, page, INLINE)
+    assert blobs.calls["get"] <= READS
+    assert blobs.calls["link"] <= LINKS
+    last = answer.tasks[-1].history[-1].parts[-1]
+    assert last == page.tasks[-1].history[-1].parts[-1], "the part still names its content"
+
+
+def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
+    blobs = Counted()
+    shown(BlobContents(blobs), ME, Message("m", Role.USER, tuple(addresses(0))))
+    assert blobs.calls["get"] == 0
+
+
+def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_left_out() -> None:
+    blobs, long = Counted(), Part("text", "x" * 3_000, "text/markdown", "a.md", {"k": 1})
+    page = page_of(*(replace(long, metadata={"k": n}) for n in range(50)), tasks=10)
+    answer = shown(BlobContents(blobs), ME, page, 1)
+    assert blobs.calls == {"put": KEPT, "link": KEPT}
+    last = answer.tasks[-1].history[-1].parts[-1]
+    assert (last.kind, last.filename, last.metadata) == ("text", "a.md", {"k": 49})
+    assert str(last.value).startswith("3000 bytes are left out of this answer.")
 
 
 # ---- From an agent to its readers

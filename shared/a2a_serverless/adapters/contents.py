@@ -37,6 +37,9 @@ class BlobContents:
             raise ContentMissing(f"{content.address} is not what was stored")
         return found
 
+    def has(self, who: Principal, content: StoredFile) -> bool:
+        return content.size > 0 and self._blobs.size(_name(who, content)) == content.size
+
     def link(self, who: Principal, content: StoredFile, part: Part) -> str:
         return self._blobs.link(_name(who, content), LINK_S, part.filename)
 

@@ -31,6 +31,7 @@ EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
 PUSHES: Final = "PUSH#"
 WEBHOOKS: Final = "WEBHOOKS#"
+UPLOADED: Final = "UPLOADED#"
 SHARE: Final = "SHARE"
 UNFINISHED: Final = "UNFINISHED"
 STREAMS: Final = "STREAM#"
@@ -84,6 +85,11 @@ def stream(name: str) -> str:
 def webhooks(day: int) -> str:
     """The sort key of the number of webhooks that an owner has registered on a day (since the epoch)."""
     return f"{WEBHOOKS}{day}"
+
+
+def uploads(day: int) -> str:
+    """The sort key of the number of bytes for which an owner has asked for slots on a day (since the epoch)."""
+    return f"{UPLOADED}{day}"
 
 
 def event(n: int) -> str:

@@ -468,6 +468,10 @@ class MemoryBlobs:
     def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
         return Slot(self.link(name, seconds), {"content-length": str(size), "x-amz-checksum-sha256": sha256})
 
+    def size(self, name: str) -> int | None:
+        content = self.content.get(name)
+        return None if content is None else len(content)
+
     def names(self, prefix: str) -> Iterator[str]:
         yield from [name for name in self.content if name.startswith(prefix)]
 

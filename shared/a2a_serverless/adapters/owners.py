@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.model import Principal
 
-KEPT_S: Final = 30 * 86_400
+DAY_S: Final = 86_400
+KEPT_S: Final = 30 * DAY_S
 
 
 class DynamoOwners:
@@ -60,6 +61,12 @@ class DynamoOwners:
         found = self._table.beginning(keys.owner(who), keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
 
+    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+        if size > limit:
+            return False
+        place = {"pk": {"S": keys.owner(who)}, "sk": {"S": keys.uploads(day)}}
+        return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S, by=size)) is None
+
     def _expires(self) -> int:
         return self._now() // 1000 + KEPT_S
 
@@ -73,6 +80,7 @@ class MemoryOwners:
         self._shares: dict[Principal, Share] = {}
         self._unfinished: dict[Principal, Unfinished] = {}
         self._streams: dict[Principal, dict[str, int]] = {}
+        self._uploads: dict[Principal, dict[int, int]] = {}
 
     def share(self, who: Principal) -> Share | None:
         return self._shares.get(who)
@@ -102,6 +110,14 @@ class MemoryOwners:
         with self._lock:
             return min(limit, sum(until * 1000 > self._now() for until in self._streams.get(who, {}).values()))
 
+    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+        with self._lock:
+            days = self._uploads.setdefault(who, {})
+            if days.get(day, 0) + size > limit:
+                return False
+            days[day] = days.get(day, 0) + size
+            return True
+
     def count_anew(self, who: Principal) -> None:
         """Forgets the owner's unfinished tasks."""
         self._unfinished.pop(who, None)
@@ -109,9 +125,10 @@ class MemoryOwners:
     def erase(self, who: Principal, *, really: bool = True) -> int:
         """Forgets all of an owner; returns how much that is."""
         with self._lock:
-            count = (who in self._shares) + (who in self._unfinished) + len(self._streams.get(who, {}))
+            several = len(self._streams.get(who, {})) + len(self._uploads.get(who, {}))
+            count = (who in self._shares) + (who in self._unfinished) + several
             if really:
-                for kept in (self._shares, self._unfinished, self._streams):
+                for kept in (self._shares, self._unfinished, self._streams, self._uploads):
                     kept.pop(who, None)
         return count
 

@@ -40,6 +40,15 @@ class S3Blobs:
                 raise KeyError(name)
             return body.read()
 
+    def size(self, name: str) -> int | None:
+        try:
+            return self._client().head_object(Bucket=self._bucket, Key=name)["ContentLength"]
+        except ClientError as error:
+            # An answer to HEAD has no body: its code is the status. 403: as in ``get``.
+            if error.response["Error"]["Code"] in {"404", "403", "NoSuchKey", "AccessDenied"}:
+                return None
+            raise
+
     def names(self, prefix: str) -> Iterator[str]:
         pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         yield from (found["Key"] for page in pages for found in page.get("Contents", []))

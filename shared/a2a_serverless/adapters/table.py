@@ -213,9 +213,12 @@ class Table:
             }
         }
 
-    def count(self, where: Item, attribute: str, limit: int, *, expires: int) -> Action:
-        """An action: the number goes up by one, from nothing too, if it is below ``limit``."""
-        values = {":one": {"N": "1"}, ":limit": {"N": str(limit)}, ":expires": {"N": str(expires)}}
+    def count(self, where: Item, attribute: str, limit: int, *, expires: int, by: int = 1) -> Action:
+        """An action: the number goes up by ``by``, from nothing too, if that makes it ``limit`` at most.
+
+        ``by`` itself is ``limit`` at most.
+        """
+        values = {":one": {"N": str(by)}, ":limit": {"N": str(limit - by + 1)}, ":expires": {"N": str(expires)}}
         return {
             "Update": {
                 "Key": where,

@@ -21,13 +21,15 @@ class Allowance:
     """What each owner may ask for. Zero is no limit.
 
     ``requests`` is per second and instance, for all operations, ten seconds of them at once at most; ``sends`` is per
-    minute, for messages, wherever they come in; ``tasks`` may be unfinished, and ``streams`` open, at a time.
+    minute, for messages, wherever they come in; ``tasks`` may be unfinished, and ``streams`` open, at a time;
+    ``uploads`` is bytes per day (UTC), counted when an upload is asked for.
     """
 
     requests: int = 0
     sends: int = 0
     tasks: int = 0
     streams: int = 0
+    uploads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

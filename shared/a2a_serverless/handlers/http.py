@@ -109,7 +109,7 @@ class Edge:
         if self.turnstile:
             self.turnstile.let_in(caller.who)
         if below == UPLOADS:
-            return serve_upload(self.desk, self.gate, caller, agent, request)
+            return serve_upload(self.desk, self.gate, self.turnstile, caller, agent, request)
         if task := task_of(below):
             return serve_deliveries(self.desk, self.gate, caller, agent, request, task)
         return self._rest(agent, caller, request, "/" + below, binding) if below else self._rpc(agent, caller, request)

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.turnstile import Turnstile
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
-def serve_upload(desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: HttpRequest) -> HttpAnswer:
-    """A slot for one upload of the caller's. Raises InvalidParams, InsufficientScope."""
+def serve_upload(
+    desk: Desk, gate: Gate, turnstile: Turnstile | None, caller: Caller, agent: Agent, request: HttpRequest
+) -> HttpAnswer:
+    """A slot for one upload of the caller's. Raises InvalidParams, InsufficientScope, TooManyRequests."""
     if request.verb != "POST":
         raise VerbNotAllowed(("POST",))
     caller.check(agent.id, "operate")
@@ -37,6 +40,8 @@ def serve_upload(desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: 
     who = gate.enter(caller.who, tenant) if tenant else caller.who
     check_content_type(request.headers.get("content-type"))
     upload = _asked(loads(request.body))
+    if turnstile:
+        turnstile.let_upload(who, upload.size)
     slot = desk.contents.slot(who, upload)
     body = dumps({"upload": {"url": slot.url, "headers": {**slot.headers}}, "part": {"url": upload.address}})
     return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})

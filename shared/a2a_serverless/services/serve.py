@@ -7,7 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, PushNotSupported, UnsupportedOperation
+from a2a_serverless.domain.contents import StoredFile, file_of
+from a2a_serverless.domain.errors import (
+    ContentTypeNotSupported,
+    FieldViolation,
+    InvalidParams,
+    PushNotSupported,
+    UnsupportedOperation,
+)
 from a2a_serverless.domain.media_types import fits_any
 from a2a_serverless.domain.model import Message, SendRequest
 from a2a_serverless.domain.queries import (
@@ -37,6 +44,9 @@ if TYPE_CHECKING:
     from a2a_serverless.services.tasks import Begun, Desk
 
     Server: TypeAlias = Callable[[Desk, Principal, Agent, Any, WireVersion], Answer]
+
+
+MOST_NAMED: Final = 32
 
 
 def serve(desk: Desk, who: Principal, agent: Agent, request: Request, wire: WireVersion) -> Answer:
@@ -72,7 +82,7 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
         return _opened(desk, who, beginning, until, TERMINAL if wire == "1.0" else TURN_ENDS)
     if not isinstance(request, SendRequest):
         raise UnsupportedOperation
-    _check_send(desk, agent, request)
+    _check_send(desk, who, agent, request)
     begun = tasks.take_in(desk, who, agent.id, request, wire)
     if isinstance(begun, Message):
         return Opened("", begun.context_id or "", _only(Item(None, begun)))
@@ -115,7 +125,7 @@ async def _only(item: Item) -> AsyncGenerator[Item | Beat]:
 
 
 def _send(desk: Desk, who: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
-    _check_send(desk, agent, request)
+    _check_send(desk, who, agent, request)
     sent = tasks.send(desk, who, agent.id, request, wire)
     return sent if isinstance(sent, Message) else shown(sent, request.history_length)
 
@@ -160,12 +170,13 @@ def _check_push(agent: Agent) -> None:
         raise PushNotSupported
 
 
-def _check_send(desk: Desk, agent: Agent, request: SendRequest) -> None:
+def _check_send(desk: Desk, who: Principal, agent: Agent, request: SendRequest) -> None:
     """What would be refused, before anything is stored."""
     if request.push is not None:
         _check_push(agent)
         push.check(desk.webhooks.policy, request.push)
     _check_content(agent, request)
+    _check_files(desk, who, request)
 
 
 def _check_content(agent: Agent, request: SendRequest) -> None:
@@ -183,6 +194,23 @@ def _check_content(agent: Agent, request: SendRequest) -> None:
         wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
     if wrong:
         raise ContentTypeNotSupported(violations=tuple(wrong))
+
+
+def _check_files(desk: Desk, who: Principal, request: SendRequest) -> None:
+    """Refuses parts that name content of ours which is not there, and more of it than is looked for."""
+    named: dict[StoredFile, str] = {}
+    for at, part in enumerate(request.message.parts):
+        if content := file_of(part):
+            named.setdefault(content, f"message.parts[{at}].url")
+    if desk.contents is None or not named:
+        return
+    if len(named) > MOST_NAMED:
+        description = f"is one too many: a message may name {MOST_NAMED} different uploads"
+        raise InvalidParams(violations=(FieldViolation([*named.values()][MOST_NAMED], description),))
+    missing = [field for content, field in named.items() if not desk.contents.has(who, content)]
+    if missing:
+        description = "names no upload of yours: PUT the content first, and name it by the address that you were given"
+        raise InvalidParams(violations=tuple(FieldViolation(field, description) for field in missing))
 
 
 _SERVERS: Final[dict[type, Server]] = {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OWNERS_KEPT: Final = 2000
 DRAWN_FOR_MS: Final = 60_000
 LAG_MS: Final = 60_000
+DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
 TRIES: Final = 10
 STREAM_WAIT_S: Final = 15
@@ -82,6 +83,16 @@ class Turnstile:
             if local.sends == 0 or local.until <= self._clock.now():
                 local.sends, local.until = self._draw(who), self._clock.now() + DRAWN_FOR_MS
             local.sends -= 1
+
+    def let_upload(self, who: Principal, size: int) -> None:
+        """So many bytes of uploads more; raises TooManyRequests. What is asked for twice counts twice."""
+        most = self._allowance.uploads
+        if not most:
+            return
+        day, since = divmod(self._clock.now(), DAY_MS)
+        if not self._owners.admit_upload(who, day, size, most):
+            text = f"At most {most} bytes of uploads a day (UTC), and {size} more would be too many."
+            raise TooManyRequests(text, -(-(DAY_MS - since) // 1000))
 
     def open_stream(self, who: Principal, until: int) -> Callable[[], None]:
         """Counts a stream that may last until ``until`` (ms). What to call when it ends; raises TooManyRequests."""
