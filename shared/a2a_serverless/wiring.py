@@ -152,6 +152,7 @@ def _webhooks(settings: Settings, table: Table, log: TaskLog, bells: Bells, seal
         names=Lookup(),
         ownership=settings.webhook_ownership != "off",
         per_day=settings.webhooks_per_owner_per_day,
+        own=_own_or_published(settings, table),
     )
 
 
@@ -221,7 +222,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         log=DynamoTaskLog(table, _bodies(settings, aws)),
         store=DynamoPushStore(table),
         bells=SqsBells(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
-        sender=WebhookSender(_policy(settings)),
+        sender=WebhookSender(replace(_policy(settings), own=_own(settings))),
         signer=RingSigner(vault.load),
         sealer=KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now),
         clock=clock,
@@ -532,6 +533,23 @@ def _policy(settings: Settings) -> EgressPolicy:
         trusted_domains=settings.webhook_trusted_domains,
         local_allow=settings.webhook_local_allow,
     )
+
+
+def _own(settings: Settings) -> tuple[str, ...]:
+    """The base URLs of this deployment that the template can give to a function: its own, and API Gateway's."""
+    return tuple(filter(None, (settings.get("PUBLIC_BASE_URL"), settings.get("GATEWAY_URL"))))
+
+
+def _own_or_published(settings: Settings, table: Table) -> Callable[[], tuple[str, ...]]:
+    """The same for the api function, which has to read its own address from the table, once."""
+    found: list[str] = [*_own(settings)]
+
+    def own() -> tuple[str, ...]:
+        if not found:
+            found.extend(filter(None, [_published_base_url(table)]))
+        return tuple(found)
+
+    return own
 
 
 def _agents(settings: Settings) -> Mapping[str, Agent]:

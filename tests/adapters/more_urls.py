@@ -87,6 +87,7 @@ HOSTS: Final = (
     "a" * 64 + ".example.com",
     ".".join(["a" * 60] * 5) + ".com",
     "example.123",
+    "hooks.example.com.",
     "hooks.example.com..",
     "example.com,evil.example.net",
     "hooks.example.com;evil",
@@ -250,7 +251,6 @@ ANSWERS: Final[tuple[tuple[str, ...], ...]] = (
 
 # What looks odd and is right.
 GOOD: Final = (
-    "https://hooks.example.com.:443/a2a",
     "HTTPS://HOOKS.EXAMPLE.COM/a2a",
     "https://xn--bcher-kva.example.com/",
     "https://a.co/",

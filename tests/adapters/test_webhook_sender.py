@@ -584,7 +584,7 @@ def test_our_resolver_gives_every_address_of_a_name() -> None:
 
 
 def test_a_request_is_what_the_caller_asked_and_nothing_more() -> None:
-    url = "https://Hooks.example.com./a2a?x=%20"
+    url = "https://Hooks.example.com/a2a?x=%20"
     with serve(answer(OK), server_context()) as stranger, sender_to(stranger) as (sender, _):
         sender.post(url, {"Authorization": "Bearer abc", "A2A-Version": "1.0"}, b'{"a": 1}', MINUTE)
         sender.get(url, {"Accept": "*/*"}, MINUTE, 100)

@@ -93,6 +93,8 @@ def test_a_hostile_url_is_refused_at_registration_and_a_good_one_is_not(case: di
         "https://hooks.example.com%2e/",
         "https://hooks..example.com/",
         "https://hooks.example.com../",
+        "https://hooks.example.com./",
+        "https://hooks.example.com.:443/",
         "https://./",
         "https://com/",
         "https://com./",
@@ -138,7 +140,7 @@ def test_no_other_spelling_of_a_forbidden_url_is_taken(url: str) -> None:
     ("url", "target"),
     [
         ("https://Hooks.Example.COM", WebhookTarget("https", "hooks.example.com", 443, "/")),
-        ("https://hooks.example.com.:8443/a", WebhookTarget("https", "hooks.example.com", 8443, "/a")),
+        ("https://hooks.example.com:8443/a", WebhookTarget("https", "hooks.example.com", 8443, "/a")),
         ("https://hooks.example.com?x=/?@:", WebhookTarget("https", "hooks.example.com", 443, "/?x=/?@:")),
         ("https://a-b.example.com/~u/%2F?", WebhookTarget("https", "a-b.example.com", 443, "/~u/%2F?")),
         ("https://XN--FIQS8S.xn--fiqs8s/", WebhookTarget("https", "xn--fiqs8s.xn--fiqs8s", 443, "/")),
@@ -146,10 +148,56 @@ def test_no_other_spelling_of_a_forbidden_url_is_taken(url: str) -> None:
         ("https://r3---sn-x.example.com/", WebhookTarget("https", "r3---sn-x.example.com", 443, "/")),
     ],
 )
-def test_a_target_is_the_url_taken_apart_with_its_host_in_lower_case_and_without_trailing_dot(
-    url: str, target: WebhookTarget
-) -> None:
+def test_a_target_is_the_url_taken_apart_with_its_host_in_lower_case(url: str, target: WebhookTarget) -> None:
     assert check_url(url, POLICY) == target
+
+
+OWN = EgressPolicy(
+    own=("https://agents.example.com", "https://abc.execute-api.eu-central-1.amazonaws.com/live"),
+    trusted_domains=("example.com",),
+)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://agents.example.com/",
+        "https://AGENTS.example.com:8443/a2a",
+        "https://agents.example.com/callbacks/",
+        "https://agents.example.com/callbacks/a/b",
+        "https://agents.example.com/callbacks/../echo",
+        "https://agents.example.com/callbacks/a?b",
+        "https://agents.example.com/echo/callbacks/a",
+        "https://agents.example.com:8443/callbacks/a",
+        "https://abc.execute-api.eu-central-1.amazonaws.com/live/echo",
+        "https://abc.execute-api.eu-central-1.amazonaws.com/callbacks/a",
+    ],
+)
+def test_the_deployment_s_own_host_is_no_webhook(url: str) -> None:
+    with pytest.raises(UrlRefused, match="the host is this deployment's own"):
+        check_url(url, OWN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://agents.example.com/callbacks/0b0f-4C_x",
+        "https://abc.execute-api.eu-central-1.amazonaws.com/live/callbacks/a",
+        "https://hooks.example.com/",
+        "https://x.agents.example.com/",
+        "https://def.execute-api.eu-central-1.amazonaws.com/live/echo",
+    ],
+)
+def test_the_address_of_a_call_and_other_hosts_are_webhooks(url: str) -> None:
+    assert check_url(url, OWN).host
+
+
+def test_on_one_machine_the_deployment_s_own_port_is_no_webhook_and_others_are() -> None:
+    policy = EgressPolicy(local_allow=("127.0.0.1:*",), own=("http://127.0.0.1:8000",))
+    assert check_url("http://127.0.0.1:9000/", policy).local
+    assert check_url("http://127.0.0.1:8000/callbacks/a", policy).local
+    with pytest.raises(UrlRefused, match="this deployment's own"):
+        check_url("http://127.0.0.1:8000/echo", policy)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,12 @@ def test_at_a_domain_of_one_s_own_well_known_addresses_are_at_the_root() -> None
     assert variables["Fn::If"][2]["Fn::If"][1] == {"Fn::Sub": "https://${DomainName}"}
 
 
+def test_the_notifier_knows_api_gateway_s_own_address_also_at_a_domain() -> None:
+    variables = functions()["notifier"]["Environment"]["Variables"]
+    gateway = variables["PUBLIC_BASE_URL"]["Fn::If"][2]["Fn::If"][2]
+    assert variables["GATEWAY_URL"] == gateway
+
+
 def test_concurrency_is_reserved_only_when_a_parameter_says_so() -> None:
     for name in ("Api", "Worker", "Notifier"):
         reserved = transformed()["Resources"][f"{name}Function"]["Properties"]["ReservedConcurrentExecutions"]

@@ -161,6 +161,7 @@ def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
         ({"url": "https://127.0.0.1/"}, ["url"]),
         ({"url": "https://user@hooks.example.com/"}, ["url"]),
         ({"url": ""}, ["url"]),
+        ({"url": "https://hooks.example.com./a2a"}, ["url"]),
     ],
 )
 def test_rule_09_a_bad_field_is_refused_by_name(fields: dict[str, str], wrong: list[str]) -> None:
@@ -248,6 +249,17 @@ def test_rule_09_only_allowed_domains_may_be_registered() -> None:
     world, task_id = world_with_task(policy=EgressPolicy(allowed_domains=("example.com",)))
     assert refusal(world, task_id, PushRequest("https://hooks.example.org/")) == ["url"]
     assert add(world, task_id, PushRequest(HOOK)).url == HOOK
+
+
+def test_rule_09_the_deployment_s_own_host_is_refused_but_for_the_address_of_a_call() -> None:
+    world, task_id = world_with_task(policy=TRUSTING)
+    own = ("https://api.example.com",)
+    world.desk = replace(world.desk, webhooks=replace(world.desk.webhooks, own=lambda: own))
+    assert refusal(world, task_id, PushRequest("https://api.example.com/echo")) == ["url"]
+    request = world.request("hello", push=False)
+    with pytest.raises(InvalidParams):
+        world.sent(replace(request, push=PushRequest("https://api.example.com/echo")))
+    assert add(world, task_id, PushRequest("https://api.example.com/callbacks/a")).url
 
 
 def test_a_trusted_host_needs_no_challenge() -> None:

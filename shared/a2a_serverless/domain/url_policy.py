@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +24,7 @@ MAX_LINK: Final = 8192  # of a URL that is fetched: signed links carry a session
 MAX_NAME: Final = 253
 PORTS: Final = frozenset({443, 8443})
 MAX_PORT: Final = 65535
+CALLBACKS: Final = "callbacks"  # below a base URL: where the agents that ours have called send their webhooks
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 # RFC 3986 with an authority of name and port only; a port has no sign and no leading zero; no fragment.
@@ -91,12 +93,15 @@ class EgressPolicy:
 
     ``allowed_domains`` limits hosts to these names and what is under them (empty: any). ``trusted_domains`` need no
     ownership challenge, but pass every other rule. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
-    entries, IP literals included, that may be http, on any port, and live on loopback.
+    entries, IP literals included, that may be http, on any port, and live on loopback. ``own`` are base URLs of this
+    deployment: on their hosts only the addresses of calls (``CALLBACKS``) are taken. Where it is local, a host is a
+    name and a port.
     """
 
     allowed_domains: tuple[str, ...] = ()
     trusted_domains: tuple[str, ...] = ()
     local_allow: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     def allows(self, host: str) -> bool:
         return not self.allowed_domains or _is_under(host, self.allowed_domains)
@@ -107,10 +112,16 @@ class EgressPolicy:
     def is_local(self, host: str, port: int) -> bool:
         return f"{host}:{port}" in self.local_allow or f"{host}:*" in self.local_allow
 
+    def is_own(self, url: str, target: WebhookTarget) -> bool:
+        """Whether it leads back to this deployment, and not to the address of a call."""
+        if not any(_same_host(target, base) for base in self.own):
+            return False
+        return not any(re.fullmatch(rf"{re.escape(base)}/{CALLBACKS}/[\w-]+", url, re.ASCII) for base in self.own)
+
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """A URL that passed. ``host`` is in lower case, without trailing dot; ``local`` came by the local allow list."""
+    """A URL that passed. ``host`` is in lower case; ``local`` came by the local allow list."""
 
     scheme: str
     host: str
@@ -138,12 +149,15 @@ def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> Webhook
             f"not a plain URL of at most {longest} characters: https, a name, a path and a query in ASCII; "
             "no user-info, no fragment, nothing that needs repair"
         )
-    scheme, host = found["scheme"].lower(), found["host"].lower().removesuffix(".")
+    scheme, host = found["scheme"].lower(), found["host"].lower()
     port = int(found["port"] or _DEFAULT_PORT.get(scheme, 0))
     local = scheme in _DEFAULT_PORT and port <= MAX_PORT and policy.is_local(host, port)
     if not local:
         _check_public(scheme, host, port, policy)
-    return WebhookTarget(scheme, host, port, (found["path"] or "/") + (found["query"] or ""), local)
+    target = WebhookTarget(scheme, host, port, (found["path"] or "/") + (found["query"] or ""), local)
+    if policy.is_own(url, target):
+        raise UrlRefused("the host is this deployment's own")
+    return target
 
 
 def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[str, ...]:
@@ -182,7 +196,9 @@ def _check_public(scheme: str, host: str, port: int, policy: EgressPolicy) -> No
     if port not in PORTS:
         raise UrlRefused(f"only the ports {sorted(PORTS)} are allowed")
     if not _is_public_name(host):
-        raise UrlRefused("the host is not a public domain name; IP addresses and private names are not allowed")
+        raise UrlRefused(
+            "the host is not a public domain name; IP addresses, private names and a dot at the end are not allowed"
+        )
     if not policy.allows(host):
         raise UrlRefused("the host is not under a domain that this deployment allows")
 
@@ -211,6 +227,12 @@ def _is_a_label(label: str) -> bool:
         return False
     stable = unicodedata.normalize("NFKC", text).lower() == text and not text.isascii()
     return same and stable and all(unicodedata.category(char)[0] in "LMN" or char in "-·" for char in text)
+
+
+def _same_host(target: WebhookTarget, base: str) -> bool:
+    own = urlsplit(base)
+    same_name = target.host == (own.hostname or "")
+    return same_name and (not target.local or target.port == (own.port or _DEFAULT_PORT.get(own.scheme, 0)))
 
 
 def _is_under(host: str, domains: tuple[str, ...]) -> bool:

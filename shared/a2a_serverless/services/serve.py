@@ -174,7 +174,7 @@ def _check_send(desk: Desk, who: Principal, agent: Agent, request: SendRequest) 
     """What would be refused, before anything is stored."""
     if request.push is not None:
         _check_push(agent)
-        push.check(desk.webhooks.policy, request.push)
+        desk.webhooks.vetted(request.push)
     _check_content(agent, request)
     _check_files(desk, who, request)
 
