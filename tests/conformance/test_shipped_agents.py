@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.test_official_clients import HERE, PATIENCE_S, ROOT
+from tests.conformance.official import HERE, ROOT
 from tests.stack.local import LocalStack, eventually
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
 ENDED = {"completed", "TASK_STATE_COMPLETED"}
+PATIENCE_S = 120
 
 
 def drove(stack: LocalStack, environment: str, script: str, requests: int) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def drove(stack: LocalStack, environment: str, script: str, requests: int) -> di
     python = ROOT / f".a2a/venvs/{environment}/bin/python"
     tokens = ",".join(_token(stack) for _ in range(requests))
     command = [str(python), str(HERE / script), stack.options.api_url, stack.options.webhook_url, tokens]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)  # noqa: S603
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)  # noqa: S603
     assert ran.returncode == 0, ran.stderr
     seen: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return seen

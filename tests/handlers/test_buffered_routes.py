@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -21,6 +22,8 @@ from tests.handlers.test_queues import Clock
 from tests.observed import check_proxy_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.handlers.exchange import HttpRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
@@ -79,21 +82,29 @@ def read(request: HttpRequest, answer: dict[str, Any]) -> str:
     return kind
 
 
+def check_every_route(handler: Callable[[dict[str, Any]], dict[str, Any]], agent: str, accepted: str) -> None:
+    """Asks every route of an agent for ``accepted``, once as it is right and once for a version that there is not."""
+    answers = set()
+    for count, (binding, route) in enumerate(ROUTES):
+        sent = handler(asked(_at(agent, BINDINGS["1.0 REST"][Operation.SEND](Names(message=uuid4().hex)))))
+        names = Names(task=json.loads(sent["body"])["task"]["id"], message=f"{accepted}-{count}")
+        request = replace(_at(agent, BINDINGS[binding][route.operation](names)), verb=route.verb)
+        for one in (request, replace(request, headers={**request.headers, "a2a-version": "9.0"})):
+            answer = handler(asked(one, accept=accepted))
+            answers.add((answer["statusCode"], read(one, answer)))
+    wanted = accepted if accepted in TYPES[:2] else "application/json"
+    assert answers >= {(200, wanted), (400, wanted), (200, "text/event-stream")}
+    assert {kind for _, kind in answers} == {wanted, "text/event-stream"}
+
+
+def _at(agent: str, request: HttpRequest) -> HttpRequest:
+    return replace(request, path=request.path.replace(f"/{AGENT}/", f"/{agent}/", 1))
+
+
 @pytest.mark.requirement(110)
 @pytest.mark.parametrize("accepted", TYPES)
 def test_every_route_can_be_read_in_every_type_that_it_answers(accepted: str) -> None:
-    live = Live([replace(conformance.full, id=AGENT)])
+    live = Live([conformance.full])
     ensure_ring(live.smith)
     handler = make_gateway_handler(live.edge)
-    answers = []
-    for count, (binding, route) in enumerate(ROUTES):
-        sent = handler(asked(BINDINGS["1.0 REST"][Operation.SEND](Names(message=f"task-{count}"))), Clock())
-        names = Names(task=json.loads(sent["body"])["task"]["id"], message=f"message-{count}")
-        request = replace(BINDINGS[binding][route.operation](names), verb=route.verb)
-        unknown = replace(request, headers={**request.headers, "a2a-version": "9.0"})
-        for one in (request, unknown):
-            answer = handler(asked(one, accept=accepted), Clock())
-            answers.append((one.path, answer["statusCode"], read(one, answer)))
-    wanted = accepted if accepted in TYPES[:2] else "application/json"
-    assert {(status, kind) for _, status, kind in answers} >= {(200, wanted), (200, "text/event-stream")}
-    assert {kind for _, _, kind in answers} == {wanted, "text/event-stream"}
+    check_every_route(lambda asked: handler(asked, Clock()), "conformance", accepted)

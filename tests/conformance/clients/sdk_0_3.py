@@ -1,6 +1,7 @@
 """The official Python SDK for A2A 0.3 as a client. Runs in an environment of its own, knows nothing of ours.
 
-``python sdk_0_3.py <agent's URL> <JSONRPC|HTTP+JSON> <webhook>`` prints one JSON object: what came of each deed.
+``python sdk_0_3.py <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>`` prints one JSON object: what came
+of each deed. A place that is ``buffered`` tells a stream when it has ended.
 """
 
 import asyncio
@@ -57,9 +58,12 @@ async def sends(client: Any, asking: Any) -> dict[str, Any]:
     }
 
 
-async def asks(client: Any, asking: Any) -> dict[str, Any]:
+async def asks(client: Any, asking: Any, polling: Any, pace: str) -> dict[str, Any]:
     ((opened, _),) = await all_of(asking.send_message(message("tck-input-required")))
-    subscription = client.resubscribe(a2a.TaskIdParams(id=opened.id))
+    watched = opened
+    if pace == "buffered":
+        ((watched, _),) = await all_of(polling.send_message(message("test-resubscribe-message-id")))
+    subscription = client.resubscribe(a2a.TaskIdParams(id=watched.id))
     first = told(await anext(subscription))
     rest = asyncio.ensure_future(all_told(subscription))
     ((ended, _),) = await all_of(asking.send_message(message("tck-complete-task", task_id=opened.id)))
@@ -108,25 +112,34 @@ async def refusals(asking: Any, client: Any) -> dict[str, Any]:
     return texts
 
 
-async def main(url: str, binding: str, webhook: str) -> dict[str, Any]:
+async def main(url: str, binding: str, webhook: str, pace: str) -> dict[str, Any]:
     async with httpx.AsyncClient(timeout=30) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
+        card.url = url  # where a test has put the deployment; the card says where its users find it
+        for interface in card.additional_interfaces or []:
+            interface.url = url
         config = a2a.PushNotificationConfig(id="mine", url=webhook, token="a-token")
-        client, asking, pushing = (
+        client, asking, pushing, polling = (
             ClientFactory(
                 ClientConfig(
                     streaming=streaming,
+                    polling=polling,
                     httpx_client=http,
                     supported_transports=[binding],
                     push_notification_configs=configs,
                 )
             ).create(card)
-            for streaming, configs in ((True, []), (False, []), (False, [config]))
+            for streaming, configs, polling in (
+                (True, [], False),
+                (False, [], False),
+                (False, [config], False),
+                (False, [], True),
+            )
         )
         return {
             "card": card.name,
             **await sends(client, asking),
-            **await asks(client, asking),
+            **await asks(client, asking, polling, pace),
             **await pushes(asking, pushing),
             "refusals": await refusals(asking, client),
         }

@@ -1,6 +1,7 @@
 """The official Python SDK for A2A 1.0 as a client. Runs in an environment of its own, knows nothing of ours.
 
-``python sdk_1.py <agent's URL> <JSONRPC|HTTP+JSON> <webhook>`` prints one JSON object: what came of each deed.
+``python sdk_1.py <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>`` prints one JSON object: what came
+of each deed. A place that is ``buffered`` tells a stream when it has ended.
 """
 
 import asyncio
@@ -26,6 +27,12 @@ def key_of(kid: str | None, jku: str | None) -> PyJWK:
 def message(prefix: str, **fields: Any) -> Any:
     said = a2a.Message(message_id=f"{prefix}-{uuid4()}", role=a2a.ROLE_USER, parts=[a2a.Part(text="hello")], **fields)
     return a2a.SendMessageRequest(message=said)
+
+
+def returning(request: Any) -> Any:
+    """The same request, answered as soon as there is a task."""
+    request.configuration.return_immediately = True
+    return request
 
 
 def told(event: Any) -> list[str]:
@@ -56,6 +63,7 @@ async def card(url: str, http: httpx.AsyncClient) -> dict[str, Any]:
 async def sends(client: Any, asking: Any) -> dict[str, Any]:
     (whole,) = await all_of(asking.send_message(message("tck-complete-task")))
     (said,) = await all_of(asking.send_message(message("tck-message-response")))
+    (at_once,) = await all_of(asking.send_message(returning(message("tck-input-required"))))
     file = a2a.SendMessageRequest(message=message("tck-artifact-file").message)
     (made,) = await all_of(asking.send_message(file))
     streamed = await all_of(client.send_message(message("tck-stream-artifact-chunked")))
@@ -63,16 +71,20 @@ async def sends(client: Any, asking: Any) -> dict[str, Any]:
     return {
         "send": [*told(whole), whole.task.status.message.parts[0].text],
         "message": said.message.parts[0].text,
+        "at once": a2a.TaskState.Name(at_once.task.status.state),
         "file": made.task.artifacts[0].parts[0].raw.decode(),
         "stream": [told(event) for event in streamed],
         "stream of a message": [event.WhichOneof("payload") for event in single],
     }
 
 
-async def asks(client: Any, asking: Any) -> dict[str, Any]:
+async def asks(client: Any, asking: Any, pace: str) -> dict[str, Any]:
     (opened,) = await all_of(asking.send_message(message("tck-input-required")))
-    task_id = opened.task.id
-    subscription = client.subscribe(a2a.SubscribeToTaskRequest(id=task_id))
+    task_id = watched = opened.task.id
+    if pace == "buffered":
+        (working,) = await all_of(asking.send_message(returning(message("test-resubscribe-message-id"))))
+        watched = working.task.id
+    subscription = client.subscribe(a2a.SubscribeToTaskRequest(id=watched))
     first = await anext(subscription)
     rest = asyncio.ensure_future(all_of(subscription))
     (ended,) = await all_of(asking.send_message(message("tck-complete-task", task_id=task_id)))
@@ -156,9 +168,11 @@ async def refusals(asking: Any, client: Any) -> dict[str, Any]:
     return names
 
 
-async def main(url: str, binding: str, webhook: str) -> dict[str, Any]:
+async def main(url: str, binding: str, webhook: str, pace: str) -> dict[str, Any]:
     async with httpx.AsyncClient(timeout=30) as http:
         found = await A2ACardResolver(http, url).get_agent_card()
+        for interface in found.supported_interfaces:
+            interface.url = url  # where a test has put the deployment; the card says where its users find it
         client, asking = (
             ClientFactory(
                 ClientConfig(streaming=streaming, httpx_client=http, supported_protocol_bindings=[binding])
@@ -168,7 +182,7 @@ async def main(url: str, binding: str, webhook: str) -> dict[str, Any]:
         return {
             "card": await card(url, http),
             **await sends(client, asking),
-            **await asks(client, asking),
+            **await asks(client, asking, pace),
             **await lists(asking),
             **await pushes(asking, webhook),
             "refusals": await refusals(asking, client),

@@ -1,5 +1,6 @@
 // The official JavaScript SDK as a client. Knows nothing of ours.
-// `node client.mjs <agent's URL> <JSONRPC|HTTP+JSON> <webhook>` prints one JSON object: what came of each deed.
+// `node client.mjs <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>` prints one JSON object: what came of
+// each deed. A place that is `buffered` tells a stream when it has ended.
 import { randomUUID } from "node:crypto";
 
 import {
@@ -22,10 +23,12 @@ import {
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
 
-const [url, binding, webhook] = process.argv.slice(2);
+const [url, binding, webhook, pace] = process.argv.slice(2);
 const card = await new DefaultAgentCardResolver().resolve(`${url}/`);
 const transport = binding === "JSONRPC" ? new JsonRpcTransportFactory() : new RestTransportFactory();
-const client = await new ClientFactory({ transports: [transport] }).createFromAgentCard(card);
+// Where a test has put the deployment; the card says where its users find it.
+const here = { ...card, supportedInterfaces: card.supportedInterfaces.map((one) => ({ ...one, url })) };
+const client = await new ClientFactory({ transports: [transport] }).createFromAgentCard(here);
 
 const request = (prefix, fields = {}, configuration = undefined) =>
   SendMessageRequest.fromJSON({
@@ -73,6 +76,7 @@ async function sends() {
   return {
     send: [state(whole), text(whole.status.message.parts)],
     message: text(said.parts),
+    "at once": state(await client.sendMessage(request("tck-input-required", {}, { returnImmediately: true }))),
     stream: await allOf(client.sendMessageStream(request("tck-stream-artifact-chunked"))),
     "stream of a message": await allOf(client.sendMessageStream(request("tck-message-response"))),
   };
@@ -80,7 +84,9 @@ async function sends() {
 
 async function asks() {
   const opened = await client.sendMessage(request("tck-input-required"));
-  const subscription = client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id: opened.id }));
+  const working = () => client.sendMessage(request("test-resubscribe-message-id", {}, { returnImmediately: true }));
+  const { id } = pace === "buffered" ? await working() : opened;
+  const subscription = client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id }));
   const first = told((await subscription.next()).value);
   const rest = allOf(subscription);
   const ended = await client.sendMessage(request("tck-complete-task", { taskId: opened.id }));

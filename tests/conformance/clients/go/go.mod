@@ -1,0 +1,10 @@
+module client
+
+go 1.24.4
+
+require github.com/a2aproject/a2a-go/v2 v2.2.0
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	golang.org/x/mod v0.33.0 // indirect
+)

@@ -1,0 +1,155 @@
+"""The official clients: what runs each, and what each cannot do by itself.
+
+``python -m tests.conformance.official`` makes what has to be made (CI does, while packages are to be had).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parent / "clients"
+MADE: Final = ROOT / ".a2a" / "clients"
+GO: Final = "/usr/local/go/bin/go"  # where Go's own packages put it
+PATIENCE_S: Final = 300
+
+
+class NotToBeHad(Exception):
+    """A toolchain or a package is missing on this machine; says which."""
+
+
+@dataclass(frozen=True)
+class Official:
+    """An SDK at a version. ``cannot``: what it cannot do by itself, and why."""
+
+    command: Callable[[], list[str]]
+    versions: tuple[str, ...] = ("1.0",)
+    cannot: dict[str, str] = field(default_factory=dict)
+
+
+def _python(environment: str, program: str) -> list[str]:
+    python = ROOT / ".a2a/venvs" / environment / "bin/python"
+    if not python.exists():
+        raise NotToBeHad("it needs `make setup`")
+    return [str(python), str(HERE / program)]
+
+
+def _javascript() -> list[str]:
+    if not (HERE / "js/node_modules").exists():
+        raise NotToBeHad("it needs `npm ci --prefix tests/conformance/clients/js`")
+    return [_tool("node"), str(HERE / "js/client.mjs")]
+
+
+def _go() -> list[str]:
+    go = shutil.which("go") or shutil.which(GO)
+    if go is None:
+        raise NotToBeHad("it needs Go 1.24.4 or newer")
+
+    def make(folder: Path) -> None:
+        _run([go, "build", "-o", str(folder / "client"), "."], HERE / "go")
+
+    return [str(_made("go", ("client.go", "go.mod", "go.sum"), make) / "client")]
+
+
+def _java() -> list[str]:
+    maven, compiler, java = _tool("mvn"), _tool("javac"), _tool("java")
+
+    def make(folder: Path) -> None:
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder / 'lib'}"]
+        _run([maven, "--quiet", "--batch-mode", *goal], HERE / "java")
+        _run([compiler, "-cp", f"{folder / 'lib'}/*", "-d", str(folder), "Client.java"], HERE / "java")
+
+    made = _made("java", ("Client.java", "pom.xml"), make)
+    return [java, "-cp", f"{made}{os.pathsep}{made / 'lib'}/*", "Client"]
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise NotToBeHad(f"it needs {name}")
+    return found
+
+
+def _made(name: str, sources: tuple[str, ...], make: Callable[[Path], None]) -> Path:
+    """The folder with what was made of these very sources. Made aside, so that nobody sees half of it."""
+    digest = sha256(b"".join((HERE / name / one).read_bytes() for one in sources)).hexdigest()[:12]
+    folder = MADE / f"{name}-{digest}"
+    if not folder.exists():
+        MADE.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=MADE))
+        make(aside)
+        try:
+            aside.rename(folder)
+        except OSError:  # somebody else was first
+            shutil.rmtree(aside)
+    return folder
+
+
+def _run(command: list[str], folder: Path) -> None:
+    try:
+        ran = subprocess.run(  # noqa: S603 - the toolchains that were found
+            command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NotToBeHad(f"`{Path(command[0]).name}` took longer than {PATIENCE_S} s") from None
+    if ran.returncode != 0:
+        said = (ran.stdout + ran.stderr).strip().splitlines() or ["no word of why"]
+        raise NotToBeHad(f"`{Path(command[0]).name}` says: {said[0][:200]}")
+
+
+NO_VERIFIER: Final = "it has no verifier of cards"
+NOT_OF_1_0: Final = "it sends and reads configurations in a shape from before 1.0"
+
+OFFICIAL: Final = {
+    "Python 1.3.0": Official(lambda: _python("sdk-1", "sdk_1.py")),
+    "Python 0.3.26": Official(lambda: _python("sdk-0.3", "sdk_0_3.py"), ("0.3",)),
+    "JavaScript 1.3.0": Official(
+        _javascript,
+        cannot={"JSONRPC refused stream": "an error in a stream has no class, but its code in the text"},
+    ),
+    "Go 2.2.0": Official(
+        _go,
+        cannot={
+            "signature": NO_VERIFIER,
+            "webhooks": NOT_OF_1_0,
+            "JSONRPC refusals": "it reads no error whose data is a list, as 9.5 has it",
+        },
+    ),
+    "Java 1.0.0.Alpha3": Official(
+        _java,
+        cannot={
+            "card": "it reads no card with members that it does not know, as those of 0.3 are",
+            "signature": NO_VERIFIER,
+            "webhooks": NOT_OF_1_0,
+            "at once": "its word for that is from before 1.0",
+            "HTTP+JSON refusals": "it reads errors over REST in a shape from before 1.0 only",
+        },
+    ),
+}
+
+
+@cache
+def program_of(name: str) -> list[str] | str:
+    """The command of a client; or why it is not to be had, which is found out once."""
+    try:
+        return OFFICIAL[name].command()
+    except NotToBeHad as why:
+        return f"OFFICIAL CLIENT NOT RUN: {name}: {why}"
+
+
+if __name__ == "__main__":
+    for found in map(program_of, OFFICIAL):
+        if isinstance(found, str):
+            sys.stderr.write(f"{found}\n")
