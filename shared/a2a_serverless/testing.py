@@ -4,15 +4,21 @@
     reply = rehearsal.send("Ada")
     assert reply.said == "Hello, Ada!"
 
-Time is simulated: it moves only when everything waits, so an agent that sleeps for an hour is tested at once.
+Time is simulated: it moves only when everything waits, so an agent that sleeps for an hour is tested at once. It
+stands still while threads are at work that the agent or one of its libraries has started.
 """
 
 from __future__ import annotations
 
 import asyncio
+import queue
 import selectors
+import sys
+import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import thread as pools
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -43,6 +49,8 @@ from a2a_serverless.services.push import Webhooks
 from a2a_serverless.services.sweep import Broom, sweep
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from a2a_serverless.domain.agent import Agent, Content, PictureModel, TextModel
     from a2a_serverless.domain.model import Artifact, Json, PushRequest
 
@@ -57,15 +65,27 @@ RUN_MS: Final = 900_000
 MOST_LISTED: Final = 1000
 
 
+THREADS_S: Final = 30.0
+LOOK_AGAIN_S: Final = 0.002
+_WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
+
+
 class SimulatedLoop(asyncio.SelectorEventLoop):
     """An event loop whose time is somebody else's: ``now`` tells it (ms), and ``wait`` lets some of it pass (ms).
 
-    What should run in a thread runs at once, in this one: threads know no simulated time.
+    What ``asyncio.to_thread`` should run in a thread runs at once, in this one: threads know no simulated time. While
+    another thread is at work that was started after ``known``, no time passes, for ``THREADS_S`` real seconds at most.
+    A thread that waits for a lock, a queue or a socket is not at work: it may wait for this loop.
     """
 
-    def __init__(self, now: Callable[[], int], wait: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        now: Callable[[], int],
+        wait: Callable[[int], None],
+        known: frozenset[threading.Thread] | None = None,
+    ) -> None:
         self._now = now
-        super().__init__(_Idle(wait))
+        super().__init__(_Idle(wait, frozenset(threading.enumerate()) if known is None else known))
         self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
@@ -73,19 +93,51 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 class _Idle(selectors.SelectSelector):
-    """Waiting is letting time pass."""
+    """Waiting is letting time pass, once no thread is at work."""
 
-    def __init__(self, wait: Callable[[int], None]) -> None:
+    def __init__(self, wait: Callable[[int], None], known: frozenset[threading.Thread]) -> None:
         super().__init__()
         self._wait = wait
+        self._known = known
+        self._given_up: set[tuple[int | None, int, int]] = set()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
+        if not ready and timeout != 0:
+            ready = self._from_threads()
         if not ready and timeout != 0:
             if timeout is None:
                 raise RuntimeError("everything waits for something that nobody will do")
             self._wait(int(timeout * 1000) + 1)
         return ready
+
+    def _from_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """What threads that are at work have made ready; nothing when none is, or none has for too long."""
+        until = time.monotonic() + THREADS_S
+        while others := [thread for thread in threading.enumerate() if self._is_foreign(thread)]:
+            at_work = _at_work(others) - self._given_up
+            ready = super().select(LOOK_AGAIN_S)
+            if ready or not at_work:
+                return ready
+            if time.monotonic() > until:
+                self._given_up |= at_work
+        return []
+
+    def _is_foreign(self, thread: threading.Thread) -> bool:
+        return thread not in self._known and thread is not threading.current_thread()
+
+
+def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
+    """Which of the threads do something, and where in their code they are."""
+    frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what other threads do
+    found = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
+    return {(ident, id(frame), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
+
+
+def _waits(frame: FrameType) -> bool:
+    """Whether a thread waits for work, for a lock or for a socket."""
+    code = frame.f_code
+    return code.co_filename in _WAITING or (code.co_filename == pools.__file__ and code.co_name == "_worker")
 
 
 class _AtOnce(ThreadPoolExecutor):
@@ -111,9 +163,13 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a message: a task, as it stands when nothing moves any more, or a plain message."""
+    """What came of a message: a task, as it stands when nothing moves any more, or a plain message.
+
+    ``error`` is what the agent's function raised, if it did.
+    """
 
     answer: Task | Message
+    error: BaseException | None = None
 
     @property
     def task(self) -> Task:
@@ -135,8 +191,8 @@ class Reply:
 
     @property
     def artifacts(self) -> dict[str, Artifact]:
-        """The task's artifacts by name."""
-        return {artifact.name or artifact.artifact_id: artifact for artifact in self.task.artifacts}
+        """The task's artifacts by name. Asked for one that is not there, it raises ``NoArtifact``."""
+        return _Artifacts(self)
 
     def text(self, name: str) -> str:
         """The text of the artifact ``name``."""
@@ -145,6 +201,25 @@ class Reply:
     def data(self, name: str) -> Json:
         """The first data part of the artifact ``name``."""
         return self.artifacts[name].data()
+
+
+class NoArtifact(KeyError):
+    """The task has no artifact of this name. The cause is what the agent's function raised, if it did."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _Artifacts(dict[str, "Artifact"]):
+    def __init__(self, reply: Reply) -> None:
+        super().__init__({artifact.name or artifact.artifact_id: artifact for artifact in reply.task.artifacts})
+        self._reply = reply
+
+    def __missing__(self, name: str) -> Artifact:
+        state, said, error = self._reply.state, self._reply.said, self._reply.error
+        raised = f" The agent raised {type(error).__name__}: {error}" if error else ""
+        there = ", ".join(map(repr, self)) or "none"
+        raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {said}{raised}") from error
 
 
 class Rehearsal:
@@ -166,6 +241,8 @@ class Rehearsal:
         web = files or {}
         self.run_ms = RUN_MS
         self.runs: list[tuple[str, int, int]] = []
+        self._threads = frozenset(threading.enumerate())
+        self._errors: dict[str, BaseException] = {}
         self._planned: list[tuple[int, Callable[[], object]]] = []
         self._playing = 0
         self._first = agents[0].id
@@ -185,6 +262,7 @@ class Rehearsal:
             models,
             directory,
             files=Files(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
+            raised=lambda key, error: self._errors.update({key.task: error}),
         )
         self.desk = tasks.Desk(
             log=table,
@@ -236,7 +314,7 @@ class Rehearsal:
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """A task as it stands."""
-        return Reply(tasks.get(self.desk, CLIENT, to or self._first, task_id))
+        return Reply(tasks.get(self.desk, CLIENT, to or self._first, task_id), self._errors.get(task_id))
 
     def tasks(self, context_id: str) -> list[Entry]:
         """The tasks of a conversation, of all agents, the newest first."""
@@ -295,7 +373,7 @@ class Rehearsal:
         """Runs a coroutine to its end in simulated time, whatever loop is running here already."""
 
         def play() -> T:
-            loop = SimulatedLoop(lambda: self.now, self._pass)
+            loop = SimulatedLoop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
             try:
                 return loop.run_until_complete(work)
             finally:

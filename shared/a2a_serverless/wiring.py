@@ -6,6 +6,7 @@ A function of the deployment calls one of them when it starts. What a function d
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import random
 import time
@@ -77,6 +78,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
     """The same as an ASGI application, for uvicorn on a developer's machine."""
     from a2a_serverless.handlers.web import close_to_pages, make_web
 
+    _log_lines()
     edge, public = make_edge(environment), urlsplit(environment.get("PUBLIC_BASE_URL", ""))
     return close_to_pages(make_web(edge), public.hostname or "localhost", edge.origins)
 
@@ -467,9 +469,18 @@ def _metrics(environment: Mapping[str, str]) -> Metrics:
 
 def _ready(handler: Handler, metrics: Metrics, function: str) -> Handler:
     """The handler; what was built for it lives as long as the process, so the collector need not look at it."""
+    _log_lines()
     metrics.count("ColdStart", function=function)
     gc.freeze()
     return handler
+
+
+def _log_lines() -> None:
+    """Makes a process log as under Lambda where nothing has set up its log: in the emulator, under uvicorn."""
+    if not logging.getLogger().handlers:
+        from a2a_serverless.handlers.runtime import log_json_lines
+
+        log_json_lines()
 
 
 def _aws() -> Aws:

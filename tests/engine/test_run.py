@@ -350,13 +350,13 @@ ENDINGS = {
     "rejected": (Reject("Only even numbers."), TaskState.REJECTED, "Only even numbers."),
     "failed": (Failed("The oven is cold."), TaskState.FAILED, "The oven is cold."),
     "bad message": (InvalidParams("Send an outline."), TaskState.REJECTED, "Send an outline."),
-    "error": (ValueError("password=hunter2"), TaskState.FAILED, "The agent stopped with an error."),
+    "error": (ValueError("password=hunter2"), TaskState.FAILED, "The agent stopped with an error"),
     "group": (
         ExceptionGroup("several", [ValueError("password=hunter2")]),
         TaskState.FAILED,
-        "The agent stopped with an error.",
+        "The agent stopped with an error",
     ),
-    "its own cancellation": (asyncio.CancelledError(), TaskState.FAILED, "The agent stopped with an error."),
+    "its own cancellation": (asyncio.CancelledError(), TaskState.FAILED, "The agent stopped with an error"),
 }
 
 
@@ -366,7 +366,7 @@ def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
     world, key = world_with_task(raising(error))
     assert world.run(key) is Ending.ENDED
     task = world.get(key.task)
-    assert (task.status.state, last_word(task)) == (state, text)
+    assert (task.status.state, last_word(task).partition(". The deployment's log")[0]) == (state, text)
 
 
 def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog: pytest.LogCaptureFixture) -> None:
@@ -376,6 +376,10 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert (record.__dict__["task"], record.__dict__["agent"]) == (key.task, "echo")
     assert record.__dict__["error"] == "ValueError"
+    assert record.__dict__["raised_at"][-1].startswith(f"{__file__}:")
+    assert record.__dict__["raised_at"][-1].endswith(" work")
+    reference = record.__dict__["reference"]
+    assert last_word(world.get(key.task)).endswith(f"The deployment's log has it under {reference}.")
     assert "the reason" not in str(record.__dict__)
     assert "the reason" not in str(world.events(key.task))
     assert "the reason" not in str([got.body for got in world.receiver.posts])
@@ -414,7 +418,8 @@ def test_a_message_that_no_agent_can_send_fails_the_task(message: Message) -> No
     world, key = world_with_task(returning(message))
     world.run(key)
     task = world.get(key.task)
-    assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The agent stopped with an error.")
+    assert task.status.state is TaskState.FAILED
+    assert last_word(task).startswith("The agent stopped with an error.")
 
 
 def test_a_task_of_an_agent_that_is_no_longer_deployed_fails() -> None:

@@ -1,10 +1,11 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import logs
+from a2a_serverless.stack import logs, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.places import Places
 from tests.stack.local import LocalStack
@@ -24,6 +25,17 @@ def test_a_server_that_never_ran_has_said_nothing(tmp_path: Path) -> None:
 @pytest.mark.stack
 def test_what_a_function_said_is_read_from_the_emulator(stack: LocalStack) -> None:
     assert any("RequestId" in line for line in logs.read(stack.places, "rotator"))
+
+
+@pytest.mark.enable_socket
+@pytest.mark.stack
+def test_a_function_s_log_has_all_that_a_line_says_beside_its_message(stack: LocalStack) -> None:
+    name = stack.deployment.outputs["WorkerFunctionName"]
+    event = {"Records": [{"messageId": "m", "body": "no message of ours"}]}
+    answer = sam.client("lambda", stack.deployment.endpoint).invoke(FunctionName=name, Payload=json.dumps(event))
+    assert json.load(answer["Payload"]) == {"batchItemFailures": []}
+    said = [json.loads(line) for line in logs.read(stack.places, "worker") if "thrown away" in line]
+    assert (said[-1]["level"], said[-1]["message_id"], said[-1]["reason"]) == ("WARNING", "m", "JSONDecodeError")
 
 
 def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import Agent, Answer, Cancellation, Failed, PeerFailed, Reject, StepConflict
 from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.events import bytes_of
 from a2a_serverless.domain.failures import described
@@ -58,7 +59,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a run needs. ``now`` is in ms. ``bury`` puts the bell of a task that was given up where operators look."""
+    """What a run needs. ``now`` is in ms. ``bury`` puts the bell of a task that was given up where operators look.
+
+    ``raised`` is told what an agent has raised.
+    """
 
     log: TaskLog
     index: TaskIndex
@@ -71,6 +75,7 @@ class Engine:
     metrics: Metrics = UNMEASURED
     bury: Callable[[WorkBell], None] = lambda _: None
     files: Files = INLINE
+    raised: Callable[[TaskKey, BaseException], None] = lambda *_: None
 
 
 class Parked(Exception):
@@ -228,15 +233,24 @@ async def _outcome(
     done = await _watched(agent, work, hold, engine, remaining_ms)
     try:
         return TaskState.COMPLETED, placed(work.outcome(done), hold.head.context_id, hold.key.task)
-    except (Reject, A2AError) as reason:
-        return TaskState.REJECTED, str(reason)
-    except Failed as reason:
-        return TaskState.FAILED, str(reason)
     except IllegalTransition:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the agent's, whatever it is
-        logger.error("agent failed", extra=described(error) | {"task": hold.key.task, "agent": agent.id})
-        return TaskState.FAILED, "The agent stopped with an error."
+        engine.raised(hold.key, error)
+        return _made_of(error, agent, hold)
+
+
+def _made_of(error: BaseException, agent: Agent, hold: Hold) -> tuple[TaskState, str]:
+    """The state that an agent's exception comes to, and what its client is told: its own words, or where to look."""
+    if isinstance(error, Reject | A2AError):
+        return TaskState.REJECTED, str(error)
+    if isinstance(error, Failed):
+        return TaskState.FAILED, str(error)
+    task, fence = hold.key.task, hold.fence
+    reference = digest([task, fence])[:8]
+    said = {"task": task, "agent": agent.id, "fence": fence, "reference": reference}
+    logger.error("agent failed", extra=described(error) | said)
+    return TaskState.FAILED, f"The agent stopped with an error. The deployment's log has it under {reference}."
 
 
 async def _watched(

@@ -1,0 +1,145 @@
+"""The harness for authors of agents: what it shows of a failure, and its clock beside real threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import pytest
+
+from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.model import TaskState
+from a2a_serverless.testing import NoArtifact, Rehearsal
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+
+MANY = 300_000
+
+
+def count_to_many() -> int:
+    """Real work: some hundredths of a second in which no lock, queue or socket is waited for."""
+    return sum(1 for _ in range(MANY))
+
+
+async def at_once() -> int:
+    return await asyncio.to_thread(count_to_many)
+
+
+async def in_a_pool() -> int:
+    with ThreadPoolExecutor(1) as pool:
+        return await asyncio.get_running_loop().run_in_executor(pool, count_to_many)
+
+
+async def in_anyio_s_threads() -> int:
+    return await anyio.to_thread.run_sync(count_to_many)
+
+
+async def in_a_thread_of_its_own() -> int:
+    loop = asyncio.get_running_loop()
+    counted: asyncio.Future[int] = loop.create_future()
+
+    def work() -> None:
+        number = count_to_many()
+        loop.call_soon_threadsafe(counted.set_result, number)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await counted
+
+
+THREADS: list[Callable[[], Awaitable[int]]] = [at_once, in_a_pool, in_anyio_s_threads, in_a_thread_of_its_own]
+
+
+@pytest.mark.parametrize("counted", THREADS)
+def test_the_clock_stands_still_while_a_thread_works(counted: Callable[[], Awaitable[int]]) -> None:
+    async def work(task: AgentTask) -> str:
+        numbers = [await task.step(f"count {number}", counted) for number in range(3)]
+        return str(sum(numbers))
+
+    rehearsal = Rehearsal(agent_of(work))
+    began = rehearsal.now
+    assert rehearsal.send("count").said == str(3 * MANY)
+    assert len(rehearsal.runs) == 1
+    assert rehearsal.now - began < 30_000, "a few looks of the engine at most, of a second each"
+
+
+def test_the_clock_moves_while_a_thread_waits_for_the_loop() -> None:
+    async def work(_: AgentTask) -> str:
+        loop = asyncio.get_running_loop()
+
+        def wait() -> str:
+            return asyncio.run_coroutine_threadsafe(asyncio.sleep(600, "slept"), loop).result()
+
+        with ThreadPoolExecutor(1) as pool:
+            return await loop.run_in_executor(pool, wait)
+
+    rehearsal = Rehearsal(agent_of(work))
+    began = rehearsal.now
+    assert rehearsal.send("sleep").said == "slept"
+    assert 600_000 <= rehearsal.now - began < 660_000
+
+
+def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
+    pool = ThreadPoolExecutor(1)
+
+    async def work(_: AgentTask) -> str:
+        await asyncio.get_running_loop().run_in_executor(pool, count_to_many)
+        await asyncio.sleep(60)
+        return "slept"
+
+    rehearsal = Rehearsal(agent_of(work))
+    began = rehearsal.now
+    assert rehearsal.send("sleep").said == "slept"
+    assert 60_000 <= rehearsal.now - began < 90_000
+    pool.shutdown()
+
+
+# ---- Failures
+
+
+def failing(error: Exception) -> Rehearsal:
+    async def work(task: AgentTask) -> None:
+        await task.emit("draft.md", "begun")
+        raise error
+
+    return Rehearsal(agent_of(work))
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), Failed("The oven is cold.")])
+def test_the_reply_has_what_the_agent_raised_with_its_way(error: Exception) -> None:
+    reply = failing(error).send("go")
+    assert reply.state is TaskState.FAILED
+    assert reply.error is error
+    assert error.__traceback__ is not None
+
+
+def test_asking_for_an_artifact_that_is_not_there_raises_what_the_agent_raised() -> None:
+    error = ZeroDivisionError("division by zero")
+    reply = failing(error).send("go")
+    assert reply.text("draft.md") == "begun"
+    asks: list[Callable[[], object]] = [
+        lambda: reply.text("plan.md"),
+        lambda: reply.data("plan.md"),
+        lambda: reply.artifacts["plan.md"],
+    ]
+    for ask in asks:
+        with pytest.raises(NoArtifact) as raised:
+            ask()
+        assert "no artifact 'plan.md' (there is: 'draft.md'); the task is failed" in str(raised.value)
+        assert "The agent raised ZeroDivisionError: division by zero" in str(raised.value)
+        assert raised.value.__cause__ is error
+
+
+def test_a_task_that_ended_well_has_no_error() -> None:
+    async def work(_: AgentTask) -> str:
+        return "done"
+
+    reply = Rehearsal(agent_of(work)).send("go")
+    assert (reply.error, reply.said) == (None, "done")
+    with pytest.raises(NoArtifact, match=r"no artifact 'plan.md' \(there is: none\); the task is completed: done"):
+        reply.text("plan.md")
