@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ from tests.wire.schema import (
 )
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+    from a2a_serverless.handlers.exchange import Frames, HttpAnswer, HttpRequest
 
 Assert = Callable[[str, object], None]
 OWN: Final = ("operator", "callbacks")
@@ -161,7 +161,7 @@ def conforming(form: Form, answer: HttpAnswer) -> HttpAnswer:
     if answer.stream is not None:
         assert answer.headers["content-type"] == "text/event-stream"
         assert form.item or form.ids is not None, "this answer is no stream"
-        return replace(answer, stream=_frames(form, answer.stream))
+        return replace(answer, stream=_Checked(form, answer.stream))
     if answer.status in {204, 304}:
         assert answer.body == b""
         return answer
@@ -170,15 +170,24 @@ def conforming(form: Form, answer: HttpAnswer) -> HttpAnswer:
     return answer
 
 
-async def _frames(form: Form, stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    last = 0
-    iterator: Any = stream
-    try:
-        async for frame in iterator:
-            last = check_frame(form, frame, last)
-            yield frame
-    finally:
-        await iterator.aclose()
+class _Checked:
+    """A stream whose frames are looked at when they pass. Closing it closes the stream, begun or not."""
+
+    def __init__(self, form: Form, stream: Frames) -> None:
+        self._form = form
+        self._stream = stream
+        self._last = 0
+
+    def __aiter__(self) -> _Checked:
+        return self
+
+    async def __anext__(self) -> bytes:
+        frame = await self._stream.__anext__()
+        self._last = check_frame(self._form, frame, self._last)
+        return frame
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def check_frame(form: Form, frame: bytes, last: int) -> int:

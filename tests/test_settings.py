@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from a2a_serverless.domain.access import Trust
+from a2a_serverless.domain.share import Allowance
 from a2a_serverless.settings import Settings, SettingsError, read
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
@@ -72,6 +73,18 @@ def test_settings_are_read_from_their_variables() -> None:
         webhook_allowed_domains=("example.com",),
         webhooks_per_owner_per_day=5,
     )
+
+
+def test_what_owners_may_ask_for_is_read_from_its_variables_and_without_them_there_is_no_limit() -> None:
+    names = {
+        "REQUESTS_PER_OWNER_PER_SECOND": "1",
+        "SENDS_PER_OWNER_PER_MINUTE": "2",
+        "TASKS_PER_OWNER": "3",
+        "STREAMS_PER_OWNER": "4",
+        "STREAMS_PER_DEPLOYMENT": "5",
+    }
+    assert read(names).allowance == Allowance(requests=1, sends=2, tasks=3, streams=4, streams_in_all=5)
+    assert read({}).allowance == Allowance()
 
 
 # ---- Local switches

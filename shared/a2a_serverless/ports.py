@@ -288,7 +288,7 @@ class Owners(Protocol):
         ...
 
     def hold_stream(self, who: Principal, name: str, until: int) -> None:
-        """Keeps a stream of the owner's for open, until ``until`` (ms) at most."""
+        """Keeps a stream of the owner's for open until ``until`` (ms). Doing it again moves that."""
         ...
 
     def drop_stream(self, who: Principal, name: str) -> None:
@@ -302,8 +302,8 @@ class Owners(Protocol):
         """
         ...
 
-    def streams(self, who: Principal, limit: int) -> int:
-        """How many streams of the owner's are open; counting ends at ``limit``."""
+    def streams(self, who: Principal | None, limit: int) -> int:
+        """How many streams of the owner's are open, of everybody's for None; counting ends at ``limit``."""
         ...
 
 

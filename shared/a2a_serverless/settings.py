@@ -104,6 +104,7 @@ def read(environment: Mapping[str, str]) -> Settings:
             tasks=_whole(environment, "TASKS_PER_OWNER", 0, 0, 10_000),
             streams=_whole(environment, "STREAMS_PER_OWNER", 0, 0, 10_000),
             uploads=1024 * 1024 * _whole(environment, "UPLOADED_MIB_PER_OWNER_PER_DAY", 0, 0, 100_000_000),
+            streams_in_all=_whole(environment, "STREAMS_PER_DEPLOYMENT", 0, 0, 100_000),
         ),
         agent_urls=_pairs(environment, "AGENT_URLS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),

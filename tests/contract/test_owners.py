@@ -67,3 +67,24 @@ def test_uploads_that_are_asked_for_at_once_stay_under_the_limit_together(store:
     with ThreadPoolExecutor(8) as pool:
         admitted = [*pool.map(lambda _: store.owners.admit_upload(ALICE, 1, 100, 1_000), range(24))]
     assert admitted.count(True) in {5, 10}
+
+
+def test_streams_of_all_owners_are_counted_together(store: Store) -> None:
+    assert store.owners.streams(None, 10) == 0
+    for who, name in ((ALICE, "one"), (ALICE, "two"), (BOB, "three")):
+        store.owners.hold_stream(who, name, NOW + 10_000)
+    assert (store.owners.streams(None, 10), store.owners.streams(None, 2)) == (3, 2)
+    store.owners.drop_stream(BOB, "three")
+    assert store.owners.streams(None, 10) == 2
+    store.now.ms = NOW + 10_000
+    assert store.owners.streams(None, 10) == 0
+
+
+def test_a_stream_that_is_held_again_is_one_stream_that_lasts_longer(store: Store) -> None:
+    store.owners.hold_stream(ALICE, "one", NOW + 10_000)
+    store.owners.hold_stream(ALICE, "one", NOW + 30_000)
+    assert (store.owners.streams(ALICE, 10), store.owners.streams(None, 10)) == (1, 1)
+    store.now.ms = NOW + 29_000
+    assert (store.owners.streams(ALICE, 10), store.owners.streams(None, 10)) == (1, 1)
+    store.now.ms = NOW + 30_000
+    assert (store.owners.streams(ALICE, 10), store.owners.streams(None, 10)) == (0, 0)

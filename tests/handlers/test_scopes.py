@@ -184,4 +184,4 @@ def test_a_stream_that_is_refused_for_its_scope_is_no_stream() -> None:
     assert (answer.status, answer.stream) == (403, None)
     served = asked(BINDINGS["0.3 JSON-RPC"][Operation.STREAM], Names(), "a2a")
     assert served.stream is not None
-    asyncio.run(served.stream.aclose())  # type: ignore[attr-defined]
+    asyncio.run(served.stream.aclose())

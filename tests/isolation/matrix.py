@@ -248,7 +248,7 @@ async def _first(answer: HttpAnswer) -> bytes:
     if answer.stream is None:
         return answer.body
     frame = await anext(answer.stream)
-    await answer.stream.aclose()  # type: ignore[attr-defined]
+    await answer.stream.aclose()
     return frame
 
 

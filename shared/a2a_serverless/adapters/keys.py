@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 300
 PUBLIC: Final = "PUBLIC"
+OPEN: Final = "STREAMS"  # the partition of everybody's open streams
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
 TRIP: Final = "TRIP"

@@ -50,15 +50,14 @@ class DynamoOwners:
         self._table.write(self._table.put(items.placed(keys.owner(who), keys.UNFINISHED, self._expires(), said)))
 
     def hold_stream(self, who: Principal, name: str, until: int) -> None:
-        item = items.placed(keys.owner(who), keys.stream(name), -(-until // 1000), {})
-        self._table.write(self._table.put(item))
+        for pk in (keys.owner(who), keys.OPEN):
+            self._table.write(self._table.put(items.placed(pk, keys.stream(name), -(-until // 1000), {})))
 
     def drop_stream(self, who: Principal, name: str) -> None:
-        place = {"pk": {"S": keys.owner(who)}, "sk": {"S": keys.stream(name)}}
-        self._table.write(self._table.delete(place, {"sk": place["sk"]}))
+        self._table.erase({"pk": {"S": pk}, "sk": {"S": keys.stream(name)}} for pk in (keys.owner(who), keys.OPEN))
 
-    def streams(self, who: Principal, limit: int) -> int:
-        found = self._table.beginning(keys.owner(who), keys.STREAMS)
+    def streams(self, who: Principal | None, limit: int) -> int:
+        found = self._table.beginning(keys.owner(who) if who else keys.OPEN, keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
 
     def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
@@ -106,9 +105,10 @@ class MemoryOwners:
         with self._lock:
             self._streams.get(who, {}).pop(name, None)
 
-    def streams(self, who: Principal, limit: int) -> int:
+    def streams(self, who: Principal | None, limit: int) -> int:
         with self._lock:
-            return min(limit, sum(until * 1000 > self._now() for until in self._streams.get(who, {}).values()))
+            streams = [self._streams.get(who, {})] if who else self._streams.values()
+            return min(limit, sum(until * 1000 > self._now() for held in streams for until in held.values()))
 
     def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
         with self._lock:

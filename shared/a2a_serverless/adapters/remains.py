@@ -49,7 +49,10 @@ class DynamoRemains:
         return sum(1 for _ in self._table.places(keys.owner(who)))
 
     def erase_owner(self, who: Principal) -> int:
-        return self._table.erase(list(self._table.places(keys.owner(who))))
+        places = list(self._table.places(keys.owner(who)))
+        streams = [place["sk"] for place in places if place["sk"]["S"].startswith(keys.STREAMS)]
+        self._table.erase({"pk": {"S": keys.OPEN}, "sk": sk} for sk in streams)
+        return self._table.erase(places)
 
 
 class MemoryRemains:

@@ -23,6 +23,7 @@ class Allowance:
     ``requests`` is per second and instance, for all operations, ten seconds of them at once at most; ``sends`` is per
     minute, for messages, wherever they come in; ``tasks`` may be unfinished, and ``streams`` open, at a time;
     ``uploads`` is bytes per day (UTC), counted when an upload is asked for.
+    ``streams_in_all`` streams may be open at a time in the whole deployment, whosever they are.
     """
 
     requests: int = 0
@@ -30,6 +31,7 @@ class Allowance:
     tasks: int = 0
     streams: int = 0
     uploads: int = 0
+    streams_in_all: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 
 JSON: Final = "application/json"
@@ -25,6 +25,22 @@ class HttpRequest:
     time_left_ms: int | None = None
 
 
+class Frames(Protocol):
+    """A body that is sent as it comes. Whoever carries it closes it in the end, also when nobody has asked for any."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Itself."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """The next bytes; StopAsyncIteration at the end."""
+        ...
+
+    async def aclose(self) -> None:
+        """Ends it, wherever it is. Doing it twice is doing it once."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     """An answer: ``body`` is all of it, unless there is a ``stream`` of bytes to be sent as they come."""
@@ -32,7 +48,7 @@ class HttpAnswer:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: AsyncIterator[bytes] | None = None
+    stream: Frames | None = None
 
 
 def encoded(path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest, enco
 from a2a_serverless.wire.rest import A2A_JSON
 
 if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import Frames
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Context, Event, Handler
 
@@ -75,8 +76,11 @@ def proxy_answer(answer: HttpAnswer) -> dict[str, Any]:
     }
 
 
-async def _collected(stream: AsyncIterator[bytes]) -> bytes:
-    return b"".join([frame async for frame in stream])
+async def _collected(stream: Frames) -> bytes:
+    try:
+        return b"".join([frame async for frame in stream])
+    finally:
+        await stream.aclose()
 
 
 def _many(event: Event, many: str, one: str) -> Mapping[str, list[str]]:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Publications
-    from a2a_serverless.services.follow import Beat, Item
+    from a2a_serverless.services.follow import Beat, Item, OffLoop
     from a2a_serverless.services.serve import Opened
     from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.services.turnstile import Turnstile
+    from a2a_serverless.services.turnstile import Slot, Turnstile
     from a2a_serverless.wire.codecs import Codec
     from a2a_serverless.wire.limits import Limits
 
@@ -86,9 +86,11 @@ class Operator:
             if self.turnstile and operation in SENDING:
                 self.turnstile.let_send(who)
             if operation in STREAMING:
-                opened, close = self._open(who, request, asked, envelope)
+                opened, slot = self._open(who, request, asked, envelope)
                 _log(self, operation, opened.task_id)
-                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, self._frames(who, opened, envelope, close))
+                frames = self._frames(who, opened, envelope, slot)
+                stream = _Counted(frames, slot, self.desk.off_loop) if slot else frames
+                return HttpAnswer(200, b"", STREAM_HEADERS | echoed, stream)
             if operation is Operation.CARD:
                 return self._served(operation, None, envelope.success(self._extended_card()), envelope, echoed)
             answer = shown(self.desk.contents, who, serve(self.desk, who, self.agent, asked, self.version), INLINE)
@@ -134,28 +136,29 @@ class Operator:
 
     def _open(
         self, who: Principal, request: HttpRequest, asked: Request, envelope: Envelope
-    ) -> tuple[Opened, Callable[[], None]]:
-        """The stream, and what is to be called when it ends."""
+    ) -> tuple[Opened, Slot | None]:
+        """The stream, and its place among those that are open."""
         after = sse.last_event_id(request.headers.get("last-event-id")) if envelope.resumes else None
         until = self.desk.clock.now() + self.stream_ms
-        close = self.turnstile.open_stream(who, until) if self.turnstile else _nothing
+        slot = self.turnstile.open_stream(who, until) if self.turnstile else None
         try:
-            return open_stream(self.desk, who, self.agent, asked, self.version, after, until), close
+            return open_stream(self.desk, who, self.agent, asked, self.version, after, until), slot
         except BaseException:
-            close()
+            if slot:
+                slot.release()
             raise
 
     async def _frames(
-        self, who: Principal, opened: Opened, envelope: Envelope, close: Callable[[], None]
+        self, who: Principal, opened: Opened, envelope: Envelope, slot: Slot | None
     ) -> AsyncGenerator[bytes]:
         try:
             async with aclosing(opened.items) as items:
                 async for item in items:
+                    if slot and slot.ages:
+                        await self.desk.off_loop(slot.renew)
                     yield self._frame(who, item, opened, envelope)
         except Exception as error:  # noqa: BLE001 - the status line is long gone
             yield sse.failure(envelope.failure(noted(error, self.desk))[1])
-        finally:
-            await self.desk.off_loop(close)
 
     def _frame(self, who: Principal, item: Item | Beat, opened: Opened, envelope: Envelope) -> bytes:
         if item is None:
@@ -165,8 +168,30 @@ class Operator:
         return sse.frame(envelope.success(content), item.n)
 
 
-def _nothing() -> None:
-    """Nobody counts streams."""
+class _Counted:
+    """The frames of a stream that gives its slot back when it ends or is closed.
+
+    A generator could not: closed before its first frame was asked for, it never runs.
+    """
+
+    def __init__(self, frames: AsyncGenerator[bytes], slot: Slot, off_loop: OffLoop) -> None:
+        self._frames = frames
+        self._slot = slot
+        self._off_loop = off_loop
+
+    def __aiter__(self) -> _Counted:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._frames)
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        await self._frames.aclose()
+        await self._off_loop(self._slot.release)
 
 
 def noted(error: Exception, desk: Desk) -> Exception:

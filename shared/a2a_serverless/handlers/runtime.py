@@ -15,16 +15,16 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.failures import described
 from a2a_serverless.handlers.gateway import SECURE, request_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.exchange import Frames, HttpAnswer
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Event, Handler
 
@@ -32,6 +32,7 @@ STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
 CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
+STALL_S: Final = 45  # a client that reads nothing for so long is as good as gone: its stream counts no longer
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +51,14 @@ class Invocation:
 
 
 class RuntimeApi:
-    """Lambda's Runtime API at ``host:port``, over one connection that is opened again when it breaks."""
+    """Lambda's Runtime API at ``host:port``, over one connection that is opened again when it breaks.
 
-    def __init__(self, address: str) -> None:
+    A piece of a streamed answer that is not taken within ``stall_s`` breaks it too.
+    """
+
+    def __init__(self, address: str, stall_s: float = STALL_S) -> None:
         self._connection = HTTPConnection(address)
+        self._stall_s = stall_s
 
     def next(self) -> Invocation:
         """Waits for the next event."""
@@ -71,7 +76,13 @@ class RuntimeApi:
     def stream(self, invocation: Invocation, chunks: Iterator[bytes]) -> None:
         """Sends an answer piece by piece, each as soon as it is there."""
         headers = {"Lambda-Runtime-Function-Response-Mode": "streaming", "Content-Type": CONTENT_TYPE}
-        self._post(f"/runtime/invocation/{invocation.id}/response", headers, chunks)
+        self._post(f"/runtime/invocation/{invocation.id}/response", headers, self._bounded(chunks))
+
+    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._connection.sock.settimeout(self._stall_s)
+            yield chunk
+            self._connection.sock.settimeout(None)
 
     def fail(self, invocation: Invocation, kind: str) -> None:
         """Says that an event could not be answered."""
@@ -116,7 +127,11 @@ def _answer(
         api.respond(invocation, json.dumps(buffered(event, invocation)).encode())
         return
     answer = edge.answer(request_of(event, invocation.get_remaining_time_in_millis()))
-    api.stream(invocation, _chunks(answer, loop))
+    try:
+        api.stream(invocation, _chunks(answer, loop))
+    finally:
+        if answer.stream:
+            loop.run_until_complete(answer.stream.aclose())
 
 
 def _chunks(answer: HttpAnswer, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
@@ -127,15 +142,12 @@ def _chunks(answer: HttpAnswer, loop: asyncio.AbstractEventLoop) -> Iterator[byt
         yield from _as_they_come(answer.stream, loop)
 
 
-def _as_they_come(stream: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    iterator: Any = stream
+def _as_they_come(stream: Frames, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
     try:
         while True:
-            yield loop.run_until_complete(anext(iterator))
+            yield loop.run_until_complete(stream.__anext__())
     except StopAsyncIteration:
         return
-    finally:
-        loop.run_until_complete(iterator.aclose())
 
 
 class JsonLines(logging.Formatter):

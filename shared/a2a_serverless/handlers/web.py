@@ -5,10 +5,10 @@ Every route hands the request to ``Edge.answer`` as it came: what a route accept
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from starlette.datastructures import Headers
@@ -22,6 +22,7 @@ from a2a_serverless.wire import rest
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from a2a_serverless.handlers.exchange import Frames
     from a2a_serverless.handlers.http import Edge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -86,6 +87,21 @@ class OwnPages:
         return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)
 
 
+class _Streamed(StreamingResponse):
+    """Closes its stream whatever becomes of the client, also when that has left before the first byte."""
+
+    def __init__(self, frames: Frames, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(frames, status, headers)
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with CancelScope(shield=True):
+                await self._frames.aclose()
+
+
 def _endpoint(edge: Edge) -> Endpoint:
     limiter = CapacityLimiter(CALLS)  # a blocking send holds its thread while it waits
 
@@ -100,7 +116,7 @@ def _endpoint(edge: Edge) -> Endpoint:
         )
         answered = await to_thread.run_sync(edge.answer, given, limiter=limiter)
         if answered.stream is not None:
-            return StreamingResponse(answered.stream, answered.status, dict(answered.headers))
+            return _Streamed(answered.stream, answered.status, dict(answered.headers))
         return Response(answered.body, answered.status, dict(answered.headers))
 
     return answer

@@ -8,6 +8,7 @@ last time. What instances have drawn and not used when that is done may come on 
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -15,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import share as shares
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
+from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance, Bucket, Share, Unfinished
 from a2a_serverless.domain.states import TERMINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.ports import Clock, Ids, Owners, TaskIndex
 
@@ -31,6 +31,11 @@ DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
 TRIES: Final = 10
 STREAM_WAIT_S: Final = 15
+# A stream says something every 15 seconds, and a write may take 45 (handlers/runtime.py): before the lease is over.
+STREAM_RENEW_MS: Final = 20_000
+STREAM_LEASE_MS: Final = 90_000
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -44,6 +49,51 @@ class _Local:
     sends: int = 0
     until: int = 0
     drawing: Lock = field(default_factory=Lock)
+
+
+class Slot:
+    """The place of an open stream among those that are counted.
+
+    It is leased: whoever dies without releasing it holds it for ``STREAM_LEASE_MS`` at most. Safe between threads: what
+    is released stays so, also when a renewal was under way.
+    """
+
+    def __init__(self, owners: Owners, clock: Clock, who: Principal, name: str, until: int) -> None:
+        self._owners = owners
+        self._clock = clock
+        self._who = who
+        self._name = name
+        self._until = until
+        self._renew_at = 0
+        self._released = False
+        self._lock = Lock()
+
+    @property
+    def ages(self) -> bool:
+        """Whether it is time to renew it."""
+        return self._clock.now() >= self._renew_at
+
+    def hold(self) -> None:
+        """Holds the slot from now on, as long as a lease lasts."""
+        with self._lock:
+            now = self._clock.now()
+            if not self._released:
+                self._owners.hold_stream(self._who, self._name, min(self._until, now + STREAM_LEASE_MS))
+            self._renew_at = now + STREAM_RENEW_MS
+
+    def renew(self) -> None:
+        """The same; a store that fails now is asked again later, and the stream goes on."""
+        try:
+            self.hold()
+        except Exception as error:  # noqa: BLE001 - counting is no reason to end a stream
+            logger.warning("stream not renewed", extra=described(error))
+
+    def release(self) -> None:
+        """Gives the slot back. Doing it twice is doing it once."""
+        with self._lock:
+            if not self._released:
+                self._released = True
+                self._owners.drop_stream(self._who, self._name)
 
 
 class Turnstile:
@@ -94,16 +144,32 @@ class Turnstile:
             text = f"At most {most} bytes of uploads a day (UTC), and {size} more would be too many."
             raise TooManyRequests(text, -(-(DAY_MS - since) // 1000))
 
-    def open_stream(self, who: Principal, until: int) -> Callable[[], None]:
-        """Counts a stream that may last until ``until`` (ms). What to call when it ends; raises TooManyRequests."""
-        most = self._allowance.streams
-        if not most:
-            return lambda: None
-        if self._owners.streams(who, most) >= most:
+    def open_stream(self, who: Principal, until: int) -> Slot | None:
+        """Counts a stream that may last until ``until`` (ms); None when nobody counts.
+
+        Raises TooManyRequests when the owner has too many open, Overloaded when the deployment has. It is counted
+        before and after the slot is held, so that of those who come at once none is one too many.
+        """
+        if not (self._allowance.streams or self._allowance.streams_in_all):
+            return None
+        self._check_streams(who, 0)
+        slot = Slot(self._owners, self._clock, who, self._ids.new(), until)
+        try:
+            slot.hold()
+            self._check_streams(who, 1)
+        except BaseException:
+            slot.release()
+            raise
+        return slot
+
+    def _check_streams(self, who: Principal, own: int) -> None:
+        """Raises when there is no room for one stream more; ``own`` of those that are open is this one."""
+        most, in_all = self._allowance.streams, self._allowance.streams_in_all
+        if most and self._owners.streams(who, most + own) >= most + own:
             raise TooManyRequests(f"At most {most} streams at a time. Close one.", STREAM_WAIT_S)
-        name = self._ids.new()
-        self._owners.hold_stream(who, name, until)
-        return lambda: self._owners.drop_stream(who, name)
+        if in_all and self._owners.streams(None, in_all + own) >= in_all + own:
+            text = f"At most {in_all} streams are open in this deployment at a time. Try again, or read the task."
+            raise Overloaded(text, STREAM_WAIT_S)
 
     def _local(self, who: Principal) -> _Local:
         local = self._known.setdefault(who, _Local())

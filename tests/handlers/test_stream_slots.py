@@ -1,0 +1,366 @@
+"""Open streams are counted for as long as they are open: whoever leaves, however that happens, frees the slot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import repeat
+from threading import Barrier, Event
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.share import Allowance
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.runtime import STALL_S, Invocation, RuntimeApi, serve
+from a2a_serverless.handlers.web import make_web
+from a2a_serverless.services.follow import HEARTBEAT_MS, QUIET_S
+from a2a_serverless.services.turnstile import STREAM_LEASE_MS, STREAM_RENEW_MS, Turnstile
+from a2a_serverless.wire.operations import Operation
+from tests.echo import Asker
+from tests.edge import Edge
+from tests.handlers.requests import BINDINGS, Names
+from tests.handlers.test_runtime import FakeRuntimeApi, _Handler, event
+from tests.webhook_receiver.serving import serving
+from tests.world import LIFE, ME, MINUTE_MS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from a2a_serverless.handlers.exchange import HttpAnswer
+
+DEADLINE_S: Final = 30
+SUBSCRIBE: Final = b"GET /echo/tasks/%s:subscribe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n"
+
+
+class Named(OpenGate):
+    """The caller is whom the header names."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        return Caller(Principal(ME.tenant, headers.get("x-me", ME.owner)))
+
+
+class Watched(MemoryOwners):
+    """Tells when streams are held and dropped, and holds one only when it may."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(now)
+        self.fails = False
+        self.held, self.dropped, self.go = Event(), Event(), Event()
+        self.go.set()
+
+    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+        if self.fails:
+            raise ConnectionError
+        super().hold_stream(who, name, until)
+        self.held.set()
+        assert self.go.wait(DEADLINE_S)
+
+    def drop_stream(self, who: Principal, name: str) -> None:
+        super().drop_stream(who, name)
+        self.dropped.set()
+
+
+class Place:
+    """A deployment that counts streams, and a task of each owner that waits for its client."""
+
+    def __init__(self, *owners: str, **allowance: int) -> None:
+        self.world = World([Asker().agent])
+        self.owners = Watched(self.world.clock.now)
+        self.allowance = Allowance(**allowance)
+        self.edge = self.instance()
+        self.tasks = {me: self.sent(me) for me in owners or (ME.owner,)}
+        self.task = next(iter(self.tasks.values()))
+        self.world.settle()
+
+    def instance(self) -> Edge:
+        """Another instance of the api."""
+        world = self.world
+        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, self.allowance, LIFE.max_life_ms)
+        return Edge(world.desk, world.table, world.engine.agents, Named(), MemoryProofs(), 60, turnstile=turnstile)
+
+    def sent(self, me: str) -> str:
+        answer = self.ask(Operation.SEND, Names(message=f"message of {me}"), me)
+        return str(json.loads(answer.body)["task"]["id"])
+
+    def ask(self, operation: Operation, names: Names, me: str = ME.owner, binding: str = "1.0 REST") -> HttpAnswer:
+        request = BINDINGS[binding][operation](names)
+        return self.edge.answer(replace(request, headers={**request.headers, "x-me": me}))
+
+    def subscribe(self, me: str = ME.owner, binding: str = "1.0 REST") -> HttpAnswer:
+        return self.ask(Operation.SUBSCRIBE, Names(task=self.tasks[me]), me, binding)
+
+    @property
+    def open(self) -> tuple[int, int]:
+        """How many streams are counted: mine, and all."""
+        return self.owners.streams(ME, 9999), self.owners.streams(None, 9999)
+
+
+# ---- Leases
+
+
+def test_a_stream_that_nobody_reads_is_counted_until_its_lease_is_over_and_not_until_it_must_end() -> None:
+    place = Place(streams=1)
+    assert place.subscribe().status == 200
+    place.world.wait(STREAM_LEASE_MS - 1000)
+    assert place.subscribe().status == 429
+    place.world.wait(2_000)
+    assert place.open == (0, 0)
+    assert place.subscribe().status == 200
+
+
+def test_a_stream_that_is_read_is_counted_until_it_ends_and_no_longer() -> None:
+    place = Place(streams=1)
+    seen = []
+    for minute in range(1, 20):
+        place.world.plan(minute * MINUTE_MS, lambda: seen.append(place.open))
+    stream: Any = place.subscribe().stream
+
+    async def read() -> None:
+        async for _ in stream:
+            pass
+
+    began = place.world.now
+    place.world.play(read())
+    assert place.world.now - began >= 14 * MINUTE_MS
+    assert place.open == (0, 0)
+    assert seen == [(1, 1)] * len(seen)
+    assert len(seen) >= 13
+
+
+def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
+    place = Place(streams=1)
+    stream: Any = place.subscribe().stream
+
+    async def read() -> int:
+        return sum([1 async for _ in stream])
+
+    place.owners.fails = True
+    assert place.world.play(read()) > 14 * 3
+
+
+# ---- Clients that leave
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place(streams=2)
+
+
+@pytest.fixture
+def port(place: Place) -> Iterator[int]:
+    with serving(make_web(place.edge)) as port:
+        yield port
+
+
+def subscribed(place: Place, port: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
+    client.sendall(SUBSCRIBE % place.task.encode())
+    return client
+
+
+@pytest.mark.enable_socket
+def test_who_leaves_after_the_first_event_frees_the_slot(place: Place, port: int) -> None:
+    for _ in range(5):
+        place.owners.dropped.clear()
+        with subscribed(place, port) as client:
+            received = b""
+            while b"\n\n" not in received.partition(b"data: ")[2]:
+                received += client.recv(65536)
+            assert received.startswith(b"HTTP/1.1 200")
+        assert place.owners.dropped.wait(DEADLINE_S)
+        assert place.open == (0, 0)
+
+
+@pytest.mark.enable_socket
+def test_who_leaves_before_the_answer_frees_the_slot(place: Place, port: int) -> None:
+    for _ in range(5):
+        for event_ in (place.owners.held, place.owners.dropped, place.owners.go):
+            event_.clear()
+        with subscribed(place, port):
+            assert place.owners.held.wait(DEADLINE_S)
+        place.owners.go.set()
+        assert place.owners.dropped.wait(DEADLINE_S)
+        assert place.open == (0, 0)
+
+
+def test_a_stream_of_which_nothing_was_asked_for_is_freed_when_it_is_closed(place: Place) -> None:
+    stream: Any = place.subscribe().stream
+    assert place.open == (1, 1)
+    asyncio.run(stream.aclose())
+    asyncio.run(stream.aclose())
+    assert place.open == (0, 0)
+
+
+# ---- The same under the streaming loop
+
+
+class Leaving(FakeRuntimeApi):
+    """A Runtime API whose connection breaks after so many chunks of an answer; ``None`` is never."""
+
+    def __init__(self, events: list[dict[str, Any]], after: int) -> None:
+        super().__init__(events)
+        self.RequestHandlerClass = _Breaking
+        self.after = after
+
+
+class _Breaking(_Handler):
+    server: Leaving
+
+    def do_POST(self) -> None:  # noqa: N802 - the library calls it so
+        for _, _chunk in zip(range(self.server.after), self._chunks(), strict=False):
+            pass
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class Hurrying:
+    """A clock that moves whenever somebody looks at it, so that a quiet stream shows a sign of life soon."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def now(self) -> int:
+        self._world.now += 4_000
+        return self._world.now
+
+    def sleep(self, seconds: float) -> None:
+        del seconds
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next_write(after: int) -> None:
+    place = Place(streams=2)
+    place.world.desk = replace(place.world.desk, clock=Hurrying(place.world))
+    edge = place.instance()
+    api = Leaving([event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")] * 3, after)
+    thread = threading.Thread(target=api.serve_forever)
+    thread.start()
+    left = iter([True] * 3 + [False])
+    runtime = RuntimeApi(api.address)
+    try:
+        serve(runtime, edge, make_gateway_handler(edge), lambda: next(left))
+    finally:
+        runtime.close()
+        api.shutdown()
+        thread.join()
+        api.server_close()
+    assert place.open == (0, 0)
+
+
+class Deaf(FakeRuntimeApi):
+    """A Runtime API that takes the head of an answer and nothing of its body."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.RequestHandlerClass = _Deaf
+        self.over = Event()
+
+
+class _Deaf(_Handler):
+    server: Deaf
+
+    def do_POST(self) -> None:  # noqa: N802 - the library calls it so
+        assert self.server.over.wait(DEADLINE_S)
+        self.close_connection = True
+
+
+@pytest.mark.enable_socket
+def test_who_reads_nothing_of_a_stream_for_longer_than_a_write_may_take_is_as_good_as_gone() -> None:
+    api = Deaf()
+    thread = threading.Thread(target=api.serve_forever)
+    thread.start()
+    runtime = RuntimeApi(api.address, stall_s=0.1)
+    try:
+        with pytest.raises(TimeoutError):
+            runtime.stream(Invocation("request-1", 0, {}), repeat(b"x" * 1_000_000, 1_000))
+    finally:
+        api.over.set()
+        runtime.close()
+        api.shutdown()
+        thread.join()
+        api.server_close()
+
+
+def test_a_write_and_a_sign_of_life_take_less_than_a_lease() -> None:
+    assert STREAM_RENEW_MS + HEARTBEAT_MS + 1000 * QUIET_S + 1000 * STALL_S < STREAM_LEASE_MS
+
+
+# ---- The whole deployment
+
+
+CROWD: Final = tuple(f"owner-{number}" for number in range(10))
+
+
+def test_ten_owners_with_a_hundred_streams_each_do_not_fill_the_deployment() -> None:
+    place = Place(*CROWD, streams=100, streams_in_all=500)
+    answers = [place.subscribe(me) for _ in range(100) for me in CROWD]
+    assert sorted({answer.status for answer in answers}) == [200, 503]
+    assert [answer.status for answer in answers].count(200) == 500
+    assert place.owners.streams(None, 9999) == 500
+    assert {place.owners.streams(Principal(ME.tenant, me), 9999) for me in CROWD} == {50}
+    assert place.ask(Operation.GET, Names(task=place.tasks[CROWD[0]]), CROWD[0]).status == 200
+    stream: Any = answers[0].stream
+    asyncio.run(stream.aclose())
+    assert [place.subscribe(CROWD[9]).status for _ in range(2)] == [200, 503]
+
+
+@pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
+def test_who_is_refused_because_all_streams_are_taken_is_told_so_and_when_to_come_again(binding: str) -> None:
+    place = Place(streams_in_all=1)
+    assert place.subscribe().status == 200
+    answer = place.subscribe(binding=binding)
+    assert answer.headers["retry-after"] == "15"
+    stream: Any = answer.stream
+
+    async def read() -> bytes:
+        return b"".join([frame async for frame in stream])
+
+    body = asyncio.run(read()) if stream else answer.body
+    assert b"At most 1 streams are open in this deployment" in body
+    assert answer.status == (200 if "JSON-RPC" in binding else 200 if stream else 503)
+    assert place.open == (1, 1)
+
+
+def test_the_owner_s_own_limit_is_told_before_the_deployment_s() -> None:
+    place = Place(streams=1, streams_in_all=1)
+    place.subscribe()
+    assert place.subscribe().status == 429
+
+
+def test_many_who_come_at_once_are_never_more_than_the_limit() -> None:
+    class Together(MemoryOwners):
+        """Everybody has counted before anybody holds a stream."""
+
+        all_here = Barrier(20)
+
+        def hold_stream(self, who: Principal, name: str, until: int) -> None:
+            self.all_here.wait(DEADLINE_S)
+            super().hold_stream(who, name, until)
+
+    world = World([Asker().agent])
+    owners = Together(world.clock.now)
+    allowance = Allowance(streams=50, streams_in_all=5)
+    turnstile = Turnstile(owners, world.table, world.clock, world.ids, allowance, LIFE.max_life_ms)
+
+    def opened(number: int) -> bool:
+        try:
+            turnstile.open_stream(Principal("tenant", f"owner-{number % 4}"), world.now + MINUTE_MS)
+        except Overloaded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(20) as pool:
+        count = sum(pool.map(opened, range(20)))
+    assert count == owners.streams(None, 99) <= 5
