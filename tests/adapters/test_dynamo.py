@@ -17,7 +17,7 @@ from a2a_serverless.adapters.dynamo import CATCH_UPS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import fold
-from a2a_serverless.domain.model import Artifact, Part, TaskKey
+from a2a_serverless.domain.model import Artifact, Part, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.engine.hold import Hold
 from a2a_serverless.ports import Receipt, StepResult
@@ -113,6 +113,24 @@ def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: 
     loaded = _through(early).log.load(KEY)
     assert loaded is not None
     assert (loaded[0], [event.n for event in loaded[1]]) == (look.head, [1, 2, 3])
+
+
+def test_rule_01_a_task_that_is_read_torn_is_whole_as_of_its_head(store: Store, client: DynamoDBClient) -> None:
+    look = taken(store.log)
+    older = _stored_head(client)
+    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    change = progress(heads.Look(look.head, 3), TaskState.COMPLETED)
+    store.log.append(change)
+    old_head = Filtered(client, lambda found, _: _with_head(found, older))
+    late_event = Filtered(
+        client, lambda found, query: [item for item in found if query > 2 or item["sk"]["S"] != keys.event(4)]
+    )
+    reads = [_through(torn).log.task(KEY) for torn in (old_head, late_event)]
+    told = [(read[0].rev, read[1].status.state, read[1].n, len(read[1].artifacts)) for read in reads if read]
+    assert told == [
+        (look.head.rev, TaskState.WORKING, 3, 1),
+        (change.after.rev, TaskState.COMPLETED, 4, 1),
+    ]
 
 
 def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: DynamoDBClient) -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT
 from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.engine.files import Files
+from a2a_serverless.engine.inline import Inline
 from a2a_serverless.engine.run import Ending
-from tests.echo import Writer
+from tests.echo import Writer, agent_of
 from tests.faults.plans import Broken, Frail, Killed
 from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
@@ -114,6 +116,10 @@ def test_rule_06_a_task_outlives_an_outage(what: str, minutes: int, late: bool) 
     assert world.get(task_id).status.timestamp - outage.began <= (minutes + 4) * MINUTE_MS
 
 
+async def asleep(task: AgentTask) -> None:
+    await task.step("sleep", asyncio.sleep, 10)
+
+
 @pytest.mark.parametrize("minutes", [3, 10, 30])
 @pytest.mark.parametrize("what", WHAT)
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
@@ -170,6 +176,40 @@ def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
     assert world.state(task_id) is TaskState.CANCELED
     assert Ending.OVERTAKEN in world.answered
     assert world.now - outage.began < 3 * MINUTE_MS
+
+
+def test_rule_06_a_chunk_that_is_lost_when_a_task_would_suspend_ends_the_run_at_once() -> None:
+    async def parent(task: AgentTask) -> None:
+        child = asyncio.ensure_future(task.call("child", "child", "hello"))
+        await asyncio.sleep(0.9)  # the keeper comes after 1 s, the writer of chunks after 1.15 s
+        await task.emit("a", "said while it waits", last=True)
+        await child
+
+    outage = Outage(("table.append_chunk",), 0, 20_000)
+    world = World([agent_of(parent, "parent"), agent_of(asleep, "child")], faults=outage)
+    task_id = world.send("hello", push=False, agent="parent").task_id
+    outage.of(world)
+    world.settle()
+    task = world.get(task_id, "parent")
+    assert (task.status.state, outage.failed > 1) == (TaskState.COMPLETED, True)
+    assert [part.value for part in task.artifacts[0].parts] == ["said while it waits"]
+    assert task.status.timestamp - outage.began < 2 * MINUTE_MS
+
+
+def test_rule_06_a_run_inside_a_request_waits_no_longer_than_the_request_and_leaves_the_rest_to_a_worker() -> None:
+    writer = Writer(seconds=1)
+    outage = Outage(("table.keep_step",), 0, 3 * MINUTE_MS)
+    world = Workers(writer.work, outage)
+    agents = {"echo": replace(writer.agent, runs="inline")}
+    world.engine = replace(world.engine, agents=agents)
+    key = ME.key(world.send("hello", push=False).task_id)
+    world.queue.lose()
+    outage.of(world)
+    assert Inline(world.engine, world.play).run("echo", key, 20_000)
+    assert world.now - outage.began <= 20_000 + 2_000
+    assert WorkBell(key) in world.queue.ready()
+    world.settle()
+    assert_whole(world, key.task)
 
 
 @pytest.mark.parametrize("reads", ["references", "earlier", "file"])

@@ -126,11 +126,6 @@ class Hold:
         return self._look.head.key
 
     @property
-    def has_lost(self) -> bool:
-        """Whether chunks could not be written: the run can write nothing more."""
-        return self._lost is not None
-
-    @property
     def head(self) -> Head:
         """The head as of the last look."""
         return self._look.head

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -137,7 +137,8 @@ async def _given_back(engine: Engine, hold: Hold, failed: StoreFailed, remaining
     while not _tried(engine, hold, failed, in_time=remaining_ms() >= MARGIN_MS):
         with suppress(StoreFailed):
             hold.renew_when_due()
-        await asyncio.sleep(pause_s)
+        left_s = max(0.0, (remaining_ms() - MARGIN_MS) / 1000)
+        await asyncio.sleep(min(pause_s, left_s + FIRST_PAUSE_S))
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
     return Ending.HANDED_ON
 
@@ -310,27 +311,17 @@ async def _keep(hold: Hold, work: Work, bells: Bells, remaining_ms: Callable[[],
         if work.signal:
             await asyncio.sleep(CLEAN_UP_S)
             return
-        with _done_later(hold):
+        with suppress(StoreFailed):  # it is done a second later; the agent works on until it has to write
             hold.watch()
             work.calls.notice()
             if work.idle and work.calls.park():
                 raise Parked
         if remaining_ms() < MARGIN_MS:
             raise OutOfTime
-        with _done_later(hold):
+        with suppress(StoreFailed):
             if hold.renew_when_due() and not rang:
                 bells.ring(WorkBell(hold.key, hold.fence), _seconds_until(hold.head.lease_until, hold.now()))
                 rang = True
-
-
-@contextmanager
-def _done_later(hold: Hold) -> Iterator[None]:
-    """What the keeper cannot do while a store fails it does later; the agent works on until it has to write."""
-    try:
-        yield
-    except StoreFailed:
-        if hold.has_lost:
-            raise
 
 
 def _end(hold: Hold, state: TaskState, last_word: Answer) -> Ending:
