@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.breaker import Trip
     from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.challenges import Asked
     from a2a_serverless.domain.contents import Slot, StoredFile
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, Look
@@ -260,6 +261,17 @@ class PushStore(Protocol):
         """Counts one more webhook of the task's owner on that day (since the epoch). False when there are ``limit``.
 
         A request that the network repeats may count twice.
+        """
+        ...
+
+    def asked(self, key: TaskKey, host: str) -> Asked:
+        """What webhooks of the task's owner have asked of a host."""
+        ...
+
+    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
+        """Replaces that while it is ``before``, until ``expires`` (seconds); False when it is another one.
+
+        What is ``after`` already is an earlier try of the same that did succeed: True.
         """
         ...
 

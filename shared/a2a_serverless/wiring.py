@@ -155,6 +155,7 @@ def _webhooks(settings: Settings, table: Table, log: TaskLog, bells: Bells, seal
         ownership=settings.webhook_ownership != "off",
         per_day=settings.webhooks_per_owner_per_day,
         own=_own_or_published(settings, table),
+        enforce_ownership=settings.webhook_ownership == "enforce",
     )
 
 

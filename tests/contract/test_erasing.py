@@ -9,6 +9,7 @@ import pytest
 
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS, take
@@ -80,6 +81,7 @@ def owned(store: Store, who: Principal) -> None:
     store.owners.keep_unfinished(who, Unfinished(NOW, frozenset({"a"})))
     store.owners.hold_stream(who, "stream", NOW + 60_000)
     store.push.admit(who.key("any"), NOW // 86_400_000, 10)
+    store.push.keep_asked(who.key("any"), "hooks.example.com", Asked(), Asked(sent=1), EXPIRES)
     store.api_keys.add(ApiKey(f"digest-of-{who.owner}", who, "", NOW))
 
 

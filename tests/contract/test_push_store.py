@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.head import with_push
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.ports import SHARDS
@@ -310,6 +311,48 @@ def test_many_at_once_are_counted_one_by_one(store: Store) -> None:
     with ThreadPoolExecutor(4) as threads:
         admitted = list(threads.map(lambda _: store.push.admit(KEY, TODAY, 4), range(12)))
     assert admitted.count(True) in AT_LIMIT
+
+
+# ---- What was asked of a host
+
+HOST = "hooks.example.com:8443"
+ASKED = [Asked(webhooks=1), Asked(webhooks=20, sent=21, next_at=NOW + 1), Asked(answered=True)]
+
+
+def test_what_was_asked_of_a_host_is_kept_for_each_owner_and_host(store: Store) -> None:
+    assert store.push.asked(KEY, HOST) == Asked()
+    before = Asked()
+    for after in ASKED:
+        assert store.push.keep_asked(KEY, HOST, before, after, EXPIRES)
+        assert store.push.asked(replace(KEY, task="another"), HOST) == after
+        before = after
+    assert (store.push.asked(OTHER, HOST), store.push.asked(KEY, "hooks.example.com")) == (Asked(), Asked())
+
+
+@pytest.mark.parametrize("before", [Asked(), *ASKED[1:]], ids=repr)
+def test_what_was_asked_is_replaced_only_while_it_is_what_was_seen(store: Store, before: Asked) -> None:
+    assert store.push.keep_asked(KEY, HOST, Asked(), ASKED[0], EXPIRES)
+    assert not store.push.keep_asked(KEY, HOST, before, Asked(sent=7), EXPIRES)
+    assert store.push.asked(KEY, HOST) == ASKED[0]
+    assert store.push.keep_asked(KEY, HOST, before, ASKED[0], EXPIRES), "it is done already"
+
+
+def test_of_many_who_ask_a_host_at_once_one_is_counted(store: Store) -> None:
+    for before in (Asked(), Asked(sent=100)):
+        afters = [Asked(sent=100) if not before.sent else Asked(sent=200 + number) for number in range(8)]
+        with ThreadPoolExecutor(4) as threads:
+            kept = [*threads.map(lambda one: store.push.keep_asked(KEY, HOST, before, one, EXPIRES), afters)]  # noqa: B023
+        assert kept.count(True) == (1 if before.sent else 8)
+
+
+def test_what_was_asked_is_forgotten_in_time_and_by_a_new_answer_kept_longer(store: Store) -> None:
+    store.push.keep_asked(KEY, HOST, Asked(), ASKED[0], EXPIRES)
+    store.push.keep_asked(KEY, HOST, ASKED[0], ASKED[2], EXPIRES + 60)
+    store.now.ms = EXPIRES * 1000
+    assert store.push.asked(KEY, HOST) == ASKED[2]
+    store.now.ms = (EXPIRES + 60) * 1000
+    assert store.push.asked(KEY, HOST) == Asked()
+    assert store.push.keep_asked(KEY, HOST, Asked(), ASKED[0], EXPIRES + 120)
 
 
 # ---- What was given up

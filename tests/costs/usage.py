@@ -143,15 +143,22 @@ def counted() -> dict[str, Any]:
     ours.setLevel(logging.INFO)
     ours.addHandler(kept)
     try:
+        _play(world)  # an owner's first webhook at a host is counted until its challenge is answered
+        for seen in (world.noted.by, world.noted.invocations, kept.lines, world.lines):
+            seen.clear()
         for _ in range(TASKS):
-            task = _call(world, "SendMessage", v1.print_send(world.request(TEXT)))["result"]["task"]["id"]
-            world.tell_at_once()
-            world.work_off()
-            _call(world, "GetTask", {"id": task})
+            _play(world)
     finally:
         ours.removeHandler(kept)
         ours.setLevel(before)
     return _summed(world, [*kept.lines, *world.lines])
+
+
+def _play(world: Counted) -> None:
+    task = _call(world, "SendMessage", v1.print_send(world.request(TEXT)))["result"]["task"]["id"]
+    world.tell_at_once()
+    world.work_off()
+    _call(world, "GetTask", {"id": task})
 
 
 def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def test_what_we_support_is_taken(fields: dict[str, str]) -> None:
 
 
 def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
-    world, task_id = world_with_task()
+    world, task_id = world_with_task(policy=TRUSTING)
     for number in range(20):
         add(world, task_id, PushRequest(HOOK, f"hook-{number}"))
     with pytest.raises(InvalidParams, match="at most 20"):

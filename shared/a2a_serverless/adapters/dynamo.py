@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.adapters import items, keys, stored
 from a2a_serverless.adapters.folds import Folds
 from a2a_serverless.domain.breaker import FORGET_MS
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, Look
@@ -302,6 +303,19 @@ class DynamoPushStore:
     def admit(self, key: TaskKey, day: int, limit: int) -> bool:
         place = {"pk": {"S": keys.owner(key)}, "sk": {"S": keys.webhooks(day)}}
         return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
+
+    def asked(self, key: TaskKey, host: str) -> Asked:
+        item = self._table.get(keys.owner(key), keys.asked(host))
+        return items.asked_of(item) if item else Asked()
+
+    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
+        old, new = items.asked_item(before), items.asked_item(after)
+        item = items.placed(keys.owner(key), keys.asked(host), expires, new)
+        held = {name: old.get(name) for name in items.names_of(before)}
+        ends = {"expires": item["expires"]}
+        fresh = before == Asked()
+        action = self._table.put_new(item) if fresh else self._table.update(item, old, new | ends, held)
+        return self._table.write(action) is None or self.asked(key, host) == after
 
     def exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
         found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain.breaker import Trip
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
@@ -110,7 +111,7 @@ def cursor_of(item: Mapping[str, Any]) -> Cursor:
     return Cursor(**_values(Cursor, item))
 
 
-def names_of(record: Head | Cursor) -> list[str]:
+def names_of(record: Head | Cursor | Asked) -> list[str]:
     """The attributes that a record can have."""
     return [field.name for field in fields(record) if field.name != "key"]
 
@@ -155,14 +156,24 @@ def trip_of(item: Mapping[str, Any]) -> Trip:
     return Trip(**_values(Trip, item))
 
 
-def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt | Trip) -> Item:
+def asked_item(asked: Asked) -> Item:
+    """The attributes of what was asked of a host."""
+    return _flat(asked)
+
+
+def asked_of(item: Mapping[str, Any]) -> Asked:
+    """What ``asked_item`` wrote."""
+    return Asked(**_values(Asked, item))
+
+
+def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt | Trip | Asked) -> Item:
     plain = [field for field in fields(record) if field.name != "key"]
     values = [(field.name, getattr(record, field.name), field.default) for field in plain]
     return {name: _value(name, value) for name, value, default in values if value != default}
 
 
 def _values(
-    kind: type[Head | Cursor | PushConfig | Attempt | Receipt | Trip], item: Mapping[str, Any]
+    kind: type[Head | Cursor | PushConfig | Attempt | Receipt | Trip | Asked], item: Mapping[str, Any]
 ) -> dict[str, Any]:
     known = readable(item)
     enums = _ENUMS.get(kind, {})

@@ -35,6 +35,7 @@ WEBHOOKS: Final = "WEBHOOKS#"
 UPLOADED: Final = "UPLOADED#"
 SHARE: Final = "SHARE"
 UNFINISHED: Final = "UNFINISHED"
+ASKED: Final = "ASKED#"
 STREAMS: Final = "STREAM#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
@@ -91,6 +92,11 @@ def webhooks(day: int) -> str:
 def uploads(day: int) -> str:
     """The sort key of the number of bytes for which an owner has asked for slots on a day (since the epoch)."""
     return f"{UPLOADED}{day}"
+
+
+def asked(host: str) -> str:
+    """The sort key of what an owner's webhooks have asked of a host."""
+    return ASKED + part(host)
 
 
 def event(n: int) -> str:

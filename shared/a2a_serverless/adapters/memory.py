@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from a2a_serverless.adapters import items, keys, stored
 from a2a_serverless.adapters.folds import name_of
 from a2a_serverless.domain.breaker import FORGET_MS
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.contents import Slot
 from a2a_serverless.domain.events import fold
 from a2a_serverless.domain.head import Change, Head, Look
@@ -108,6 +109,7 @@ class MemoryTable:
         self._attempts: _Shelf[TaskKey, tuple[str, int, int, int], Attempt] = _Shelf(now)
         self._trips: _Shelf[str, None, Trip] = _Shelf(now)
         self._webhooks: _Shelf[tuple[str, str], int, int] = _Shelf(now)
+        self._asked: _Shelf[tuple[str, str], str, Asked] = _Shelf(now)
         self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
         self._callbacks: _Shelf[str, None, tuple[TaskKey, str]] = _Shelf(now)
         self._documents: dict[str, str] = {}
@@ -321,6 +323,17 @@ class MemoryTable:
                 self._webhooks.put(owner, day, used + 1, (day + 2) * DAY_S)
         return used < limit
 
+    def asked(self, key: TaskKey, host: str) -> Asked:
+        with self._lock:
+            return self._asked.get((key.tenant, key.owner), host) or Asked()
+
+    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
+        with self._lock:
+            kept = self.asked(key, host)
+            if kept == before:
+                self._asked.put((key.tenant, key.owner), host, after, expires)
+            return kept in (before, after)
+
     def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         with self._lock:
             ended = [
@@ -373,7 +386,8 @@ class MemoryTable:
     def erase_owner(self, who: Principal, *, really: bool = True) -> int:
         """Forgets what was counted for an owner; returns how many items that is."""
         with self._lock:
-            return self._webhooks.clear((who.tenant, who.owner), really=really)
+            shelves = (self._webhooks, self._asked)
+            return sum(shelf.clear((who.tenant, who.owner), really=really) for shelf in shelves)
 
     def _shift(self, before: Head, after: Head) -> bool:
         head = self._heads.get(before.key, None)

@@ -10,11 +10,11 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery, trace
+from a2a_serverless.domain import challenges, delivery, trace
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
@@ -22,7 +22,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.services.contents import shown
-from a2a_serverless.services.hosts import Busy, Hosts, LeftAlone
+from a2a_serverless.services.hosts import Answered, Busy, Hosts, LeftAlone
 from a2a_serverless.services.push import sealing_context
 from a2a_serverless.services.telling import Telling
 from a2a_serverless.wire.notification import Body, notification
@@ -81,6 +81,7 @@ class Post:
     metrics: Metrics
     enforce_ownership: bool = True
     contents: Contents | None = None
+    answered: Answered = field(default_factory=Answered)
 
 
 class Ending(Enum):
@@ -452,6 +453,8 @@ def _unasked(post: Post, walk: _Walk, cursor: Cursor) -> bool:
 
 def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Ending:
     """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
+    if post.enforce_ownership and (until := _asked_enough(post, walk)):
+        return _leave_alone(post, walk, cursor, until)
     challenge = post.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
     letter = _Letter(CHALLENGE, CHALLENGE_TYP, Body("application/json", walk.config.wire, content))
@@ -461,11 +464,42 @@ def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Endi
         return _put_off(post, walk, cursor, wait)
     if tried.outcome.accepted and _echoes(tried.outcome.body, challenge):
         _record(post, walk, cursor, CHALLENGE, tried, None)
+        _note_answered(post, walk)
         return replace(walk, verification=Verification.VERIFIED), cursor
     if not post.enforce_ownership:
         _record(post, walk, cursor, CHALLENGE, tried, None)
         return replace(walk, warned=True), cursor
     return _refuse(post, walk, cursor, tried)
+
+
+def _asked_enough(post: Post, walk: _Walk) -> int:
+    """0 when a challenge may be sent, or when (ms). It is counted while the host has answered none of the owner's."""
+    for _ in range(TRIES):
+        now = post.clock.now()
+        if post.answered.knows(walk.key, walk.host, now):
+            return 0
+        before = post.store.asked(walk.key, walk.host)
+        if before.answered:
+            post.answered.learn(walk.key, walk.host, now)
+            return 0
+        after = challenges.sending(before, now)
+        if after is None:
+            return challenges.again_at(before, now)
+        if post.store.keep_asked(walk.key, walk.host, before, after, now // 1000 + challenges.UNANSWERED_S):
+            return 0
+    return post.clock.now() + BUSY_S * 1000
+
+
+def _note_answered(post: Post, walk: _Walk) -> None:
+    """The owner's webhooks at the host are bound no longer. Should this get lost, the next answer says it too."""
+    now = post.clock.now()
+    expires = now // 1000 + challenges.ANSWERED_S
+    for _ in range(TRIES):
+        if post.answered.knows(walk.key, walk.host, now):
+            return
+        before = post.store.asked(walk.key, walk.host)
+        if before.answered or post.store.keep_asked(walk.key, walk.host, before, challenges.ANSWERED, expires):
+            post.answered.learn(walk.key, walk.host, now)
 
 
 def _refuse(post: Post, walk: _Walk, cursor: Cursor, tried: _Tried) -> Ending:

@@ -17,11 +17,13 @@ from a2a_serverless.domain.breaker import Health, Trip
 from a2a_serverless.domain.measures import UNMEASURED
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports import HostBoard, Metrics
 
 IN_FLIGHT: Final = 5
 ASK_MS: Final = 30_000
+ANSWERED_MS: Final = 600_000
 HOSTS_KEPT: Final = 4_096
 
 
@@ -42,6 +44,24 @@ class _Host:
     health: Health = field(default_factory=Health)
     in_flight: int = 0
     asked_at: int | None = None
+
+
+class Answered:
+    """Which hosts have answered a challenge of which owners, as far as this instance knows. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[str, str, str], int] = {}
+        self._lock = Lock()
+
+    def knows(self, key: TaskKey, host: str, now: int) -> bool:
+        return self._until.get((key.tenant, key.owner, host), 0) > now
+
+    def learn(self, key: TaskKey, host: str, now: int) -> None:
+        """Remembers it for ten minutes; then the table is asked again."""
+        with self._lock:
+            if len(self._until) >= HOSTS_KEPT:
+                self._until.clear()
+            self._until[key.tenant, key.owner, host] = now + ANSWERED_MS
 
 
 class NoBoard:

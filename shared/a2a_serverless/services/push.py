@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain import challenges
 from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import in_place_of, same_lease
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, with_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused, WebhookTarget, check_url
 from a2a_serverless.services.changes import found
+from a2a_serverless.services.hosts import Answered
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import PushRequest, TaskKey
@@ -50,6 +53,8 @@ class Webhooks:
     ownership: bool = True
     per_day: int = PER_DAY
     own: Callable[[], tuple[str, ...]] = tuple
+    enforce_ownership: bool = True
+    answered: Answered = field(default_factory=Answered)
 
     def vetted(self, request: PushRequest) -> WebhookTarget:
         """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
@@ -105,6 +110,9 @@ def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVe
     Raises InvalidParams naming every field that is wrong, and TooManyRequests.
     """
     target = _vet(hooks, request)
+    verification = _verification(hooks, target)
+    if verification is Verification.UNVERIFIED and hooks.enforce_ownership:
+        _ask_for(hooks, key, host_of(request.url))
     _count(hooks, key)
     config_id, incarnation = request.config_id or hooks.ids.new(), hooks.ids.new()
     context = sealing_context(key, config_id)
@@ -118,7 +126,7 @@ def new_config(hooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVe
         token=request.token and hooks.sealer.seal(request.token, context),
         credentials=request.credentials and hooks.sealer.seal(request.credentials, context),
     )
-    return config, Cursor(config_id, incarnation, verification=_verification(hooks, target))
+    return config, Cursor(config_id, incarnation, verification=verification)
 
 
 def sealing_context(key: TaskKey, config_id: str) -> str:
@@ -156,6 +164,28 @@ def _count(hooks: Webhooks, key: TaskKey) -> None:
     if not hooks.store.admit(key, day, hooks.per_day):
         text = f"You may register {hooks.per_day} push notification configurations a day."
         raise TooManyRequests(text, (DAY_MS - since) // 1000)
+
+
+def _ask_for(hooks: Webhooks, key: TaskKey, host: str) -> None:
+    """Counts one more webhook at a host that has not answered a challenge of the owner's; raises TooManyRequests."""
+    now = hooks.clock.now()
+    if hooks.answered.knows(key, host, now):
+        return
+    for _ in range(TRIES):
+        before = hooks.store.asked(key, host)
+        if before.answered:
+            hooks.answered.learn(key, host, now)
+            return
+        after = challenges.registered(before)
+        if after is None:
+            text = (
+                f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
+                "More can be registered there once one of them has."
+            )
+            raise TooManyRequests(text, challenges.AGAIN_MS // 1000)
+        if hooks.store.keep_asked(key, host, before, after, now // 1000 + challenges.UNANSWERED_S):
+            return
+    raise Overloaded
 
 
 def _check_count(hooks: Webhooks, key: TaskKey, config_id: str | None) -> None:
