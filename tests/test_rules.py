@@ -117,8 +117,8 @@ OUTBOUND: Final = {
     "adapters/bedrock/runtime.py": "AWS, through botocore",
     "adapters/connection.py": "webhooks: connects to the vetted address",
     "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
-    "adapters/oidc.py": "the issuer's keys, at an address of the operator's",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
+    "client/bounded.py": "the connections of the client: one deadline over each exchange",
     "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
     "handlers/runtime.py": "Lambda's own Runtime API",
     "handlers/schedules.py": "CloudFormation's answer URL",
@@ -161,6 +161,7 @@ def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() 
 
 
 UNOBSERVED: Final = {
+    "adapters/test_deadlines.py": "peers that never end their answers",
     "client/test_http.py": "the client's transport itself",
     "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",
     "conformance/test_shipped_agents.py": "the receiver's API",

@@ -590,6 +590,8 @@ def _gate(settings: Settings, table: Table, now: Callable[[], int]) -> Gate:
 def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Caller] | None:
     if settings.trust is None:
         return None
-    from a2a_serverless.adapters.oidc import OidcTokens, fetch_document
+    from a2a_serverless.adapters.oidc import OidcTokens, fetch_document, in_a_thread
 
-    return OidcTokens(settings.trust, fetch_document, now).caller
+    # Lambda freezes what runs beside a request, so one request in a while waits there.
+    beside = (lambda work: work()) if settings.get("AWS_LAMBDA_FUNCTION_NAME") else in_a_thread
+    return OidcTokens(settings.trust, fetch_document, now, beside).caller

@@ -161,6 +161,36 @@ def answer(data: bytes) -> Script:
     return script
 
 
+ENOUGH = 2000
+"""Bytes that a drip has, a few seconds of them: nobody who keeps a short deadline takes so many."""
+
+
+def dripping(begin: bytes, drop: bytes) -> Script:
+    """Begins an answer, and goes on by a few bytes every 5 ms: no single wait is long, and the answer does not end."""
+
+    def script(line: Line) -> None:
+        line.read_request()
+        line.write(begin)
+        while line.stranger.written < ENOUGH and not line.stranger.over.wait(0.005):
+            line.write(drop)
+
+    return script
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+DRIPS = {
+    "status": dripping(b"HTTP/1.1 200 ", b"O"),
+    "head": dripping(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
+    "interim answers": dripping(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 ", b"C"),
+    "body": dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    "body without a length": dripping(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b" "),
+    "size of a chunk": dripping(CHUNKED, b"0"),
+    "chunks": dripping(CHUNKED, b"1\r\n \r\n"),
+    "trailer": dripping(CHUNKED + b"1\r\n \r\n0\r\nX-Long: ", b"x"),
+}
+"""Where an answer can be slow."""
+
+
 @contextmanager
 def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Stranger]:
     """A stranger on a free port of 127.0.0.1; its connections are closed and its threads ended on the way out."""

@@ -7,6 +7,7 @@ import ssl
 import sys
 import threading
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -501,12 +502,40 @@ def test_lookups_that_hang_are_bounded_in_number() -> None:
         return []
 
     sender = WebhookSender(EgressPolicy(), resolver=resolver, ssl_context=trusting())
-    errors = {post(sender, deadline_ms=1).error for _ in range(MAX_LOOKUPS + 5)}
+    urls = [f"https://hooks-{number}.example.com/" for number in range(MAX_LOOKUPS + 5)]
+    errors = {sender.post(url, {}, b"{}", 1).error for url in urls}
     hanging.set()
-    for thread in [thread for thread in threading.enumerate() if thread.name == "lookup"]:
-        thread.join()
+    wait_for_lookups()
     assert errors <= {OutboundError.DNS, OutboundError.TIMEOUT}
     assert next(asked) <= MAX_LOOKUPS
+
+
+def wait_for_lookups() -> None:
+    for thread in [thread for thread in threading.enumerate() if thread.name == "lookup"]:
+        thread.join()
+
+
+@pytest.mark.parametrize("names", [1, 100])
+def test_names_whose_lookups_hang_stop_no_other_name(names: int) -> None:
+    hanging, asked = Event(), Counter[str]()
+
+    def resolver(host: str, _port: int) -> list[str]:
+        asked[host] += 1
+        if host != NAME:
+            hanging.wait()
+        return [PUBLIC]
+
+    with serve(once(OK), server_context()) as stranger:
+        sender = WebhookSender(EgressPolicy(), resolver=resolver, connector=Wire(stranger), ssl_context=trusting())
+        hung = [f"hooks-{number % names}.example.com" for number in range(200)]
+        errors = {sender.post(f"https://{host}/", {}, b"{}", 1).error for host in hung}
+        outcome = post(sender, deadline_ms=MINUTE)
+        hanging.set()
+        wait_for_lookups()
+        sender.close()
+    assert errors == {OutboundError.DNS}
+    assert outcome.status == 200
+    assert asked == Counter({NAME: 1} | dict.fromkeys(hung, 1))
 
 
 def test_an_address_that_does_not_answer_leaves_time_for_the_next() -> None:

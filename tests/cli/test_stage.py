@@ -47,7 +47,7 @@ def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
 @pytest.mark.enable_socket
 def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(OSError, match="ministack"), standing(stage(tmp_path)):
+    with pytest.raises(OSError, match="emulator"), standing(stage(tmp_path)):
         pytest.fail("it stands without an emulator")
     assert signal.getsignal(signal.SIGTERM) == before
     assert keep_logs(Places(tmp_path, tmp_path / "state")) is None

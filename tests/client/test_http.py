@@ -4,10 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from urllib.error import URLError
+from urllib.request import build_opener
 
 import pytest
 
 from a2a_serverless.client import HttpCall, Silent, Unreachable, over_urllib
+from a2a_serverless.client.bounded import BoundedHandler
+from tests.adapters.strangers import DRIPS, ENOUGH, Line, once, serve
 
 pytestmark = pytest.mark.enable_socket
 
@@ -144,6 +148,80 @@ def test_silence_is_told_apart_from_a_closed_door() -> None:
     with pytest.raises(Unreachable, match="refused") as refused:
         read(HttpCall(url))
     assert not isinstance(refused.value, Silent)
+
+
+@pytest.mark.parametrize("where", DRIPS)
+def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+    with serve(DRIPS[where]) as peer:
+        with pytest.raises(Silent, match=r"no answer in 0\.2 s"):
+            read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.2))
+        assert peer.hung_up.wait(30)
+        assert peer.written < ENOUGH
+
+
+def test_the_deadline_stands_over_an_upload_that_the_peer_takes_slowly() -> None:
+    def sip(line: Line) -> None:
+        for _ in range(200):
+            if line.stranger.over.wait(0.005) or not line.sock.recv(1000):
+                return
+
+    with serve(sip) as peer:
+        with pytest.raises(Silent):
+            read(HttpCall(f"http://127.0.0.1:{peer.port}", body=bytes(64 * 1024 * 1024), seconds=0.3))
+        assert peer.hung_up.wait(30)
+
+
+def test_the_deadline_stands_over_the_handshake() -> None:
+    def stutter(line: Line) -> None:
+        line.write(b"\x16\x03\x03\x40\x00")  # a record of 16 KiB, byte by byte
+        while line.stranger.written < ENOUGH and not line.stranger.over.wait(0.005):
+            line.write(b"\x02")
+
+    with serve(stutter) as peer:
+        with pytest.raises(Silent):
+            read(HttpCall(f"https://127.0.0.1:{peer.port}", seconds=0.2))
+        assert peer.hung_up.wait(30)
+        assert peer.written < ENOUGH
+
+
+def test_a_lookup_that_hangs_ends_with_the_deadline() -> None:
+    done = Event()
+
+    def hang(host: str, port: int) -> list[str]:
+        assert (host, port) == ("agents.example.com", 443)
+        done.wait(30)
+        return []
+
+    opener = build_opener(BoundedHandler(lambda: 0.05, hang))
+    with pytest.raises(URLError) as failed:
+        opener.open("https://agents.example.com/")
+    assert isinstance(failed.value.reason, TimeoutError)
+    done.set()
+
+
+def test_the_next_address_of_a_name_is_tried_when_one_does_not_answer() -> None:
+    with serving(echo) as url:
+        port = url.rpartition(":")[2]
+        opener = build_opener(BoundedHandler(lambda: 5.0, lambda *_: ["127.0.0.2", "127.0.0.1"]))
+        with opener.open(f"http://agents.example.com:{port}/") as answer:
+            assert answer.read() == b"GET None "
+
+
+def test_a_stream_may_last_longer_than_any_wait_in_it() -> None:
+    def tell(line: Line) -> None:
+        line.read_request()
+        line.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        for _ in range(60):
+            line.stranger.over.wait(0.005)
+            line.write(b"x")
+
+    with serve(tell) as peer:
+        assert read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.25, waits=True)) == (200, b"x" * 60)
+
+
+def test_a_stream_that_says_nothing_is_told() -> None:
+    with serve(once(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf")) as peer, pytest.raises(Silent):
+        read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.05, waits=True))
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

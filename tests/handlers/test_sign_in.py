@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
@@ -15,7 +16,13 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
 from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
-from a2a_serverless.adapters.oidc import COOL_DOWN_MS, FIRST_COOL_DOWN_MS, OidcTokens
+from a2a_serverless.adapters.oidc import (
+    COOL_DOWN_MS,
+    FIRST_COOL_DOWN_MS,
+    RENEW_AFTER_MS,
+    STALE_AFTER_MS,
+    OidcTokens,
+)
 from a2a_serverless.domain.access import ApiKey, BadToken, Caller, Trust, digest_of, spelled
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
@@ -47,6 +54,7 @@ class Issuer:
         self.text = text
         self.asked = 0
         self.now = 1_000_000
+        self.beside: list[Callable[[], None]] = []
 
     def fetch(self, url: str) -> str:
         assert url == URL
@@ -55,15 +63,26 @@ class Issuer:
 
     def tokens(self, tenant_claim: str = "tenant", **other: Any) -> OidcTokens:
         trust = Trust(ISSUER, AUDIENCE, URL, tenant_claim=tenant_claim, **other)
-        return OidcTokens(trust, self.fetch, lambda: self.now)
+        return OidcTokens(trust, self.fetch, lambda: self.now, self.beside.append)
 
 
 def claims(**other: object) -> dict[str, object]:
     return {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "tenant": "acme", "exp": 4_000_000_000, **other}
 
 
-def token(said: dict[str, object], key: Any = RSA_KEY, algorithm: str = "RS256", kid: str = "r1") -> str:
-    return jwt.encode(said, key, algorithm, headers={"kid": kid})
+def token(said: dict[str, object], key: Any = RSA_KEY, algorithm: str = "RS256", kid: str = "r1", **head: Any) -> str:
+    return jwt.encode(said, key, algorithm, headers={"kid": kid, **head})
+
+
+def written(header: str, body: str) -> str:
+    """A token of exactly these two texts, with a signature that is good."""
+    signed = b".".join(base64url_encode(part.encode()) for part in (header, body))
+    signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, RSA_KEY)
+    return b".".join((signed, base64url_encode(signature))).decode()
+
+
+HEADER = '{"alg": "RS256", "kid": "r1"}'
+BODY = json.dumps({"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "tenant": "acme", "exp": 4_000_000_000})
 
 
 def confused(kid: str, key: Any) -> str:
@@ -119,6 +138,36 @@ def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
         ),
         pytest.param(f"{token(claims())}.{token(claims())}", id="two tokens"),
         pytest.param(".".join([token(claims()).split(".")[0], "e30", ""]), id="no signature"),
+        pytest.param(token(claims(), typ="dpop+jwt"), id="a proof"),
+        pytest.param(token(claims(), typ="logout+jwt"), id="a logout token"),
+        pytest.param(token(claims(), typ="secevent+jwt"), id="a security event"),
+        pytest.param(token(claims(), typ="application/secevent+jwt"), id="a security event, by its whole name"),
+        pytest.param(token(claims(), typ="a2a-notification+jwt"), id="a notification"),
+        pytest.param(written('{"alg": "RS256", "kid": "r1", "typ": ""}', BODY), id="a type without a name"),
+        pytest.param(written('{"alg": "RS256", "kid": "r1", "typ": 7}', BODY), id="a type that is a number"),
+        pytest.param(written('{"alg": "RS256", "kid": "r1", "typ": null}', BODY), id="a type that is null"),
+        pytest.param(token(claims(at_hash="x")), id="an ID token"),
+        pytest.param(token(claims(c_hash="x")), id="an ID token with a code"),
+        pytest.param(token(claims(typ="ID")), id="an ID token of Keycloak"),
+        pytest.param(token(claims(typ="Refresh")), id="a refresh token of Keycloak"),
+        pytest.param(token(claims(token_use="id")), id="an ID token of Cognito"),
+        pytest.param(token(claims(events={"http://schemas.openid.net/event/backchannel-logout": {}})), id="logout"),
+        pytest.param(token(claims(cnf={"jkt": "x"})), id="bound to a key"),
+        pytest.param(token(claims(cnf={"x5t#S256": "x"})), id="bound to a certificate"),
+        pytest.param(token(claims(cnf=None)), id="bound to nothing"),
+        pytest.param(token(claims(sub="alice\n")), id="subject with a line break"),
+        pytest.param(token(claims(sub="ali\x00ce")), id="subject with a NUL"),
+        pytest.param(token(claims(sub="ali\u200bce")), id="subject with an invisible character"),
+        pytest.param(token(claims(sub="ali\ud800ce")), id="subject with half a character"),
+        pytest.param(token(claims(tenant="ac\x7fme")), id="tenant with a control character"),
+        pytest.param(written(HEADER, BODY[:-1] + ', "sub": "bob"}'), id="subject twice"),
+        pytest.param(written(HEADER, BODY[:-1] + ', "s\\u0075b": "alice"}'), id="subject twice, written otherwise"),
+        pytest.param(written(HEADER, BODY[:-1] + ', "deep": {"a": 1, "a": 2}}'), id="a name twice further down"),
+        pytest.param(written('{"alg": "RS256", "kid": "r1", "kid": "e1"}', BODY), id="key id twice"),
+        pytest.param(written(HEADER, "[" * 5000 + "]" * 900), id="very deep"),
+        pytest.param(written(HEADER, BODY.replace("4000000000", "1e999")), id="expires never"),
+        pytest.param(written(HEADER, "[]"), id="claims are a list"),
+        pytest.param(written("[]", BODY), id="header is a list"),
         pytest.param("not.a.token", id="no token"),
         pytest.param("", id="nothing"),
         pytest.param("x" * 10_000, id="very long"),
@@ -152,6 +201,84 @@ def test_an_issuer_that_does_not_answer_leaves_known_keys_working() -> None:
     with pytest.raises(BadToken):
         tokens.caller(token(claims(), kid="r2"))
     assert tokens.caller(token(claims())).who == ALICE
+
+
+def test_a_key_that_the_issuer_withdraws_is_forgotten_with_the_next_renewal() -> None:
+    issuer = Issuer(key_set(rsa_jwk(), ec_jwk()))
+    tokens = issuer.tokens()
+    tokens.caller(token(claims()))
+    issuer.text, issuer.now = key_set(ec_jwk()), issuer.now + RENEW_AFTER_MS
+    assert tokens.caller(token(claims())).who == ALICE  # nobody waits for the renewal
+    assert tokens.caller(token(claims())).who == ALICE
+    (renew,) = issuer.beside
+    renew()
+    with pytest.raises(BadToken):
+        tokens.caller(token(claims()))
+    assert tokens.caller(token(claims(), EC_KEY, "ES256", "e1")).who == ALICE
+    assert issuer.asked == 2
+
+
+def test_keys_are_not_renewed_before_it_is_time() -> None:
+    issuer = Issuer(key_set(rsa_jwk()))
+    tokens = issuer.tokens()
+    tokens.caller(token(claims()))
+    issuer.now += RENEW_AFTER_MS - 1
+    tokens.caller(token(claims()))
+    assert (issuer.asked, issuer.beside) == (1, [])
+
+
+def test_known_keys_last_for_a_bounded_time_while_the_issuer_does_not_answer() -> None:
+    issuer = Issuer(key_set(rsa_jwk()))
+    tokens = issuer.tokens()
+    tokens.caller(token(claims()))
+    read_at, issuer.text = issuer.now, ""
+    while issuer.now - read_at + COOL_DOWN_MS < STALE_AFTER_MS:
+        issuer.now += COOL_DOWN_MS
+        assert tokens.caller(token(claims())).who == ALICE
+        while issuer.beside:
+            issuer.beside.pop()()
+    issuer.now = read_at + STALE_AFTER_MS
+    with pytest.raises(Overloaded):
+        tokens.caller(token(claims()))
+    issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
+    assert tokens.caller(token(claims())).who == ALICE
+
+
+def test_while_one_token_waits_for_a_silent_issuer_the_others_are_answered_at_once() -> None:
+    issuer, asked, answers = Issuer(key_set(rsa_jwk())), Event(), Event()
+
+    def silent(url: str) -> str:
+        if issuer.asked:
+            issuer.asked += 1
+            asked.set()
+            assert answers.wait(30)
+            return ""
+        return issuer.fetch(url)
+
+    tokens = OidcTokens(Trust(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), silent, lambda: issuer.now)
+    tokens.caller(token(claims()))
+    issuer.now += COOL_DOWN_MS
+    refused: list[Exception] = []
+
+    def invented(number: int) -> None:
+        try:
+            tokens.caller(token(claims(), kid=f"made-up-{number}"))
+        except (BadToken, Overloaded) as error:
+            refused.append(error)
+
+    first = Thread(target=invented, args=(0,))
+    first.start()
+    assert asked.wait(30)
+    crowd = [Thread(target=invented, args=(number,)) for number in range(1, 201)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join(10)
+    waiting = sum(thread.is_alive() for thread in crowd)
+    answers.set()
+    for thread in (first, *crowd):
+        thread.join()
+    assert (waiting, len(refused), issuer.asked) == (0, 201, 2)
 
 
 def test_until_an_issuer_has_answered_once_nobody_is_refused_for_good() -> None:
@@ -207,6 +334,57 @@ def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> No
 def test_a_key_set_that_cannot_be_read_admits_nobody(text: str) -> None:
     with pytest.raises((BadToken, Overloaded)):
         Issuer(text).tokens().caller(token(claims()))
+
+
+BROKEN: list[Any] = [
+    7,
+    None,
+    {},
+    {"kty": ["RSA"], "kid": "x"},
+    {"kty": {}, "kid": "x"},
+    {**rsa_jwk("x"), "n": 7},
+    {**rsa_jwk("x"), "n": "A"},
+    {**rsa_jwk("x"), "e": "AA"},
+    {**rsa_jwk("x"), "alg": ["RS256"]},
+    {**rsa_jwk("x"), "alg": {"a": 1}},
+    {**ec_jwk("x"), "crv": []},
+    {**ec_jwk("x"), "x": "AA"},
+    {"kty": "EC", "kid": "x"},
+    {"kty": "OKP", "crv": [], "x": 7, "kid": "x"},
+    {**rsa_jwk(), "kid": ["r1"]},
+    {**rsa_jwk(), "kid": None},
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
+def test_a_key_that_is_malformed_is_left_out_and_the_others_count(broken: Any) -> None:
+    tokens = Issuer(key_set(broken, rsa_jwk(), broken)).tokens()
+    assert tokens.caller(token(claims())).who == ALICE
+    with pytest.raises(BadToken):
+        tokens.caller(token(claims(), kid="x"))
+
+
+@pytest.mark.parametrize(("bits", "taken"), [(1024, False), (2047, False), (2048, True)])
+def test_rsa_keys_of_less_than_2048_bits_are_left_out(bits: int, taken: bool) -> None:  # noqa: FBT001
+    key = rsa.generate_private_key(65537, bits)
+    jwk = {**RSAAlgorithm.to_jwk(key.public_key(), as_dict=True), "kid": "weak", "alg": "RS256"}
+    public = jwt.PyJWK(jwk).key
+    tokens = Issuer(key_set(rsa_jwk(), jwk)).tokens()
+    signed = base64url_encode(b'{"alg": "RS256", "kid": "weak"}') + b"." + base64url_encode(BODY.encode())
+    signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, key)
+    assert RSAAlgorithm(RSAAlgorithm.SHA256).verify(signed, public, signature)
+    if taken:
+        assert tokens.caller((signed + b"." + base64url_encode(signature)).decode()).who == ALICE
+    else:
+        with pytest.raises(BadToken):
+            tokens.caller((signed + b"." + base64url_encode(signature)).decode())
+
+
+@pytest.mark.parametrize("kind", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt"])
+def test_an_access_token_may_say_its_kind(kind: str) -> None:
+    tokens = Issuer(key_set(rsa_jwk())).tokens()
+    assert tokens.caller(token(claims(typ="Bearer", token_use="access"), typ=kind)).who == ALICE
+    assert tokens.caller(written(HEADER, BODY)).who == ALICE  # or leave it out
 
 
 # ---- What an issuer calls things

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from elsewhere import lambda_function
-from elsewhere.lambda_function import KeyCache, KeysUnavailable
+from elsewhere.lambda_function import KeyCache, KeysUnavailable, fetch_keys
 from receiver.receive import WebhookRequest
+from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.webhook_receiver.sending import JWKS, signed
 from vectors.cases import AUDIENCE, CHALLENGE, ISSUER, KID, NOW, TASK, TOKEN
 from vectors.forge import to_json
@@ -87,6 +88,16 @@ class Issuer:
         if self.answer is None:
             raise urllib.error.URLError("down")
         return self.answer
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("where", DRIPS)
+def test_an_issuer_that_drips_is_left_after_the_deadline(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(DRIPS[where]) as peer:
+        monkeypatch.setenv("ISSUER", f"http://127.0.0.1:{peer.port}")
+        with pytest.raises(TimeoutError):
+            fetch_keys(0.2)
+        assert peer.written < ENOUGH
 
 
 def test_a_flood_of_unknown_keys_makes_one_fetch_in_thirty_seconds() -> None:

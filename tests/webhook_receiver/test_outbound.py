@@ -7,6 +7,7 @@ import pytest
 
 from receiver import outbound
 from receiver.outbound import Unreachable, is_loopback, require_safe_url
+from tests.adapters.strangers import DRIPS, ENOUGH, Line, once, serve, server_context
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
@@ -77,6 +78,36 @@ def drip(connection: socket.socket) -> None:
 def test_an_answer_that_never_ends_is_cut_off() -> None:
     with answering(drip) as url, pytest.raises(Unreachable, match="more than"):
         outbound.get(url, seconds=5, limit=1000)
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("where", DRIPS)
+def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+    with serve(DRIPS[where]) as peer:
+        with pytest.raises(Unreachable, match="TimeoutError"):
+            outbound.get(f"http://127.0.0.1:{peer.port}/", seconds=0.2, limit=100_000)
+        assert peer.hung_up.wait(30)
+        assert peer.written < ENOUGH
+
+
+@pytest.mark.enable_socket
+def test_the_deadline_stands_over_the_handshake() -> None:
+    def stutter(line: Line) -> None:
+        line.write(b"\x16\x03\x03\x40\x00")  # a record of 16 KiB, byte by byte
+        while line.stranger.written < ENOUGH and not line.stranger.over.wait(0.005):
+            line.write(b"\x02")
+
+    with serve(stutter) as peer:
+        with pytest.raises(Unreachable, match="TimeoutError"):
+            outbound.get(f"https://127.0.0.1:{peer.port}/", seconds=0.2, limit=10)
+        assert peer.hung_up.wait(30)
+        assert peer.written < ENOUGH
+
+
+@pytest.mark.enable_socket
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+    with serve(once(HEAD), server_context("localhost")) as peer, pytest.raises(Unreachable, match="SSLCertVerif"):
+        outbound.get(f"https://localhost:{peer.port}/", seconds=10, limit=10)
 
 
 def hold(let: threading.Event) -> None:

@@ -1,17 +1,27 @@
 """The two requests that a receiver makes: its issuer's keys, and the task that a notification is about.
 
 Addresses are fixed by configuration or by an expectation, never by a request from outside. Still: https, or http to
-this machine; no redirects, no proxies from the environment; one deadline and one byte budget over the whole exchange.
+this machine; no redirects, no proxies from the environment; one deadline (over lookup, connect, TLS, writing, reading)
+and one byte budget over the whole exchange.
 """
 
 import http.client
+import io
 import ipaddress
-import ssl
+import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
-_CHUNK = 16 * 1024
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+Left = Callable[[], float]
+"""The seconds that are left, more than 0; raises TimeoutError when they are spent."""
 
 
 class Unreachable(Exception):
@@ -52,45 +62,107 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, l
 def _exchange(
     method: str, url: str, body: bytes | None, headers: Mapping[str, str], *, seconds: float, limit: int
 ) -> bytes:
-    deadline = time.monotonic() + seconds
-    parts = require_safe_url(url)
-    connection = _connect(parts, seconds)
+    parts, left = require_safe_url(url), _countdown(seconds)
+    connection = _TlsConnection(parts, left) if parts.scheme == "https" else _Connection(parts, left)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         connection.request(method, target, body, {"Accept": "application/json", **headers})
         answer = connection.getresponse()
         if answer.status != http.HTTPStatus.OK:
             raise Unreachable(f"{parts.hostname} answered {answer.status}")
-        return _read(connection, answer, deadline, limit)
+        content = answer.read(limit + 1)
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(f"{parts.hostname}: {type(error).__name__}") from error
     finally:
         connection.close()
+    if len(content) > limit:
+        raise Unreachable(f"more than {limit} bytes")
+    return content
 
 
-def _connect(parts: SplitResult, seconds: float) -> http.client.HTTPConnection:
-    host = parts.hostname or ""
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, parts.port, timeout=seconds)
-    return http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=ssl.create_default_context())
+def _countdown(seconds: float) -> Left:
+    end = time.monotonic() + seconds
+
+    def left() -> float:
+        if (rest := end - time.monotonic()) <= 0:
+            raise TimeoutError
+        return rest
+
+    return left
 
 
-def _read(
-    connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, deadline: float, limit: int
-) -> bytes:
-    """A peer that sends a byte now and then keeps every socket timeout happy, so the clock is asked at each chunk."""
-    content = bytearray()
-    while chunk := _next_chunk(connection, answer, deadline):
-        content += chunk
-        if len(content) > limit:
-            raise Unreachable(f"more than {limit} bytes")
-    return bytes(content)
+class _Connection(http.client.HTTPConnection):
+    """Every operation gets the time that is left: a peer that sends a byte now and then keeps each of them short."""
+
+    def __init__(self, parts: SplitResult, left: Left) -> None:
+        super().__init__(parts.hostname or "", parts.port)
+        self._left = left
+        self._create_connection = self._connected
+        self.response_class = partial(_Response, left=left)  # type: ignore[assignment]
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - bytes: our requests have nothing else
+        if self.sock is None:
+            self.connect()
+        rest = memoryview(data)
+        while rest:
+            self.sock.settimeout(self._left())
+            rest = rest[self.sock.send(rest) :]
+
+    def _connected(self, address: tuple[str, int], *_: object) -> socket.socket:
+        """To the first address that answers; each try gets its share. What is left after it is for the handshake."""
+        addresses = _looked_up(*address, self._left())
+        for index, one in enumerate(addresses):
+            try:
+                sock = socket.create_connection((one, address[1]), self._left() / (len(addresses) - index))
+            except OSError:
+                if one == addresses[-1]:
+                    raise
+            else:
+                sock.settimeout(self._left())
+                return sock
+        raise OSError("the name has no address")
 
 
-def _next_chunk(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, deadline: float) -> bytes:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    if connection.sock is not None:
-        connection.sock.settimeout(left)
-    return answer.read1(_CHUNK)
+class _TlsConnection(_Connection, http.client.HTTPSConnection):
+    """As ``_Connection``, with TLS: certificate and name are checked."""
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, left: Left, **keywords: Any) -> None:  # noqa: ANN401 - as given
+        super().__init__(sock, *args, **keywords)
+        self.fp = io.BufferedReader(_Reader(sock, self.fp.detach(), left))
+
+
+class _Reader(io.RawIOBase):
+    """What comes from a socket, by its own file ``raw``."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, left: Left) -> None:
+        self._sock = sock
+        self._raw = raw
+        self._left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int | None:
+        self._sock.settimeout(self._left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _looked_up(host: str, port: int, seconds: float) -> list[str]:
+    """The addresses of a name. Nothing interrupts getaddrinfo: one that hangs is left to a thread of its own."""
+    answer: Future[list[str]] = Future()
+
+    def run() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer.set_result(list(dict.fromkeys(str(one[4][0]) for one in found)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="lookup", daemon=True).start()
+    return answer.result(seconds)

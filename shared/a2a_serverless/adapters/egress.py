@@ -12,7 +12,8 @@ import ssl
 import time
 from concurrent.futures import Future
 from contextlib import suppress
-from threading import BoundedSemaphore, Thread
+from dataclasses import dataclass, field
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, check_url, is_loopback
@@ -29,8 +30,11 @@ Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3
-MAX_LOOKUPS: Final = 64  # at a time: getaddrinfo cannot be interrupted, so one that hangs keeps its thread
-_LOOKUPS: Final = BoundedSemaphore(MAX_LOOKUPS)
+# Of names, at a time: getaddrinfo cannot be interrupted, so one that hangs keeps its thread for as long as the system
+# tries. A notifier sends ten webhooks at a time and waits 2 s for each: it comes to 150 when every name hangs for 30 s.
+MAX_LOOKUPS: Final = 256
+_LOOKUPS: Final[dict[tuple[int, str, int], _Lookup]] = {}
+_LOCK: Final = Lock()
 
 
 class Deadline:
@@ -130,18 +134,42 @@ def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, 
         raise
 
 
+@dataclass(slots=True)
+class _Lookup:
+    """A lookup under way. It ``hangs`` once somebody has waited in vain."""
+
+    answer: Future[list[str]] = field(default_factory=Future)
+    hangs: bool = False
+
+
 def _look_up(target: WebhookTarget, resolver: Resolver, seconds: float) -> list[str]:
-    if not _LOOKUPS.acquire(blocking=False):
-        raise OSError("too many lookups hang")
-    answer: Future[list[str]] = Future()
+    """Whoever asks for a name that is being looked up gets the same answer, and does not wait for one that hangs."""
+    key = (id(resolver), target.host, target.port)
+    with _LOCK:
+        lookup = _LOOKUPS.get(key)
+        if lookup is None:
+            if len(_LOOKUPS) >= MAX_LOOKUPS:
+                raise OSError("too many lookups hang")
+            lookup = _LOOKUPS[key] = _Lookup()
+            Thread(target=_run, args=(key, lookup, resolver), name="lookup", daemon=True).start()
+        elif lookup.hangs:
+            raise OSError("the lookup of this name hangs")
+    try:
+        return lookup.answer.result(seconds)
+    except TimeoutError:
+        lookup.hangs = True
+        raise
 
-    def run() -> None:
-        try:
-            answer.set_result(list(resolver(target.host, target.port)))
-        except Exception as error:  # noqa: BLE001
-            answer.set_exception(error)
-        finally:
-            _LOOKUPS.release()
 
-    Thread(target=run, name="lookup", daemon=True).start()
-    return answer.result(seconds)
+def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: Resolver) -> None:
+    found: list[str] | Exception
+    try:
+        found = list(resolver(*key[1:]))
+    except Exception as error:  # noqa: BLE001
+        found = error
+    with _LOCK:
+        del _LOOKUPS[key]
+    if isinstance(found, Exception):
+        lookup.answer.set_exception(found)
+    else:
+        lookup.answer.set_result(found)

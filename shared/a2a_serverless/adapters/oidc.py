@@ -1,14 +1,19 @@
 """Bearer tokens of any OpenID Connect issuer: signature, issuer, audience and times are checked, by PyJWT.
 
-The key set is fetched when a token first needs it, kept, and fetched again for an unknown ``kid`` at most every
-``COOL_DOWN_MS``: a flood of made-up kids costs nothing, and an issuer that does not answer leaves known keys working,
-without a wait. Until its keys have been read once, nobody can be told from anybody: that passes, and is said so.
+The key set is fetched when a token first needs it, and again beside the requests when it is ``RENEW_AFTER_MS`` old: a
+key that the issuer has withdrawn is forgotten then. While the issuer does not answer, the known keys work for
+``STALE_AFTER_MS``, without a wait. An unknown ``kid`` makes one request fetch the set, at most every ``COOL_DOWN_MS``;
+no other request waits for it, so a flood of made-up kids costs nothing. Without keys nobody can be told from anybody:
+that passes, and is said so.
+
+Taken are access tokens only: what says of itself that it is of another kind, or that it needs a proof of possession,
+which is not checked here, speaks for nobody. JSON with a name twice, which parsers read in two ways, is refused.
 """
 
 from __future__ import annotations
 
 import json
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.access import EVERYTHING, BadToken, Caller
@@ -18,30 +23,57 @@ from a2a_serverless.domain.model import Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from a2a_serverless.client import Transport
     from a2a_serverless.domain.access import Trust
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 COOL_DOWN_MS: Final = 30_000
-FIRST_COOL_DOWN_MS: Final = 5_000
+FIRST_COOL_DOWN_MS: Final = 10_000  # above FETCH_SECONDS
+RENEW_AFTER_MS: Final = 600_000
+STALE_AFTER_MS: Final = 4 * 3_600_000
+FETCH_SECONDS: Final = 5.0
 LEEWAY_S: Final = 60
 TOKEN_LIMIT: Final = 8192
 KEYS_LIMIT: Final = 64
 DOCUMENT_LIMIT: Final = 256 * 1024
 OWNER_LIMIT: Final = 256
 SCOPES_LIMIT: Final = 200
+HTTP_OK: Final = 200
 DEFAULT_TENANT: Final = "default"
+ACCESS_TOKENS: Final = frozenset({"jwt", "at+jwt"})  # the header's typ (RFC 9068, section 2.1); it may be missing too
+OTHER_TOKENS: Final = frozenset({"id", "refresh", "offline", "logout"})  # Keycloak's claim typ, Cognito's token_use
+# Of ID tokens (OpenID Connect Core, 3.1.3.6 and 3.3.2.11), security events and logout tokens (RFC 8417), and of tokens
+# that are bound to a key or a certificate (RFC 7800).
+FOREIGN_CLAIMS: Final = frozenset({"at_hash", "c_hash", "events", "cnf"})
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    """Runs ``work`` beside the request."""
+    Thread(target=work, name="oidc", daemon=True).start()
 
 
 class OidcTokens:
-    """Checks the tokens of one issuer. ``fetch`` gets the JSON text behind a URL, empty when there is none."""
+    """Checks the tokens of one issuer. ``fetch`` gets the JSON text behind a URL, empty when there is none.
 
-    def __init__(self, trust: Trust, fetch: Callable[[str], str], now: Callable[[], int]) -> None:
+    ``beside`` runs what a request need not wait for.
+    """
+
+    def __init__(
+        self,
+        trust: Trust,
+        fetch: Callable[[str], str],
+        now: Callable[[], int],
+        beside: Callable[[Callable[[], None]], None] = in_a_thread,
+    ) -> None:
         self._trust = trust
         self._fetch = fetch
         self._now = now
+        self._beside = beside
         self._lock = Lock()
         self._keys: dict[str, Any] = {}
+        self._read_at = 0
         self._asked_at: int | None = None
+        self._asking = False
 
     def caller(self, token: str) -> Caller:
         """Whom the token speaks for; raises BadToken, and Overloaded while the issuer's keys cannot be read."""
@@ -58,7 +90,9 @@ class OidcTokens:
         if len(token) > TOKEN_LIMIT:
             raise BadToken
         try:
-            key = self._key(jwt.get_unverified_header(token).get("kid"))
+            header, said = _unverified(token)
+            _check_kind(header, said)
+            key = self._key(header.get("kid"))
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -67,7 +101,7 @@ class OidcTokens:
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss"], "verify_aud": False},
             )
-        except (jwt.PyJWTError, ValueError) as error:
+        except (jwt.PyJWTError, ValueError, ArithmeticError, RecursionError) as error:
             raise BadToken from error
         if self._trust.audience not in _texts(claims.get(self._trust.audience_claim)):
             raise BadToken
@@ -83,28 +117,48 @@ class OidcTokens:
 
     def _claim(self, claims: dict[str, Any], name: str) -> str:
         value = claims.get(name)
-        if not isinstance(value, str) or not 0 < len(value) <= OWNER_LIMIT:
+        if not isinstance(value, str) or not 0 < len(value) <= OWNER_LIMIT or not value.isprintable():
             raise BadToken
         return value
 
     def _key(self, kid: object) -> Any:  # noqa: ANN401 - a jwt.PyJWK, imported late
         if not isinstance(kid, str):
             raise BadToken
-        if kid not in self._keys:
-            with self._lock:
+        known = self._known()
+        if kid not in known:
+            if self._may_ask():
                 self._ask()
-        if not self._keys:
+            known = self._known()
+        elif self._now() - self._read_at >= RENEW_AFTER_MS and self._may_ask():
+            self._beside(self._ask)
+        if not known or (kid not in known and self._asking):
             raise Overloaded("The issuer's keys cannot be read now. Try again.")
-        if kid not in self._keys:
+        if kid not in known:
             raise BadToken
-        return self._keys[kid]
+        return known[kid]
+
+    def _known(self) -> dict[str, Any]:
+        """The keys, unless they are too old to be trusted."""
+        return self._keys if self._now() - self._read_at < STALE_AFTER_MS else {}
+
+    def _may_ask(self) -> bool:
+        """Whether it is time to read the issuer's keys. Nobody else is told so for a pause: no two read them."""
+        now, pause = self._now(), COOL_DOWN_MS if self._known() else FIRST_COOL_DOWN_MS
+        with self._lock:
+            if self._asked_at is not None and now - self._asked_at < pause:
+                return False
+            self._asked_at, self._asking = now, True
+            return True
 
     def _ask(self) -> None:
-        """Reads the issuer's keys, unless that was tried just now."""
-        pause = COOL_DOWN_MS if self._keys else FIRST_COOL_DOWN_MS
-        if self._asked_at is None or self._now() - self._asked_at >= pause:
-            self._asked_at = self._now()
-            self._keys = self._keys_of(self._fetch(self._trust.jwks_url)) or self._keys
+        """Reads the issuer's keys; what cannot be read changes nothing."""
+        now = self._now()
+        try:
+            keys = self._keys_of(self._fetch(self._trust.jwks_url))
+            if keys and now >= self._read_at:
+                self._keys, self._read_at = keys, now
+        finally:
+            self._asking = False
 
     def _keys_of(self, text: str) -> dict[str, Any]:
         """The signing keys of a key set by ``kid``; what cannot be read is left out."""
@@ -117,11 +171,53 @@ class OidcTokens:
             return keys
         for one in listed:
             try:
-                if isinstance(one, dict) and one.get("use", "sig") == "sig" and one.get("kty") in {"RSA", "EC", "OKP"}:
-                    keys[str(one["kid"])] = jwt.PyJWK(one)
-            except (jwt.PyJWTError, KeyError, ValueError):
+                key = jwt.PyJWK(one) if _is_usable(one) else None
+                if key and not key.Algorithm.check_key_length(key.key):  # type: ignore[no-untyped-call, unused-ignore]
+                    keys[one["kid"]] = key
+            except Exception:  # noqa: BLE001, S112 - whatever is wrong with one key, the others are as good as before
                 continue
         return keys
+
+
+def _is_usable(jwk: Any) -> bool:  # noqa: ANN401 - anything that JSON has
+    """Whether it is a public key for signatures, with an id."""
+    return (
+        isinstance(jwk, dict)
+        and isinstance(jwk.get("kid"), str)
+        and "d" not in jwk
+        and jwk.get("use", "sig") == "sig"
+        and jwk.get("kty") in {"RSA", "EC", "OKP"}
+    )
+
+
+def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a token, as PyJWT will read them; raises ValueError when a name is there twice."""
+    from jwt.utils import base64url_decode
+
+    header, claims = (json.loads(base64url_decode(part), object_pairs_hook=_unique) for part in token.split(".")[:2])
+    if not (isinstance(header, dict) and isinstance(claims, dict)):
+        raise ValueError("not two objects")  # noqa: TRY004 - of a wrong value
+    return header, claims
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
+    """Raises BadToken for what is no access token, or is bound to a proof."""
+    kind = header.get("typ", "JWT")
+    said = (str(claims.get(name, "")).lower() for name in ("typ", "token_use"))
+    if (
+        not isinstance(kind, str)
+        or kind.lower().removeprefix("application/") not in ACCESS_TOKENS
+        or not OTHER_TOKENS.isdisjoint(said)
+        or not FOREIGN_CLAIMS.isdisjoint(claims)
+    ):
+        raise BadToken
 
 
 def _texts(value: object) -> list[str]:
@@ -130,16 +226,13 @@ def _texts(value: object) -> list[str]:
     return [one for one in listed if isinstance(one, str)]
 
 
-def fetch_document(url: str) -> str:
-    """GETs a JSON document of the issuer's, by urllib3; an issuer that does not answer gives an empty text."""
-    from urllib3 import PoolManager, Retry, Timeout
-    from urllib3.exceptions import HTTPError
+def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:
+    """GETs a JSON document of the issuer's; one that does not answer in ``seconds`` gives an empty text."""
+    from a2a_serverless.client import HttpCall, Unreachable, over_urllib
 
     try:
-        with PoolManager(retries=Retry(0), timeout=Timeout(connect=3, read=5)) as pool:
-            answer = pool.request("GET", url, preload_content=False, redirect=False)
-            content: bytes = answer.read(DOCUMENT_LIMIT + 1)
-            answer.release_conn()
-    except HTTPError:
+        with (transport or over_urllib)(HttpCall(url, {"Accept": "application/json"}, seconds=seconds)) as answer:
+            status, content = answer.status, answer.body.read(DOCUMENT_LIMIT + 1)
+    except Unreachable:
         return ""
-    return content.decode("utf-8", "replace") if answer.status == 200 and len(content) <= DOCUMENT_LIMIT else ""  # noqa: PLR2004
+    return content.decode("utf-8", "replace") if status == HTTP_OK and len(content) <= DOCUMENT_LIMIT else ""

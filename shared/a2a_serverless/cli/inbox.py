@@ -78,7 +78,7 @@ class Inbox:
                 yield None
 
     def _feed(self, after: int) -> Iterator[Entry]:
-        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", seconds=QUIET_S)
+        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", seconds=QUIET_S, waits=True)
         with self.transport(call) as answer:
             if answer.status != OK:
                 raise Refused(answer.status, f"the receiver at {self.url} has no live feed")

@@ -167,7 +167,7 @@ class Client:
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        return HttpCall(self.url, headers, body)
+        return HttpCall(self.url, headers, body, waits=accept == EVENT_STREAM)
 
 
 def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:

@@ -37,7 +37,7 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:
     """What lies at the URL of a part, block by block, at most 100 MiB. No credentials go along."""
-    with transport(HttpCall(url, seconds=SECONDS)) as answer:
+    with transport(HttpCall(url, seconds=SECONDS, waits=True)) as answer:
         if answer.status != OK:
             raise Refused(answer.status, "The file is not there, or its link has run out: get the task again.")
         size = 0
@@ -57,7 +57,7 @@ def _upload(client: Client, content: bytes) -> str:
         raise Refused(status, "The agent takes no uploads: give a file of at most 4 MiB.")
     try:
         url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
-        put = HttpCall(str(url), {**headers}, content, SECONDS, put=True)  # type: ignore[dict-item]
+        put = HttpCall(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
     except (LookupError, TypeError):
         raise InvalidAgentResponse("The agent's answer says not where to upload.") from None
     with client.transport(put) as done:

@@ -2,7 +2,8 @@
 
 The built-in transport is ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
 maintained alternative, and takes the proxy of the environment for hosts that are not this machine. It follows no
-redirect, because that would carry credentials to wherever a stranger points, and it speaks http and https only.
+redirect, because that would carry credentials to wherever a stranger points, and it speaks http and https only. One
+deadline stands over a whole exchange: lookup, connect, TLS, writing and reading (``client/bounded.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
@@ -34,13 +36,17 @@ class Silent(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """A request. ``seconds`` is how long any single wait for the peer may last."""
+    """A request. ``seconds`` is how long the whole exchange may last, to the last byte that is read of the answer.
+
+    With ``waits`` it is how long any single wait for the peer may last: for a stream, or a big file.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = None
     seconds: float = 30.0
     put: bool = False
+    waits: bool = False
 
     @property
     def verb(self) -> str:
@@ -103,16 +109,31 @@ def _opened(call: HttpCall) -> Any:  # noqa: ANN401 - urllib's answers have no t
 
     request = Request(call.url, call.body, dict(call.headers), method=call.verb)  # noqa: S310 - the scheme was checked
     try:
-        return _opener(local=is_local(call.url)).open(request, timeout=call.seconds)
+        left = (lambda: call.seconds) if call.waits else _countdown(call.seconds)
+        return _opener(left, local=is_local(call.url)).open(request, timeout=call.seconds)
     except HTTPError as error:
         return error  # an answer like any other
 
 
-def _opener(*, local: bool) -> OpenerDirector:
+def _countdown(seconds: float) -> Callable[[], float]:
+    """What is left of so many seconds from now, more than 0; raises TimeoutError when they are spent."""
+    end = monotonic() + seconds
+
+    def left() -> float:
+        if (rest := end - monotonic()) <= 0:
+            raise TimeoutError
+        return rest
+
+    return left
+
+
+def _opener(left: Callable[[], float], *, local: bool) -> OpenerDirector:
     from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+
+    from a2a_serverless.client.bounded import BoundedHandler
 
     class Stay(HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
             return None
 
-    return build_opener(Stay, *([ProxyHandler({})] if local else []))
+    return build_opener(BoundedHandler(left), Stay, *([ProxyHandler({})] if local else []))

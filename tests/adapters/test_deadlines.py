@@ -1,0 +1,68 @@
+"""A peer that sends a few bytes now and then holds nobody who asks it for something longer than the deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.adapters.oidc import fetch_document
+from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.adapters.proofs import SignedProofs
+from a2a_serverless.client import Client, HttpAnswer, HttpCall, discover, over_urllib
+from a2a_serverless.client import Silent as SilentPeer
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.testing import START
+from tests.adapters.strangers import DRIPS, ENOUGH, serve
+from tests.adapters.test_proofs import THEIRS, expected, signed
+
+pytestmark = pytest.mark.enable_socket
+
+ME = Caller(Principal("acme", "alice"))
+
+
+def hurried(call: HttpCall) -> AbstractContextManager[HttpAnswer]:
+    """The real transport, for people with little time."""
+    assert not call.waits
+    return over_urllib(replace(call, seconds=0.2))
+
+
+def proves(url: str) -> None:
+    proofs = SignedProofs(MemoryTable(lambda: START), lambda: START, hurried)
+    proofs.check(signed(THEIRS, url), expected(url))
+
+
+def reads_keys(url: str) -> None:
+    assert fetch_document(url, seconds=0.2)
+
+
+ASKING: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
+    "an issuer for its keys": (reads_keys, AssertionError),
+    "an agent elsewhere for its keys": (proves, Overloaded),
+    "an address for a card": (lambda url: discover(url, hurried), SilentPeer),
+    "an agent for a task": (lambda url: Client(url, hurried).get("task"), SilentPeer),
+    "an agent elsewhere for its card": (
+        lambda url: A2APeers({}, {"far": url}, transport=hurried).card("far"),
+        PeerFailed,
+    ),
+    "a sibling for a task": (lambda url: A2APeers({"far": url}, transport=hurried).get(ME, "far", "t"), PeerFailed),
+    "a sibling to cancel": (lambda url: A2APeers({"far": url}, transport=hurried).cancel(ME, "far", "t"), PeerFailed),
+}
+
+
+@pytest.mark.parametrize("where", ["head", "body", "size of a chunk"])
+@pytest.mark.parametrize("what", ASKING)
+def test_one_deadline_stands_over_asking(what: str, where: str) -> None:
+    ask, failure = ASKING[what]
+    with serve(DRIPS[where]) as peer:
+        with pytest.raises(failure):
+            ask(f"http://127.0.0.1:{peer.port}")
+        assert peer.hung_up.wait(30)
+        assert peer.written < ENOUGH
+        assert len(peer.requests) == 1
