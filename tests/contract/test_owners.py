@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.share import Share, Unfinished
@@ -39,6 +40,13 @@ def test_unfinished_tasks_are_kept_as_counted(store: Store) -> None:
         store.owners.keep_unfinished(ALICE, Unfinished(NOW, tasks))
         assert store.owners.unfinished(ALICE) == Unfinished(NOW, tasks)
     assert store.owners.unfinished(BOB) is None
+
+
+def test_as_many_unfinished_tasks_as_a_limit_may_be_fit_into_the_store(store: Store) -> None:
+    tasks = frozenset(str(UUID(int=number)) for number in range(10_000))
+    counted = Unfinished(NOW, tasks, more=True)
+    store.owners.keep_unfinished(ALICE, counted)
+    assert store.owners.unfinished(ALICE) == counted
 
 
 def test_streams_are_counted_until_they_are_closed_or_must_have_ended(store: Store) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -15,9 +16,10 @@ from a2a_serverless.adapters.memory import MemoryProofs, MemoryTable
 from a2a_serverless.adapters.owners import MemoryOwners
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
-from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.model import Principal, TaskState
 from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance
 from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.ports import Entry
 from a2a_serverless.services.turnstile import Turnstile
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
@@ -191,6 +193,44 @@ def test_counting_looks_only_at_what_has_changed_since_the_last_time() -> None:
         place.world.wait(5_000)
     assert max(seen) <= 30
     assert len(seen) <= 15
+
+
+def test_of_too_many_unfinished_tasks_as_many_are_kept_as_the_limit_needs_and_the_others_are_not_forgotten() -> None:
+    place = Place(tasks=100)
+    tasks = [json.loads(place.send().body)["task"]["id"] for _ in range(30)]
+    place.allowance = Allowance(tasks=10)
+    refusals = [refused(place.send(edge=place.instance()))]
+    for task in tasks[:22]:
+        kept = place.owners.unfinished(ME)
+        assert kept is not None
+        assert len(kept.tasks) <= 10
+        assert kept.tasks <= set(tasks)
+        place.ask(Operation.CANCEL, Names(task=task))
+        place.world.wait(COUNT_AGAIN_MS)
+        refusals.append(refused(place.send(edge=place.instance())))
+    assert refusals == [True] * 21 + [False, False], "nine were left, then nine again"
+
+
+def test_counting_far_more_than_the_limit_ends_where_the_limit_is_reached() -> None:
+    pages: list[int] = []
+
+    class Index(MemoryTable):
+        def page(self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int) -> Any:
+            del who, context_id, since
+            first = int(after or 0)
+            pages.append(first)
+            rows = [Entry(str(uuid4()), "echo", TaskState.WORKING, str(n)) for n in range(first, first + limit)]
+            return rows, str(first + limit) if first + limit < 13_000 else None
+
+    world = World([Asker().agent], table=Index)
+    owners = MemoryOwners(world.clock.now)
+    turnstile = Turnstile(owners, world.table, world.clock, world.ids, Allowance(tasks=2_000), LIFE.max_life_ms)
+    with pytest.raises(TooManyRequests):
+        turnstile.let_send(ME)
+    assert pages == [0, 1_000]
+    kept = owners.unfinished(ME)
+    assert kept is not None
+    assert (len(kept.tasks), kept.more) == (2_000, True)
 
 
 def test_an_owner_has_so_many_streams_open_and_closing_one_makes_room() -> None:

@@ -43,10 +43,12 @@ class DynamoOwners:
         if item is None:
             return None
         known = items.readable(item)
-        return Unfinished(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()))
+        return Unfinished(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()), "more" in known)
 
     def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
-        said = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
+        said: Item = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
+        if counted.more:
+            said["more"] = {"BOOL": True}
         self._table.write(self._table.put(items.placed(keys.owner(who), keys.UNFINISHED, self._expires(), said)))
 
     def hold_stream(self, who: Principal, name: str, until: int) -> None:

@@ -45,10 +45,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An owner's unfinished tasks as of ``at`` (ms)."""
+    """An owner's unfinished tasks as of ``at`` (ms). With ``more`` there are others, which were not noted."""
 
     at: int
     tasks: frozenset[str]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance, Bucket, Share
 from a2a_serverless.domain.states import TERMINAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.ports import Clock, Ids, Owners, TaskIndex
+    from a2a_serverless.ports import Clock, Entry, Ids, Owners, TaskIndex
 
 OWNERS_KEPT: Final = 2000
 DRAWN_FOR_MS: Final = 60_000
@@ -201,17 +203,43 @@ class Turnstile:
         return replace(share, made=found)
 
     def _unfinished(self, who: Principal) -> int:
-        """How many tasks of the owner are unfinished: those of the last time and what has changed since."""
-        now, known = self._clock.now(), self._owners.unfinished(who)
-        if known and now - known.at < COUNT_AGAIN_MS and len(known.tasks) >= self._allowance.tasks:
+        """How many tasks of the owner are unfinished, as far as the limit: those of the last time and what has changed.
+
+        No more of them are noted than the limit is: when those have ended and there were more, all are counted again.
+        """
+        now, known, most = self._clock.now(), self._owners.unfinished(who), self._allowance.tasks
+        if known and now - known.at < COUNT_AGAIN_MS and len(known.tasks) >= most:
             return len(known.tasks)
-        oldest = now - self._max_life_ms - LAG_MS
-        tasks, since = (set(known.tasks), max(oldest, known.at - LAG_MS)) if known else (set[str](), oldest)
-        after, more = None, True
-        while more:
-            page, after = self._index.page(who, None, after, max(0, since), PAGE)
+        oldest = max(0, now - self._max_life_ms - LAG_MS)
+        tasks, more = set[str](), True
+        if known:
+            tasks, more = self._changed(who, set(known.tasks), max(oldest, known.at - LAG_MS)), known.more
+        if more and len(tasks) < most:
+            tasks, more = self._first(who, oldest, most)
+        counted = Unfinished(now, frozenset(sorted(tasks)[:most]), more or len(tasks) > most)
+        self._owners.keep_unfinished(who, counted)
+        return len(counted.tasks)
+
+    def _changed(self, who: Principal, tasks: set[str], since: int) -> set[str]:
+        """The unfinished tasks, of which these were known at ``since``."""
+        for page, _ in self._pages(who, since):
             tasks -= {entry.task for entry in page if entry.state in TERMINAL}
             tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
+        return tasks
+
+    def _first(self, who: Principal, since: int, most: int) -> tuple[set[str], bool]:
+        """Unfinished tasks, newest first, and whether there may be more than those; ends where ``most`` are found."""
+        tasks = set[str]()
+        for page, more in self._pages(who, since):
+            tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
+            if more and len(tasks) >= most:
+                return tasks, True
+        return tasks, False
+
+    def _pages(self, who: Principal, since: int) -> Iterator[tuple[list[Entry], bool]]:
+        """What has changed since then, a page at a time, and whether there are more pages."""
+        after, more = None, True
+        while more:
+            page, after = self._index.page(who, None, after, since, PAGE)
             more = after is not None
-        self._owners.keep_unfinished(who, Unfinished(now, frozenset(tasks)))
-        return len(tasks)
+            yield page, more
