@@ -63,15 +63,15 @@ def _go() -> list[str]:
     return [str(_made("go", ("client.go", "go.mod", "go.sum"), make) / "client")]
 
 
-def _java() -> list[str]:
+def _java(folder: str) -> list[str]:
     maven, compiler, java = _tool("mvn"), _tool("javac"), _tool("java")
 
-    def make(folder: Path) -> None:
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder / 'lib'}"]
-        _run([maven, "--quiet", "--batch-mode", *goal], HERE / "java")
-        _run([compiler, "-cp", f"{folder / 'lib'}/*", "-d", str(folder), "Client.java"], HERE / "java")
+    def make(into: Path) -> None:
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={into / 'lib'}"]
+        _run([maven, "--quiet", "--batch-mode", *goal], HERE / folder)
+        _run([compiler, "-cp", f"{into / 'lib'}/*", "-d", str(into), "Client.java"], HERE / folder)
 
-    made = _made("java", ("Client.java", "pom.xml"), make)
+    made = _made(folder, ("Client.java", "pom.xml"), make)
     return [java, "-cp", f"{made}{os.pathsep}{made / 'lib'}/*", "Client"]
 
 
@@ -127,8 +127,9 @@ OFFICIAL: Final = {
             "JSONRPC refusals": "it reads no error whose data is a list, as 9.5 has it",
         },
     ),
+    "Java 0.3.3.Final": Official(lambda: _java("java_0_3"), ("0.3",)),
     "Java 1.0.0.Alpha3": Official(
-        _java,
+        lambda: _java("java"),
         cannot={
             "card": "it reads no card with members that it does not know, as those of 0.3 are",
             "signature": NO_VERIFIER,

@@ -9,6 +9,7 @@ import io.a2a.client.TaskEvent;
 import io.a2a.client.TaskUpdateEvent;
 import io.a2a.client.config.ClientConfig;
 import io.a2a.client.http.A2ACardResolver;
+import io.a2a.client.http.JdkA2AHttpClient;
 import io.a2a.client.transport.jsonrpc.JSONRPCTransport;
 import io.a2a.client.transport.jsonrpc.JSONRPCTransportConfigBuilder;
 import io.a2a.client.transport.rest.RestTransport;
@@ -49,6 +50,7 @@ import java.util.function.Consumer;
 public final class Client {
     /** What each call carries: this SDK sends no version by itself. */
     private static final ClientCallContext CONTEXT = new ClientCallContext(Map.of(), Map.of("A2A-Version", "1.0"));
+    private static final String CARD = ".well-known/agent-card.json";
     private static final int PATIENCE_S = 40;
 
     private final io.a2a.client.Client streaming;
@@ -74,7 +76,7 @@ public final class Client {
     public static void main(String[] given) throws Exception {
         Client client = new Client(byHand(given[0], given[1]), given[1], given[2]);
         Map<String, Object> deeds = new LinkedHashMap<>();
-        deeds.put("card", refused(() -> new A2ACardResolver(given[0]).getAgentCard()));
+        deeds.put("card", refused(() -> new A2ACardResolver(new JdkA2AHttpClient(), given[0] + "/", "", CARD).getAgentCard()));
         deeds.putAll(client.sends());
         deeds.putAll(client.asks(given[3].equals("buffered")));
         deeds.putAll(client.lists());
