@@ -366,7 +366,7 @@ def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
     world, key = world_with_task(raising(error))
     assert world.run(key) is Ending.ENDED
     task = world.get(key.task)
-    assert (task.status.state, last_word(task).partition(". The deployment's log")[0]) == (state, text)
+    assert (task.status.state, last_word(task).partition(" (reference")[0]) == (state, text)
 
 
 def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog: pytest.LogCaptureFixture) -> None:
@@ -379,7 +379,7 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
     assert record.__dict__["raised_at"][-1].startswith(f"{__file__}:")
     assert record.__dict__["raised_at"][-1].endswith(" work")
     reference = record.__dict__["reference"]
-    assert last_word(world.get(key.task)).endswith(f"The deployment's log has it under {reference}.")
+    assert last_word(world.get(key.task)).endswith(f"(reference {reference}).")
     assert "the reason" not in str(record.__dict__)
     assert "the reason" not in str(world.events(key.task))
     assert "the reason" not in str([got.body for got in world.receiver.posts])
@@ -419,7 +419,7 @@ def test_a_message_that_no_agent_can_send_fails_the_task(message: Message) -> No
     world.run(key)
     task = world.get(key.task)
     assert task.status.state is TaskState.FAILED
-    assert last_word(task).startswith("The agent stopped with an error.")
+    assert last_word(task).startswith("The agent stopped with an error (reference ")
 
 
 def test_a_task_of_an_agent_that_is_no_longer_deployed_fails() -> None:

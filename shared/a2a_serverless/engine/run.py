@@ -251,7 +251,7 @@ def _made_of(error: BaseException, agent: Agent, hold: Hold) -> tuple[TaskState,
     reference = digest([task, fence])[:8]
     said = {"task": task, "agent": agent.id, "fence": fence, "reference": reference}
     logger.error("agent failed", extra=described(error) | said)
-    return TaskState.FAILED, f"The agent stopped with an error. The deployment's log has it under {reference}."
+    return TaskState.FAILED, f"The agent stopped with an error (reference {reference})."
 
 
 async def _watched(

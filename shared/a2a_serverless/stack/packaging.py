@@ -19,18 +19,22 @@ from pathlib import Path
 import yaml
 
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.imports import check_agents
 from a2a_serverless.stack.trimming import trim
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(build: Path, *, python: Path, compiled: Path) -> None:
+def pack(build: Path, *, python: Path, compiled: Path, runs_here: bool = True) -> None:
     """Turn each function's folder in a `sam build` result into a zip beside it; the built template then names the zips.
 
-    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds.
+    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds. `runs_here` says that what
+    is built can run on this machine. Raises `StackError` when an agent cannot be imported.
     """
     for folder in functions(build):
         trim(folder)
+    check_agents(build, python=python, runs_here=runs_here)
+    for folder in functions(build):
         compile_sources(folder, python=python, cache=compiled)
     with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
         list(pool.map(write_zip, functions(build)))

@@ -1,5 +1,7 @@
 """Builds the functions ahead, so that the first start only deploys: ``python -m a2a_serverless.stack.prepare``."""
 
+import sys
+
 from rich.console import Console
 
 from a2a_serverless.stack import places, sam
@@ -15,8 +17,11 @@ def main() -> None:
     except StackError as error:
         console.print(f"The functions are not built: {error}", markup=False)
         return
-    with step(console, "Building the functions") as say:
-        say("" if sam.build(places.find(), target).fresh else "nothing changed")
+    try:
+        with step(console, "Building the functions") as say:
+            say("" if sam.build(places.find(), target).fresh else "nothing changed")
+    except StackError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

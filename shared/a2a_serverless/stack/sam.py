@@ -91,7 +91,8 @@ def build(places: Places, target: Target) -> Build:
     shutil.rmtree(work, ignore_errors=True)
     try:
         _sam(places, "build", ["--build-dir", work, *_overrides(target.parameters)], without_aws(os.environ))
-        pack(work, python=python, compiled=places.compiled / target.runtime)
+        compiled, here = places.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
+        pack(work, python=python, compiled=compiled, runs_here=(sys.platform, here) == ("linux", target.architecture))
         with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
             work.rename(done)
     finally:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from a2a_serverless.stack import processes, sam, servers
 from a2a_serverless.stack.emulator import start_emulator
+from a2a_serverless.stack.imports import check_agents_here
 from a2a_serverless.stack.places import Places
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
@@ -70,15 +71,17 @@ def up(places: Places, options: Options, console: Console) -> Running:
     """Bring the stack to what the checkout says: start what is missing, rebuild what changed, deploy, restart servers.
 
     An emulator that runs keeps its data and its port. When a step fails, what this call has started is stopped again.
+    Nothing that runs is touched before the build is there.
     """
     with _undone_on_failure(places, console):
-        stop_servers(places)
-        environment = receiver_environment(places, options)
-        receiver = servers.start_receiver(places, environment, port=options.receiver_port)
         emulator = _emulator(places, options, console)
         with step(console, "Building the functions") as say:
             built = sam.build(places, sam.this_machine())
             say("" if built.fresh else "nothing changed")
+            check_agents_here(places.root)
+        stop_servers(places)
+        environment = receiver_environment(places, options)
+        receiver = servers.start_receiver(places, environment, port=options.receiver_port)
         with step(console, "Deploying template.yaml into the emulator"):
             deployment = sam.deploy(places, built, emulator.url, local_parameters(options))
         with step(console, f"Starting the api on {options.api_url}"):
