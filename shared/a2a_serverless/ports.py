@@ -433,8 +433,8 @@ class Fetch(Protocol):
 class ApiKeys(Protocol):
     """The API keys of a deployment, by their digests."""
 
-    def find(self, digest: str) -> ApiKey | None:
-        """The key, unless there is none or it was revoked."""
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        """The key, unless there is none or it was revoked. What is not ``fresh`` may be as it was a moment ago."""
         ...
 
     def add(self, key: ApiKey) -> None:

@@ -84,6 +84,21 @@ def test_another_token_or_address_wakes_nobody(token: str | None, url: str) -> N
     assert waiting.woken == before
 
 
+@pytest.mark.parametrize(("token", "url"), [("wrong", ""), (None, "https://api.example.com/callbacks/other")])
+def test_what_comes_from_whoever_does_not_know_address_and_token_is_not_read(token: str | None, url: str) -> None:
+    waiting, read = Waiting(), list[bytes]()
+
+    def tell(token: str, url: str) -> None:
+        news = News({"x-a2a-notification-token": token}, b"{}")
+        take_news(waiting.world.desk, MemoryProofs(), url.rpartition("/")[2], news, read.append)
+
+    with pytest.raises(TaskNotFound):
+        tell(token or waiting.callback.token or "", url or waiting.callback.url)
+    assert not read
+    tell(waiting.callback.token or "", waiting.callback.url)
+    assert read == [b"{}"]
+
+
 def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
     waiting = Waiting()
     before = waiting.woken

@@ -27,7 +27,7 @@ from a2a_serverless.domain.model import (
     TaskStatus,
 )
 from a2a_serverless.domain.queries import TaskPage
-from a2a_serverless.services.contents import INLINE, KEPT, LINKS, READS, shown
+from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, shown
 from a2a_serverless.services.tasks import get
 from a2a_serverless.wire import v0_3, v1
 from a2a_serverless.wire.document import dumps
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
 
 KEY = ME.key("task-1")
+ADVICE = "Ask for less: one task, a shorter history."
 
 
 class Scene:
@@ -287,8 +288,16 @@ def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size
     answer = shown(BlobContents(blobs), ME, page, INLINE)
     assert blobs.calls["get"] <= READS
     assert blobs.calls["link"] <= LINKS
-    last = answer.tasks[-1].history[-1].parts[-1]
-    assert last == page.tasks[-1].history[-1].parts[-1], "the part still names its content"
+    assert len(dumps(v1.answer(Operation.LIST, answer))) < PLATFORM
+
+
+def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -> None:
+    parts = [Part("url", StoredFile("uploads", f"{n:064x}", INLINE + 1).address) for n in range(LINKS + 2)]
+    (task,) = page_of(*parts[:1], tasks=1).tasks
+    task = replace(task, artifacts=(), history=(Message("m", Role.USER, tuple(parts)),))
+    told = shown(Scene().contents, ME, task, INLINE).history[0].parts
+    assert [str(part.value).startswith("https://") for part in told] == [True] * LINKS + [False] * 2
+    assert list(told[-2:]) == parts[-2:]
 
 
 def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
@@ -302,9 +311,23 @@ def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_le
     page = page_of(*(replace(long, metadata={"k": n}) for n in range(50)), tasks=10)
     answer = shown(BlobContents(blobs), ME, page, 1)
     assert blobs.calls == {"put": KEPT, "link": KEPT}
-    last = answer.tasks[-1].history[-1].parts[-1]
-    assert (last.kind, last.filename, last.metadata) == ("text", "a.md", {"k": 49})
-    assert str(last.value).startswith("3000 bytes are left out of this answer.")
+    (left_out,) = answer.tasks[-1].history[-1].parts
+    assert left_out == Part("text", f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", PLAIN)
+    assert len(answer.tasks[0].artifacts[0].parts) == KEPT + 1, "those that are left out have one part together"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part("text", "x" * 1_500),
+        Part("data", {"a": 1}, metadata={"k": "\u5927" * 3_000}),
+        Part("url", "https://elsewhere.example/x", filename="x" * 1_000),
+        Part("url", StoredFile("uploads", "0" * 64, 5).address, filename="x" * 1_000),
+    ],
+    ids=["text", "data", "web", "upload"],
+)
+def test_no_number_of_small_parts_makes_a_page_longer_than_the_platform_takes(part: Part) -> None:
+    assert told(Scene(), page_of(*[part] * 255, tasks=50)) < PLATFORM
 
 
 # ---- From an agent to its readers

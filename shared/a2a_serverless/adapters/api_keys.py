@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000
 KEPT: Final = 1000
+ABSENT_MS: Final = 5_000
+FRESH: Final = 20
 
 
 class DynamoApiKeys:
@@ -26,8 +29,8 @@ class DynamoApiKeys:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def find(self, digest: str) -> ApiKey | None:
-        item = self._table.get(PARTITION, digest)
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        item = self._table.get(PARTITION, digest, consistent=fresh)
         return _key_of(item) if item else None
 
     def add(self, key: ApiKey) -> None:
@@ -58,7 +61,8 @@ class MemoryApiKeys:
         self._now = now
         self._keys: dict[str, ApiKey] = {}
 
-    def find(self, digest: str) -> ApiKey | None:
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        del fresh
         found = self._keys.get(digest)
         return found if found and (found.expires is None or found.expires > self._now()) else None
 
@@ -75,24 +79,43 @@ class MemoryApiKeys:
 class RememberedApiKeys:
     """Finds keys without asking the table each time.
 
-    A key is remembered for ``KEPT_MS``, and so works that much longer when it is revoked.
+    A key is remembered for ``KEPT_MS``, and so works that much longer when it is revoked; that there is none, for
+    ``ABSENT_MS``. Whoever tries invented keys costs half a read each, and a whole one ``FRESH`` times a second at most:
+    so often a key that an eventually consistent read does not see is looked for again, because it may be new.
     """
 
     def __init__(self, keys: ApiKeys, now: Callable[[], int]) -> None:
         self._keys = keys
         self._now = now
         self._seen: dict[str, tuple[int, ApiKey]] = {}
+        self._absent: OrderedDict[str, int] = OrderedDict()
+        self._fresh = (0, 0)
 
-    def find(self, digest: str) -> ApiKey | None:
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         """The key."""
-        seen = self._seen.get(digest)
-        if seen and self._now() - seen[0] < KEPT_MS:
+        seen, now = self._seen.get(digest), self._now()
+        if seen and now - seen[0] < KEPT_MS:
             return seen[1]
-        found = self._keys.find(digest)
+        if now - self._absent.get(digest, -ABSENT_MS) < ABSENT_MS:
+            return None
+        found = self._keys.find(digest, fresh=False) or (self._looked_for_again(digest, now) if fresh else None)
         self._seen.pop(digest, None)
-        if found and len(self._seen) < KEPT:
-            self._seen[digest] = (self._now(), found)
+        if found is None:
+            self._miss(digest, now)
+        elif len(self._seen) < KEPT:
+            self._seen[digest] = (now, found)
         return found
+
+    def _looked_for_again(self, digest: str, now: int) -> ApiKey | None:
+        second, used = self._fresh
+        used = used + 1 if second == now // 1000 else 1
+        self._fresh = (now // 1000, used)
+        return self._keys.find(digest) if used <= FRESH else None
+
+    def _miss(self, digest: str, now: int) -> None:
+        self._absent[digest] = now
+        if len(self._absent) > KEPT:
+            self._absent.popitem(last=False)
 
 
 def _key_of(item: Item) -> ApiKey:

@@ -89,11 +89,11 @@ class Table:
         self._now = now
         self._patience = patience
 
-    def get(self, pk: str, sk: str) -> Item | None:
-        """One item, or None; strongly consistent."""
+    def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
+        """One item, or None; strongly consistent, unless half the price is worth more than the last second."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
         answer = self._patience.persist(
-            lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
+            lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=consistent)
         )
         item: Item | None = answer.get("Item")
         return item if live(item, self._now()) else None

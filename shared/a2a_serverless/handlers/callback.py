@@ -22,6 +22,6 @@ def take_callback(desk: Desk, proofs: Proofs, request: HttpRequest, below: str, 
     """Wakes the task whose call the path stands for. Raises TaskNotFound for what is not genuine."""
     if request.verb != "POST" or not below or "/" in below:
         raise MethodNotFound("There is no such path.")
-    loads(request.body, limits)
-    challenge = take_news(desk, proofs, below, News(request.headers, request.body))
+    news = News(request.headers, request.body)
+    challenge = take_news(desk, proofs, below, news, lambda body: loads(body, limits))
     return HttpAnswer(200, dumps({"challenge": challenge} if challenge else {}), {"content-type": JSON})

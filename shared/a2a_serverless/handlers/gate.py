@@ -71,8 +71,8 @@ class SignIn:
         return found is not None and found.operator
 
     def _key(self, key: str) -> ApiKey | None:
-        """The key; a pass only while there is the key that it was made for."""
-        found = self.keys(digest_of(key)) if 0 < len(key) <= KEY_LIMIT else None
+        """The key; a pass only while there is the key that it was made for. What cannot be ours is not looked for."""
+        found = self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
         return None if found and found.parent and self.keys(found.parent) is None else found
 
     def _token(self, token: str) -> Caller | None:

@@ -18,6 +18,8 @@ from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.ports import ExpectedNews, StepResult, Unproven
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.ports import News, Proofs, TaskLog
@@ -31,10 +33,13 @@ TRIES: Final = 20
 logger = logging.getLogger(__name__)
 
 
-def take_news(desk: Desk, proofs: Proofs, callback: str, news: News) -> str | None:
+def take_news(
+    desk: Desk, proofs: Proofs, callback: str, news: News, check_body: Callable[[bytes], object] = bytes
+) -> str | None:
     """Wakes the task that made the call, if it waits for that. Answers the question whether the address is ours.
 
-    Raises TaskNotFound unless the news has the token that the call was given, and what ``proofs`` asks for.
+    Raises TaskNotFound unless the news has the token that the call was given, and what ``proofs`` asks for. The body of
+    whoever does not know address and token is not read; ``check_body`` raises for one that is refused.
     """
     found = desk.log.callback(callback)
     if found is None:
@@ -43,6 +48,7 @@ def take_news(desk: Desk, proofs: Proofs, callback: str, news: News) -> str | No
     call = _call(desk.log, key, name)
     if not compare_digest(call.expected.token.encode(), news.headers.get(TOKEN_HEADER, "").encode()):
         raise TaskNotFound
+    check_body(news.body)
     try:
         challenge = proofs.check(news, call.expected)
     except Unproven as refusal:

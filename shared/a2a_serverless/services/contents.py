@@ -5,8 +5,9 @@ with what lies in the log, texts, data and small files: what does not fit is sto
 webhooks only get links for content (``budget`` 0), and what lies in the log as it is: nothing limits them in all. What
 was stored is never changed by this: a link is made anew for every answer.
 
-An answer costs a bounded number of calls: ``READS`` contents are read for it and ``KEPT`` are stored; the rest is a
-link, or a word that it was left out. After ``LINKS`` links a part keeps the address that names its content.
+An answer costs a bounded number of calls: ``READS`` contents are read for it and ``KEPT`` are stored. After ``LINKS``
+links a part keeps the address that names its content. Links and what is short have ``SMALL`` bytes of their own and
+then the room that content has left. What there is neither room nor a call for is left out, and the answer says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.contents import ContentMissing, file_of
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import PART_BYTES, Artifact, Message, Part, Task
+from a2a_serverless.domain.model import PART_BYTES, Artifact, Message, Part, Task, part_bytes
 from a2a_serverless.domain.queries import TaskPage
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ SHORT: Final = 2 * 1024  # bytes of text: a link is as long
 READS: Final = 16
 KEPT: Final = 16
 LINKS: Final = 256
-LONGEST_CHARACTER: Final = 12  # bytes, in ASCII JSON
+SMALL: Final = 256 * 1024
+LINK: Final = 1536  # bytes that a link takes, in bytes of a file's that would take as much
 PLAIN: Final = "text/plain; charset=utf-8"
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
 
@@ -49,7 +51,7 @@ def shown(contents: Contents | None, who: Principal, answer: T, budget: int = 0)
 class _Showing:
     """One answer in the making. ``left`` is what may still go inline, in bytes; ``task`` is the one being shown.
 
-    ``reads``, ``keeps`` and ``links`` are how many of them may still be made.
+    ``reads``, ``keeps`` and ``links`` are how many of them may still be made, ``small`` is the room for what is short.
     """
 
     contents: Contents
@@ -60,6 +62,7 @@ class _Showing:
     reads: int = READS
     keeps: int = KEPT
     links: int = LINKS
+    small: int = SMALL
 
     def show(self, answer: T) -> T:
         """The answer; what holds no parts goes through as it is."""
@@ -84,49 +87,54 @@ class _Showing:
         return replace(task, status=status, artifacts=artifacts, history=history)
 
     def _message(self, message: Message) -> Message:
-        if all(map(_is_short, message.parts)):
-            return message
         return replace(message, parts=self._parts((part,) for part in message.parts))
 
     def _artifact(self, artifact: Artifact) -> Artifact:
         """Chunks of text that follow each other are one text (``Artifact.text``)."""
         runs = (tuple(run) for _, run in groupby(artifact.parts, key=_likeness))
-        return replace(artifact, parts=self._parts(runs))
+        apart = (one for run in runs for one in ([run] if run[0].kind == "text" else zip(run, strict=True)))
+        return replace(artifact, parts=self._parts(apart))
 
     def _parts(self, runs: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
-        return tuple(part for run in runs for part in self._run(run))
+        told: list[Part] = []
+        left_out: list[Part] = []
+        for run in runs:
+            shown = self._run(run)
+            if not shown:
+                left_out.extend(run)
+                continue
+            told.extend(_said_of(left_out))
+            told.extend(shown)
+            left_out = []
+        return (*told, *_said_of(left_out))
 
-    def _run(self, run: tuple[Part, ...]) -> Iterable[Part]:
-        if run[0].kind == "text":
-            return self._said(run)
-        return tuple(
-            shown for part in run for shown in (self._said((part,)) if part.kind != "url" else [self._part(part)])
-        )
+    def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
+        """The run, one text or one part of another kind, as it is shown; nothing when it is left out."""
+        return self._named(run[0]) if run[0].kind == "url" else self._own(run)
 
-    def _said(self, run: tuple[Part, ...]) -> Iterable[Part]:
-        """What lies in the log, as it is or beside it; ``run`` is one text, or one part of another kind."""
-        size = _told(run) if self.limited and self.task else 0
+    def _own(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
+        """What lies in the log, as it is or beside it."""
+        size = _told(run) if self._is_bounded else 0
         if size <= SHORT:
-            return run
+            return run if self._has_room(size) else ()
         if size > self.left:
-            return (self._linked(run),)
+            return self._linked(run)
         self.left -= size
         return run
 
-    def _linked(self, run: tuple[Part, ...]) -> Part:
-        part, content = run[0], _content(run)
-        if not self.keeps or not self.links:
-            said = f"{len(content)} bytes are left out of this answer. Ask for less: one task, a shorter history."
-            return replace(part, kind="text", value=said, media_type=PLAIN)
-        self.keeps, self.links = self.keeps - 1, self.links - 1
-        kept = self.contents.keep(self.who.key(self.task), content)
+    def _linked(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
+        part = run[0]
+        if not self.keeps or not self._may_link(part):
+            return ()
+        self.keeps -= 1
+        kept = self.contents.keep(self.who.key(self.task), _content(run))
         part = replace(part, kind="url", media_type=part.media_type or _TYPES[part.kind])
-        return replace(part, value=self.contents.link(self.who, kept, part))
+        return (replace(part, value=self.contents.link(self.who, kept, part)),)
 
-    def _part(self, part: Part) -> Part:
+    def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
         if content is None:
-            return part
+            return (part,) if self._has_room(_told((part,))) else ()
         if 0 < content.size <= self.left and self.reads:
             self.reads -= 1
             try:
@@ -135,11 +143,42 @@ class _Showing:
                 pass  # its link says so to whoever follows it
             else:
                 self.left -= content.size
-                return replace(part, kind="raw", value=value)
-        if not self.links:
-            return part
+                return (replace(part, kind="raw", value=value),)
+        if self._may_link(part):
+            return (replace(part, value=self.contents.link(self.who, content, part)),)
+        return (part,) if self._has_room(_told((part,))) else ()
+
+    @property
+    def _is_bounded(self) -> bool:
+        return self.limited and self.task != ""
+
+    def _may_link(self, part: Part) -> bool:
+        """Whether there is one more link, which is counted then."""
+        if not self.links or not self._has_room(LINK + _about(part)):
+            return False
         self.links -= 1
-        return replace(part, value=self.contents.link(self.who, content, part))
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        """Whether so many bytes have room, which is taken then."""
+        if not self._is_bounded:
+            return True
+        if size <= self.small:
+            self.small -= size
+        elif size <= self.left:
+            self.left -= size
+        else:
+            return False
+        return True
+
+
+def _said_of(left_out: Sequence[Part]) -> tuple[Part, ...]:
+    """The part that stands for those that are left out."""
+    if not left_out:
+        return ()
+    size = sum(map(part_bytes, left_out))
+    said = f"{size} bytes are left out of this answer. Ask for less: one task, a shorter history."
+    return (Part("text", said, PLAIN),)
 
 
 def _content(run: Sequence[Part]) -> bytes:
@@ -149,11 +188,6 @@ def _content(run: Sequence[Part]) -> bytes:
     if run[0].kind == "data":
         return json.dumps(run[0].value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     return "".join(str(part.value) for part in run).encode(errors="replace")
-
-
-def _is_short(part: Part) -> bool:
-    """Whether a part is a text that is told as it is, however it is written."""
-    return part.kind == "text" and LONGEST_CHARACTER * len(str(part.value)) + PART_BYTES <= SHORT
 
 
 def _likeness(part: Part) -> Part:
@@ -167,6 +201,12 @@ def _told(run: Sequence[Part]) -> int:
     A file is told in base64. All else is told in JSON, and that, from a function to its gateway, in ASCII JSON again.
     """
     if run[0].kind == "raw":
-        return len(str(run[0].value)) * 3 // 4
+        return len(str(run[0].value)) * 3 // 4 + _about(run[0])
     bodies = (json.dumps(part.value, ensure_ascii=False) for part in run)
-    return sum(len(json.dumps(body)) + PART_BYTES for body in bodies) * 3 // 4
+    return sum(len(json.dumps(body)) + PART_BYTES for body in bodies) * 3 // 4 + _about(run[0])
+
+
+def _about(part: Part) -> int:
+    """How much what is said about a part takes."""
+    said = part.filename or "", part.media_type or "", part.metadata or ""
+    return len(json.dumps(json.dumps(said, ensure_ascii=False))) * 3 // 4 if any(said) else 0

@@ -1,0 +1,65 @@
+"""What looking for API keys costs, whoever tries them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from a2a_serverless.adapters.api_keys import ABSENT_MS, FRESH, MemoryApiKeys, RememberedApiKeys
+from a2a_serverless.domain.access import ApiKey, digest_of, spelled
+from a2a_serverless.domain.errors import Unauthenticated
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.handlers.gate import SignIn
+
+KEY = spelled(b"k" * 32)
+ALICE = Principal("acme", "alice")
+
+
+class Counting(MemoryApiKeys):
+    """Keys that know how often they were looked for, and how. What is not fresh does not show ``new``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.new: set[str] = set()
+        self.looked: Counter[bool] = Counter()
+
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        self.looked[fresh] += 1
+        return super().find(digest, fresh=fresh) if fresh or digest not in self.new else None
+
+
+def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_second() -> None:
+    keys, now = Counting(), [0]
+    remembered = RememberedApiKeys(keys, lambda: now[0])
+    for second in range(3):
+        now[0] = second * 1_000
+        assert [remembered.find(f"{second}/{number}") for number in range(500)] == [None] * 500
+    assert keys.looked == {False: 1_500, True: 3 * FRESH}
+
+
+def test_the_same_invented_key_is_looked_for_once_in_a_while() -> None:
+    keys, now = Counting(), [0]
+    remembered = RememberedApiKeys(keys, lambda: now[0])
+    for _ in range(100):
+        assert remembered.find("invented") is None
+    assert keys.looked.total() == 2
+    now[0] = ABSENT_MS
+    assert remembered.find("invented") is None
+    assert keys.looked.total() == 4
+
+
+def test_a_key_that_was_just_made_admits_at_once() -> None:
+    keys = Counting()
+    key = ApiKey(digest_of(KEY), ALICE, "laptop", 0)
+    keys.add(key)
+    keys.new.add(key.digest)
+    assert RememberedApiKeys(keys, lambda: 0).find(key.digest) == key
+
+
+@pytest.mark.parametrize("key", ["guess", "x" * 43, "A2A_" + "x" * 43, "", " " + KEY])
+def test_what_does_not_look_like_a_key_of_ours_is_not_looked_for(key: str) -> None:
+    keys = Counting()
+    with pytest.raises(Unauthenticated):
+        SignIn(keys.find).admit({"x-api-key": key})
+    assert keys.looked.total() == 0
