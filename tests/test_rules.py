@@ -123,6 +123,7 @@ OUTBOUND: Final = {
     "handlers/runtime.py": "Lambda's own Runtime API",
     "handlers/schedules.py": "CloudFormation's answer URL",
     "stack/processes.py": "the local stack, on a user's machine",
+    "stack/serve.py": "none: it serves on this machine, and asks how far the head of a request has come",
 }
 
 

@@ -5,6 +5,8 @@ Every route hands the request to ``Edge.answer`` as it came: what a route accept
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 
 from a2a_serverless.handlers.exchange import HttpRequest, encoded
 from a2a_serverless.handlers.gateway import BUFFERED_MS
@@ -30,14 +33,17 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _PUBLIC: Final = ("/agents", "/.well-known/jwks.json", "/{agent}/.well-known/agent-card.json")
 _ALIASES: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/{agent}/.well-known/agent.json")
 CALLS: Final = 200
+BODY_S: Final = 30.0
 _EVERY_VERB: Final = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 
+logger = logging.getLogger(__name__)
 
-def make_web(edge: Edge) -> FastAPI:
-    """The ASGI application."""
+
+def make_web(edge: Edge, body_seconds: float = BODY_S) -> FastAPI:
+    """The ASGI application. A request whose body is not there after ``body_seconds`` is refused."""
     app = FastAPI(title="A2A Serverless", version="1.0", docs_url=None, redoc_url=None, redirect_slashes=False)
-    endpoint = _endpoint(edge)
+    endpoint = _endpoint(edge, body_seconds)
 
     def add(path: str, verb: str, name: str, *, shown: bool = True, **said: object) -> None:
         app.add_api_route(
@@ -102,16 +108,25 @@ class _Streamed(StreamingResponse):
                 await self._frames.aclose()
 
 
-def _endpoint(edge: Edge) -> Endpoint:
+def _endpoint(edge: Edge, body_seconds: float) -> Endpoint:
     limiter = CapacityLimiter(CALLS)  # a blocking send holds its thread while it waits
 
     async def answer(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(body_seconds):
+                body = await _read(request, edge.limits.body)
+        except TimeoutError:
+            logger.warning("request refused: its body did not arrive in %g s", body_seconds)
+            return PlainTextResponse("The body did not arrive in time.\n", 408, {"connection": "close"})
+        except ClientDisconnect:
+            logger.warning("request dropped: its client left before the body was there")
+            return Response(status_code=400)  # nobody reads it
         given = HttpRequest(
             verb=request.method,
             path=_path(request),
             headers=dict(request.headers),
             query=tuple(request.query_params.multi_items()),
-            body=await _read(request, edge.limits.body),
+            body=body,
             time_left_ms=_time_left(request),
         )
         answered = await to_thread.run_sync(edge.answer, given, limiter=limiter)

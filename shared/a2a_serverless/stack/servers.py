@@ -3,11 +3,10 @@
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from a2a_serverless.stack.emulator import aws_environment, without_aws
 from a2a_serverless.stack.places import Places
-from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, wait_until_ready
+from a2a_serverless.stack.processes import Process, claim_port, start, wait_until_ready
 from a2a_serverless.stack.sam import Deployment, function_environment
 
 API_APP = "a2a_serverless.wiring:make_app"
@@ -20,7 +19,7 @@ def start_api(places: Places, deployment: Deployment, *, port: int = 8000, app: 
     `app` names a function that returns an ASGI app.
     """
     env = function_environment(deployment, "api") | aws_environment(deployment.endpoint)
-    api = _serve(places, "api", [app, "--factory"], env, port)
+    api = _serve(places, "api", [app], env, port)
     wait_for(api)
     return api
 
@@ -30,7 +29,7 @@ def start_receiver(places: Places, env: Mapping[str, str], *, port: int = 8010, 
 
     Returns at once: it needs nobody, so it gets ready (`wait_for`) while the others start.
     """
-    arguments = [app, "--factory", "--app-dir", str(places.root / "webhook_receiver")]
+    arguments = [app, "--app-dir", str(places.root / "webhook_receiver")]
     return _serve(places, "receiver", arguments, env, port)
 
 
@@ -41,13 +40,5 @@ def wait_for(server: Process) -> None:
 
 def _serve(places: Places, name: str, arguments: list[str], env: Mapping[str, str], port: int) -> Process:
     port = claim_port(name, port)
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("uvicorn"),
-        *arguments,
-        "--host",
-        LOOPBACK,
-        "--port",
-        str(port),
-    ]
-    command += ["--no-access-log", "--timeout-graceful-shutdown", "3"]
+    command = [sys.executable, "-P", "-m", "a2a_serverless.stack.serve", *arguments, "--port", str(port)]
     return start(places, name, command, without_aws(os.environ) | dict(env), port=port)

@@ -1,0 +1,81 @@
+"""``python -m a2a_serverless.stack.serve APP --port N``: uvicorn on 127.0.0.1, for a developer's machine.
+
+uvicorn waits for the head of a request for as long as its connection lasts. Here it has ``HEAD_S`` for it; how long a
+body may take is up to the application.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+LOOPBACK: Final = "127.0.0.1"
+HEAD_S: Final = 30.0
+
+logger = logging.getLogger("uvicorn.error")
+
+
+class BoundedHead(H11Protocol):
+    """HTTP/1.1 whose connections end when the head of a request does not come in ``head_seconds``."""
+
+    head_seconds: ClassVar[float] = HEAD_S
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._watch()
+        else:
+            self._unwatch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _unwatch(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        logger.warning("connection closed: no request came in %g s", self.head_seconds)
+        self.transport.close()
+
+
+def main() -> None:
+    """Serves until it is told to end."""
+    said = argparse.ArgumentParser(prog="a2a_serverless.stack.serve")
+    said.add_argument("app", help="a function that returns an ASGI application: module:name")
+    said.add_argument("--port", type=int, required=True)
+    said.add_argument("--app-dir", default="")
+    given = said.parse_args()
+    uvicorn.run(
+        given.app,
+        factory=True,
+        app_dir=given.app_dir,
+        host=LOOPBACK,
+        port=given.port,
+        http=BoundedHead,
+        access_log=False,
+        timeout_graceful_shutdown=3,
+    )
+
+
+if __name__ == "__main__":
+    main()
