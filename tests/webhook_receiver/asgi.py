@@ -25,7 +25,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Call:
-    """A request. ``chunks`` is the body in pieces; one that ``stalls`` never ends."""
+    """A request. ``chunks`` is the body in pieces; one that ``stalls`` never ends, unless its client ``leaves``."""
 
     method: str
     path: str
@@ -34,6 +34,7 @@ class Call:
     query: str = ""
     peer: str | None = "127.0.0.1"
     stalls: bool = False
+    leaves: bool = False
 
 
 def call(app: FastAPI, wanted: Call) -> Answer:
@@ -50,6 +51,8 @@ async def _call(app: FastAPI, wanted: Call) -> Answer:
     waiting = list(wanted.chunks)
 
     async def receive() -> dict[str, Any]:
+        if not waiting and wanted.leaves:
+            return {"type": "http.disconnect"}
         if not waiting:
             await asyncio.Event().wait()
         chunk = waiting.pop(0)

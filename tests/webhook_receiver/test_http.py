@@ -124,6 +124,11 @@ def test_a_body_that_does_not_arrive_is_given_up(receiver: Receiver) -> None:
     assert (answer.status, answer.json["error"]) == (408, "too-slow")
 
 
+def test_a_client_that_leaves_before_its_body_is_there_is_no_fault_of_ours(app: FastAPI) -> None:
+    answer = call(app, Call("POST", "/webhook", event(1).headers, (b"{",), stalls=True, leaves=True))
+    assert (answer.status, answer.json["error"]) == (408, "too-slow")
+
+
 @pytest.mark.parametrize(
     "changes", [{"Content_Type": "text/plain"}, {"Content_Type": ...}, {"Content_Encoding": "gzip"}]
 )

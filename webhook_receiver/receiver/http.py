@@ -20,6 +20,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from receiver import http_inbox
@@ -75,6 +76,8 @@ async def read_body(request: Request) -> bytes:
             return await _read_bounded(request, settings.max_body_bytes)
     except TimeoutError as error:
         raise TooSlow(f"the body did not arrive in {settings.body_seconds} s") from error
+    except ClientDisconnect as error:
+        raise TooSlow("the client left before the body was there") from error
 
 
 async def _read_bounded(request: Request, limit: int) -> bytes:
