@@ -348,3 +348,14 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
     ours = delivery.notification_id(KEY, CONFIG, 7)
     assert ours == delivery.notification_id(KEY, replace(CONFIG, created_at=1), 7)
     assert len(ids - {ours}) == len(others)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.HOPELESS])
+def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
+    """So a bell that comes early may be dropped."""
+    waiting = [delivery.postponed(CURSOR, NOW + 30_000, now=NOW, chance=0.5)]
+    waiting += [
+        delivery.after_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
+        for attempt in range(len(delivery.DELAYS_S))
+    ]
+    assert all(cursor.due_at is not None for cursor in waiting if cursor.next_at > NOW)

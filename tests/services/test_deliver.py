@@ -12,6 +12,7 @@ import pytest
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.domain.breaker import TRIP_AFTER
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Artifact, Part, PushRequest, TaskState
@@ -19,16 +20,20 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, CursorState, Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.services import push
-from a2a_serverless.services.deliver import Ending, deliver
+from a2a_serverless.services.deliver import ROUND_MS, Ending, Post, deliver
 from tests.echo import Writer, agent_of
-from tests.faults.plans import Count
+from tests.faults.plans import At, Count
 from tests.together import Together
 from tests.world import HOOK, ME, World, accepting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
+    from a2a_serverless.ports import Signed, Signer
+    from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))
 ENDED = 7  # submitted, working, three sections, three chunks, completed: what a Writer's log holds
@@ -491,6 +496,131 @@ def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
     assert scene.heard == [1, 2]
 
 
+# ---- Connections and hosts
+
+RESET_BEFORE = Outcome(error=OutboundError.RESET, reused=True, connected=True, request_sent=True)
+
+
+@pytest.mark.parametrize("error", [error for error in OutboundError if error is not OutboundError.RESET])
+def test_on_a_kept_connection_only_what_was_closed_before_is_sent_once_more_at_once(error: OutboundError) -> None:
+    scene = Scene()
+    scene.answer(Outcome(error=error, reused=True, connected=True, request_sent=True))
+    assert scene.deliver() is Ending.FAILED
+    assert (len(scene.world.receiver.tried), scene.cursor.attempt) == (1, 1)
+
+
+@pytest.mark.parametrize(("left_ms", "tried"), [(ROUND_MS, 2), (ROUND_MS - 1, 1)])
+def test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it(left_ms: int, tried: int) -> None:
+    scene = Scene()
+    scene.world.receiver.takes = 10_000
+    scene.answer(RESET_BEFORE, Outcome(status=500))
+    assert scene.deliver(left_ms + 10_000) is Ending.FAILED
+    assert len(scene.world.receiver.tried) == tried
+
+
+def test_a_kept_connection_that_was_closed_says_nothing_about_the_host() -> None:
+    scene = Scene()
+    for _ in range(TRIP_AFTER - 1):
+        scene.answer(RESET_BEFORE, Outcome(error=OutboundError.TIMEOUT))
+        scene.deliver()
+        scene.world.now = scene.cursor.next_at
+    assert scene.world.table.tripped("hooks.example.com") is None
+    scene.answer(RESET_BEFORE, Outcome(error=OutboundError.TIMEOUT))
+    scene.deliver()
+    assert scene.world.table.tripped("hooks.example.com") is not None
+
+
+# ---- Clocks: two instances' differ by two seconds at most (ARCHITECTURE.md)
+
+SKEW_MS = 2_000
+
+
+class Ahead:
+    """The clock of an instance that is ahead of the others."""
+
+    def __init__(self, clock: Together, ms: int) -> None:
+        self._clock = clock
+        self._ms = ms
+
+    def now(self) -> int:
+        return self._clock.now() + self._ms
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+
+class Slow:
+    """A signer that takes its time, between the claim and the POST."""
+
+    def __init__(self, signer: Signer, clock: Together, ms: int) -> None:
+        self._signer = signer
+        self._clock = clock
+        self._ms = ms
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        self._clock.sleep(self._ms / 1000)
+        return self._signer.sign(typ, claims)
+
+
+@pytest.mark.parametrize(("ahead_ms", "crowds"), [(SKEW_MS, False), (SKEW_MS + 1, True)], ids=["assumed", "more"])
+@pytest.mark.parametrize("signs_ms", [2_999, 3_000, 3_001])
+def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
+    ahead_ms: int,
+    signs_ms: int,
+    crowds: bool,  # noqa: FBT001
+) -> None:
+    """The slowest attempt that a lease allows; then another notifier takes the lease for over as early as it can."""
+    scene = Scene()
+    together = Together(scene.world)
+    scene.world.receiver.takes = delivery.DEADLINE_MS
+    slow = replace(scene.world.post, clock=together, signer=Slow(scene.world.post.signer, together, signs_ms))
+    ahead = replace(scene.world.post, clock=Ahead(together, ahead_ms))
+
+    def notify(post: Post) -> Ending:
+        return deliver(post, scene.bell, lambda: 30_000)
+
+    over = delivery.LEASE_MS - ahead_ms + 1
+    together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
+    assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
+
+
+@pytest.mark.parametrize("act", [push.delete, push.add])
+def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
+    scene = Scene()
+    together = Together(scene.world)
+    scene.world.receiver.takes = delivery.DEADLINE_MS
+    slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
+    hooks = replace(scene.world.desk.webhooks, clock=Ahead(together, SKEW_MS))
+    answered: list[int] = []
+    begun = together.now()
+
+    def change() -> None:
+        if act is push.delete:
+            push.delete(hooks, scene.key, "echo", "hook")
+        else:
+            push.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        answered.append(together.now())
+
+    together.run(lambda: deliver(slow, scene.bell, lambda: 30_000), together.later(1_000, change))
+    ended = begun + 3_000 + delivery.DEADLINE_MS
+    assert ended <= answered[0] <= ended + 200
+    assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
+
+
+@pytest.mark.parametrize(("early_ms", "rings"), [(SKEW_MS, [SKEW_MS]), (SKEW_MS + 1, [])])
+def test_a_bell_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stray_one_is_not(
+    early_ms: int, rings: list[int]
+) -> None:
+    scene = Scene()
+    scene.answer(Outcome(status=500))
+    scene.deliver()
+    scene.world.queue.lose()
+    scene.world.now = scene.cursor.next_at - early_ms
+    assert scene.deliver() is Ending.NOT_YET
+    assert scene.rings == rings
+    assert len(scene.world.receiver.tried) == 1
+
+
 # ---- Meanwhile
 
 
@@ -526,6 +656,62 @@ def test_rule_08_a_notifier_that_lost_its_lease_moves_nothing() -> None:
     assert scene.deliver() is Ending.NOTHING
     assert [scene.cursor] == taken
     assert len(scene.world.receiver.tried) == 1
+
+
+@pytest.mark.parametrize("stop", [CursorState.PAUSED, CursorState.CLOSED])
+def test_rule_08_a_slow_notifier_leaves_a_stopped_webhook_that_another_one_is_sending_to(stop: CursorState) -> None:
+    """What it has found out is old news: the other's lease, for which a delete waits, stays."""
+    scene = Scene()
+    taken: list[Cursor] = []
+
+    def overtaken(tried: int) -> Outcome:
+        if not taken:
+            claimed = delivery.claimed(scene.cursor, "other", now=scene.world.now)
+            taken.append(replace(claimed, state=stop, due_at=None))
+            assert scene.world.table.move(scene.key, scene.cursor, taken[0])
+        return accepting(tried)
+
+    scene.world.receiver.answers = overtaken
+    assert scene.deliver() is Ending.NOTHING
+    assert [scene.cursor] == taken
+
+
+def calls_of_a_delivery() -> int:
+    """How many calls of the table a delivery makes."""
+    count = Count(frozenset({"table"}))
+    world, _, bell = world_to_tell(count)
+    before = len(count.calls)
+    deliver(world.post, bell, lambda: 60_000)
+    return len(count.calls) - before
+
+
+def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryBell]:
+    """A task that has run, and its webhook, which has heard nothing yet."""
+    world = World([Writer(seconds=0).agent], policy=TRUSTING, faults=faults)
+    key = ME.key(world.send("hello", push=False).task_id)
+    push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    world.run(key)
+    world.queue.lose()
+    return world, key, DeliveryBell(key, "hook")
+
+
+@pytest.mark.parametrize("number", range(1, calls_of_a_delivery() + 1))
+def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
+    def meanwhile() -> None:
+        push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        posts.append(len(world.receiver.tried))
+
+    posts: list[int] = []
+    faults = At(late=False, what=meanwhile, ports=frozenset({"table"}))
+    world, key, bell = world_to_tell(faults)
+    faults.after_now(number)
+    deliver(world.post, bell, lambda: 60_000)
+    world.settle()
+    later = [json.loads(got.headers["Authorization"][7:])["aud"] for got in world.receiver.tried[posts[0] :]]
+    assert set(later) <= {HOOK + "/new"}
+    cursor = world.table.cursor(key, "hook")
+    assert (cursor.position, cursor.incarnation) == (ENDED, world.table.config(key, "hook").incarnation)
+    assert world.receiver.effects()[-1].n == ENDED
 
 
 def test_a_task_that_has_expired_has_no_deliveries() -> None:

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 
 class OutboundError(StrEnum):
-    """What ended an exchange early. ``refused`` is our own policy; all others may be different next time."""
+    """What ended an exchange early. ``refused`` is our own policy; all others may be different next time.
+
+    ``unreadable``: nothing was sent, because what is to be sent could not be read.
+    """
 
     REFUSED = "refused"
     DNS = "dns"
@@ -17,6 +20,7 @@ class OutboundError(StrEnum):
     PROTOCOL = "protocol"
     TOO_LARGE = "too_large"
     RESET = "reset"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from a2a_serverless.domain import challenges, delivery, trace
 from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.breaker import host_of
 from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError
+from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.services.contents import shown
 from a2a_serverless.services.hosts import Answered, Busy, Hosts, LeftAlone
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
-    from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports import (
         Bells,
         Clock,
@@ -122,15 +123,30 @@ class _Letter:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """One POST: what became of it, when (ms) it began, and the key that signed it."""
+    """One POST: what became of it, when (ms) it began, and the key that signed it (None: nothing could be sent)."""
 
     outcome: Outcome
     at: int
-    kid: str
+    kid: str | None
 
 
 class _Lost(Exception):
     """The cursor is no longer ours: deleted, replaced, paused, or our lease ran out."""
+
+
+class _Unreadable(Exception):
+    """What is to be told cannot be read: damaged, gone, or of a newer release. The cause says why."""
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What fails here is raised as _Unreadable; but a store that has too much to do says nothing of what it holds."""
+    try:
+        yield
+    except Overloaded:
+        raise
+    except Exception as error:
+        raise _Unreadable from error
 
 
 def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
@@ -141,13 +157,37 @@ def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> 
 
 
 def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
-    claimed = _claim(post, bell, remaining_ms)
-    if isinstance(claimed, Ending):
-        return claimed
+    walk: _Walk | None = None
+    held = Cursor(bell.config_id, "")
     try:
-        return _walk(post, *claimed)
+        claimed = _claim(post, bell, remaining_ms)
+        if isinstance(claimed, Ending):
+            return claimed
+        walk, held = claimed
+        return _walk(post, walk, held)
     except _Lost:
         return Ending.NOTHING
+    except _Unreadable as unreadable:
+        return _fail_unread(post, bell, walk, held, unreadable)
+
+
+def _fail_unread(post: Post, bell: DeliveryBell, walk: _Walk | None, held: Cursor, unreadable: _Unreadable) -> Ending:
+    """What cannot be read is a failed attempt: it is tried again on schedule, and given up in the end."""
+    ids = {"task": bell.key.task, "config": bell.config_id}
+    logger.error("webhook not sent: unreadable", extra=described(unreadable) | ids)
+    cursor, now = post.store.cursor(bell.key, bell.config_id), post.clock.now()
+    if walk and cursor and (cursor.incarnation, cursor.lease_no) == (held.incarnation, held.lease_no):
+        n = cursor.position + 1 if cursor.position else cursor.start
+        tried = _Tried(Outcome(error=OutboundError.UNREADABLE), now, None)
+        return _fail(post, replace(walk, verification=cursor.verification), cursor, n, tried, Verdict.RETRY)
+    if walk or cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
+        return Ending.NOTHING
+    after = delivery.after_failure(cursor, Verdict.RETRY, None, now=now, chance=post.chance())
+    if not post.store.move(bell.key, cursor, after):
+        return Ending.NOTHING
+    _count_exhausted(post, bell.key, after)
+    _ring_for_next(post, bell.key, after)
+    return Ending.FAILED
 
 
 def _claim(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> tuple[_Walk, Cursor] | Ending:
@@ -174,13 +214,14 @@ def _claim(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> t
 
 def _begun(post: Post, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> _Walk | Ending:
     """What the cursor walks, if there is anything to tell: a second bell for the same event costs no claim."""
-    look = post.log.look(key)
-    if look is None:
-        return Ending.NOTHING
-    if look.last <= cursor.position:
-        return Ending.CAUGHT_UP
-    config = post.store.config(key, cursor.config_id)
-    if config is None or config.incarnation != cursor.incarnation:
+    with _reading():
+        look = post.log.look(key)
+        if look is None:
+            return Ending.NOTHING
+        if look.last <= cursor.position:
+            return Ending.CAUGHT_UP
+        config = post.store.config(key, cursor.config_id)
+    if config is None:
         return Ending.NOTHING
     telling = Telling(post.log, look.head)
     return _Walk(key, look.head, config, host_of(config.url), remaining_ms, cursor.verification, telling)
@@ -189,7 +230,7 @@ def _begun(post: Post, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], 
 def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> Ending:
     """A bell that meets a lease rings again after it. One that is early is dropped: the next try has its own bell."""
     wait_until = max(cursor.lease_until, cursor.next_at)
-    if cursor.lease_until > now or cursor.due_at is None or wait_until - now <= CLOCKS_MS:
+    if cursor.lease_until > now or wait_until - now <= CLOCKS_MS:
         _ring_at(post, bell, wait_until)
     return Ending.NOT_YET
 
@@ -209,7 +250,8 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
     while True:
         events = [event for event in events if event.n > cursor.position]
         if not events:
-            events = post.log.read(walk.key, cursor.position, PAGE)
+            with _reading():
+                events = post.log.read(walk.key, cursor.position, PAGE)
             whole = len(events) < PAGE
         upcoming = delivery.next_of(cursor, walk.config.wire, events)
         if upcoming is None:
@@ -299,7 +341,8 @@ def _send(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cur
 def _post(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
     jti = post.ids.new()
     signed = _sign(post, walk, letter, jti)
-    headers = _headers(post, walk, letter.body, signed) | _traced(walk, jti)
+    with _reading():
+        headers = _headers(post, walk, letter.body, signed) | _traced(walk, jti)
     with _slot(post, walk.host):
         cursor, at = _covered(post, walk, cursor), post.clock.now()
         outcome = post.sender.post(walk.config.url, headers, letter.body.content, DEADLINE_MS)
@@ -351,8 +394,7 @@ def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
     """
     key, after = walk.key, replace(after, verification=walk.verification)
     if post.store.move(key, before, after):
-        if after.state is CursorState.EXHAUSTED:
-            _count(post, key, "DeliveryExhausted", after.config_id)
+        _count_exhausted(post, key, after)
         return True
     kept = post.store.cursor(key, before.config_id)
     if kept and kept.state in STOPPED and (kept.incarnation, kept.lease_no) == (before.incarnation, before.lease_no):
@@ -360,6 +402,11 @@ def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
     elif kept and kept.incarnation != before.incarnation and delivery.same_lease(kept, before):
         post.store.move(key, kept, delivery.released(kept))
     return False
+
+
+def _count_exhausted(post: Post, key: TaskKey, after: Cursor) -> None:
+    if after.state is CursorState.EXHAUSTED:
+        _count(post, key, "DeliveryExhausted", after.config_id)
 
 
 def _release(post: Post, walk: _Walk, before: Cursor, after: Cursor | None = None) -> Ending:
@@ -378,11 +425,12 @@ def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
 
 def _body(post: Post, walk: _Walk, upcoming: Next, events: list[Event]) -> Body:
     """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
-    item: Task | Event | None = upcoming.event
-    if item is None or walk.config.wire == "0.3":
-        item = walk.telling.at(upcoming.n, events)
-    item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
-    return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
+    with _reading():
+        item: Task | Event | None = upcoming.event
+        if item is None or walk.config.wire == "0.3":
+            item = walk.telling.at(upcoming.n, events)
+        item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
+        return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
 
 
 def _traced(walk: _Walk, span: str) -> dict[str, str]:
