@@ -166,8 +166,9 @@ def running(here: Places) -> Iterator[session.Running]:
 
 def redeploy(here: Places, stack: session.Running, release: sam.Build) -> None:
     """What ``make up`` does to the functions of a running stack."""
-    parameters = session.local_parameters(session.Options(stack.emulator.port, stack.api.port, stack.receiver.port))
-    sam.deploy(here, release, stack.emulator.url, parameters)
+    options = session.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
+    parameters, switches = session.local_parameters(options), session.local_switches(options)
+    sam.deploy(here, release, stack.emulator.url, parameters, switches)
 
 
 def main() -> int:

@@ -133,6 +133,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
+        "models",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
     assert {field.name for field in fields(Settings)} == harmless | local
@@ -145,7 +146,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
     ("name", "least", "most"),
     [
         ("BLOCKING_SECONDS", 1, 900),
-        ("TASK_MAX_LIFE_DAYS", 1, 3650),
+        ("TASK_MAX_LIFE_DAYS", 1, 30),
         ("TASK_RETENTION_DAYS", 1, 3650),
         ("JWKS_MAX_AGE_SECONDS", 1, 86_400),
         ("KEY_RING_ROTATION_DAYS", 1, 3650),
@@ -175,28 +176,22 @@ def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
         read(HERE | {name: "maybe"})
 
 
-def test_an_issuer_needs_to_know_for_whom_and_by_which_keys() -> None:
+def test_an_issuer_needs_an_audience_and_its_keys_are_found_by_discovery() -> None:
     whole = {
         "OIDC_ISSUER": "https://id.example.com",
         "OIDC_AUDIENCE": "a2a",
-        "OIDC_JWKS_URL": "https://id.example.com/k",
     }
-    assert read(whole).trust == Trust("https://id.example.com", "a2a", "https://id.example.com/k")
-    for missing in ("OIDC_AUDIENCE", "OIDC_JWKS_URL"):
-        with pytest.raises(SettingsError, match="OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL"):
-            read({name: value for name, value in whole.items() if name != missing})
+    assert read(whole).trust == Trust("https://id.example.com", "a2a", "")
+    with pytest.raises(SettingsError, match="OIDC_ISSUER needs OIDC_AUDIENCE"):
+        read({"OIDC_ISSUER": "https://id.example.com"})
 
 
-def test_an_issuers_claims_are_read_from_their_variables() -> None:
+def test_which_claims_of_an_issuer_count_is_one_variable() -> None:
     environment = {
         "OIDC_ISSUER": "https://id.example.com",
         "OIDC_AUDIENCE": "a2a",
-        "OIDC_JWKS_URL": "https://id.example.com/k",
-        "OIDC_AUDIENCE_CLAIM": "client_id",
-        "OIDC_OWNER_CLAIM": "oid",
-        "OIDC_TENANT_CLAIM": "tid",
-        "OIDC_SCOPE_CLAIMS": "scp, roles",
-        "OIDC_SCOPE_PREFIX": "api://a2a/",
+        "OIDC_CLAIMS": "owner=oid, tenant=tid,audience=client_id,scopes=scp  roles,scope-prefix=api://a2a/,"
+        "keys=https://id.example.com/k",
     }
     trust = read(environment).trust
     assert trust == Trust(
@@ -210,6 +205,27 @@ def test_an_issuers_claims_are_read_from_their_variables() -> None:
         "api://a2a/",
     )
     assert trust.scopes_for("document") == ("api://a2a/a2a:document",)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("ower=oid", "'ower=oid'"), ("owner", "'owner'"), ("owner=", "'owner='"), ("owner=a,owner=b", "'owner=b'")],
+)
+def test_a_claim_that_nobody_knows_is_named(text: str, wrong: str) -> None:
+    environment = {"OIDC_ISSUER": "https://id.example.com", "OIDC_AUDIENCE": "a2a", "OIDC_CLAIMS": text}
+    with pytest.raises(SettingsError, match=f"OIDC_CLAIMS must be a list of name=value .* not {wrong}"):
+        read(environment)
+    with pytest.raises(SettingsError, match="OIDC_CLAIMS: keys must be an https URL, not 'http://id'"):
+        read(environment | {"OIDC_CLAIMS": "keys=http://id"})
+
+
+def test_models_are_named_by_what_they_make() -> None:
+    assert read({"MODELS": "text=arn:aws:bedrock:eu-west-1::x/a=b, image=painter"}).models == {
+        "text": "arn:aws:bedrock:eu-west-1::x/a=b",
+        "image": "painter",
+    }
+    with pytest.raises(SettingsError, match="MODELS must be a list of name=value with each of text, image once"):
+        read({"MODELS": "sound=singer"})
 
 
 def test_origins_are_origins() -> None:

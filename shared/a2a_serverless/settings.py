@@ -22,6 +22,7 @@ Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
 
 DAY_MS: Final = 86_400_000
+_CLAIMS: Final = ("owner", "tenant", "audience", "scopes", "scope-prefix", "keys")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -48,6 +49,7 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     allowance: Allowance = field(default_factory=Allowance)
     agent_urls: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
     conformance_agent: bool = False
     card_shape: CardShape = "both"
@@ -87,7 +89,7 @@ def read(environment: Mapping[str, str]) -> Settings:
     settings = Settings(
         values=environment,
         blocking_seconds=_whole(environment, "BLOCKING_SECONDS", 20, 1, 900),
-        task_max_life_days=_whole(environment, "TASK_MAX_LIFE_DAYS", 7, 1, 3650),
+        task_max_life_days=_whole(environment, "TASK_MAX_LIFE_DAYS", 7, 1, 30),
         task_retention_days=_whole(environment, "TASK_RETENTION_DAYS", 30, 1, 3650),
         jwks_max_age_seconds=_whole(environment, "JWKS_MAX_AGE_SECONDS", 3600, 1, 86_400),
         key_ring_rotation_days=_whole(environment, "KEY_RING_ROTATION_DAYS", 30, 1, 3650),
@@ -107,6 +109,7 @@ def read(environment: Mapping[str, str]) -> Settings:
             streams_in_all=_whole(environment, "STREAMS_PER_DEPLOYMENT", 0, 0, 100_000),
         ),
         agent_urls=_pairs(environment, "AGENT_URLS"),
+        models=_named(environment, "MODELS", ("text", "image")),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
         conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
         card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
@@ -124,19 +127,21 @@ def _trust(environment: Mapping[str, str]) -> Trust | None:
 
     if not (issuer := _text(environment, "OIDC_ISSUER")):
         return None
-    trust = Trust(
+    if not (audience := _text(environment, "OIDC_AUDIENCE")):
+        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE")
+    claims = _named(environment, "OIDC_CLAIMS", _CLAIMS)
+    if not (keys := claims.get("keys", "https://")).startswith("https://"):
+        raise SettingsError(f"OIDC_CLAIMS: keys must be an https URL, not {keys!r}")
+    return Trust(
         issuer,
-        _text(environment, "OIDC_AUDIENCE"),
-        _text(environment, "OIDC_JWKS_URL"),
-        _text(environment, "OIDC_AUDIENCE_CLAIM") or "aud",
-        _text(environment, "OIDC_OWNER_CLAIM") or "sub",
-        _text(environment, "OIDC_TENANT_CLAIM"),
-        _list(environment, "OIDC_SCOPE_CLAIMS"),
-        _text(environment, "OIDC_SCOPE_PREFIX"),
+        audience,
+        claims.get("keys", ""),
+        claims.get("audience", "aud"),
+        claims.get("owner", "sub"),
+        claims.get("tenant", ""),
+        tuple(claims.get("scopes", "").split()),
+        claims.get("scope-prefix", ""),
     )
-    if not (trust.audience and trust.jwks_url):
-        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE and OIDC_JWKS_URL")
-    return trust
 
 
 def _opened(settings: Settings) -> list[str]:
@@ -193,6 +198,19 @@ def _origins(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     if not all(one == "*" or re.fullmatch(r"https?://[^/?#\s,@]+", one) for one in origins):
         raise SettingsError(f"{name} must be a list of origins such as https://app.example.com, or *")
     return origins
+
+
+def _named(environment: Mapping[str, str], name: str, names: tuple[str, ...]) -> dict[str, str]:
+    """The values of a list such as ``text=...,image=...``, by these names."""
+    found: dict[str, str] = {}
+    for item in _list(environment, name):
+        key, _, value = (part.strip() for part in item.partition("="))
+        if key not in names or not value or key in found:
+            raise SettingsError(
+                f"{name} must be a list of name=value with each of {', '.join(names)} once at most, not {item!r}"
+            )
+        found[key] = value
+    return found
 
 
 def _pairs(environment: Mapping[str, str], name: str) -> dict[str, str]:

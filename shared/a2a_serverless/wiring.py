@@ -407,7 +407,7 @@ def make_models(settings: Settings) -> Models:
     from a2a_serverless.adapters.builtin.text import BuiltinText
     from a2a_serverless.engine.work import Models
 
-    text, image = settings.get("TEXT_MODEL"), settings.get("IMAGE_MODEL")
+    text, image = settings.models.get("text", ""), settings.models.get("image", "")
     if not text and not image:
         return Models(BuiltinText(), BuiltinPicture())
     from a2a_serverless.adapters.bedrock.picture import BedrockPicture
@@ -464,7 +464,10 @@ def _metrics(environment: Mapping[str, str]) -> Metrics:
 
     settings = Settings(environment)
     return EmfMetrics(
-        settings.get("POWERTOOLS_METRICS_NAMESPACE"), settings.get("POWERTOOLS_SERVICE_NAME"), SystemClock().now
+        settings.get("POWERTOOLS_METRICS_NAMESPACE"),
+        settings.get("POWERTOOLS_SERVICE_NAME"),
+        SystemClock().now,
+        every=settings.get("OBSERVABILITY") == "full",
     )
 
 

@@ -69,6 +69,17 @@ def parameters() -> str:
     return "\n".join(lines[1:])
 
 
+def constants() -> str:
+    """The constants of the template, which stand in one place of it, each with the comment beside it."""
+    text = (ROOT / "template.yaml").read_text()
+    block = text[text.index("\n  Settings:") : text.index("\nParameters:")]
+    lines = ["| constant | value | |", "|---|---|---|"]
+    for name, written, says in re.findall(r"^ +(\w+): (?:&\w+ )?(?!&)(\S+) # (\S.+)$", block, re.MULTILINE):
+        value = written.strip('"')
+        lines.append(f"| `{name}` | {f'`{value}`' if value else ''} | {says} |")
+    return "\n".join(lines)
+
+
 def commands() -> str:
     """Every command with what it is for, and an example."""
     lines = ["| command | |", "|---|---|"]
@@ -145,6 +156,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "states": (ROOT / "ARCHITECTURE.md", states),
     "layers": (ROOT / "ARCHITECTURE.md", layers),
     "parameters": (ROOT / "docs" / "parameters.md", parameters),
+    "constants": (ROOT / "docs" / "parameters.md", constants),
     "commands": (ROOT / "docs" / "commands.md", commands),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),

@@ -27,6 +27,13 @@ def _intrinsic(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
 _Loader.add_multi_constructor("!", _intrinsic)
 
 
+def settings() -> dict[str, Any]:
+    """The constants of the template, which stand in one place of it."""
+    found = template()["Metadata"]["Settings"]
+    assert isinstance(found, dict)
+    return found
+
+
 @cache
 def template() -> dict[str, Any]:
     """The whole document."""

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.functions.template import functions
+from a2a_serverless.settings import SettingsError, read
+from tests.functions.template import functions, settings
 from tests.functions.transformed import of_type, statements, transformed
 
+LONGEST_LIFE = 30
 # Resources with a wildcard, and why there is no narrower one.
 WIDE = {
     "*": ("xray:PutTraceSegments xray:PutTelemetryRecords", "X-Ray's writes know no resource"),
@@ -112,16 +114,19 @@ def test_every_function_traces_by_one_parameter_and_logs_to_a_group_that_forgets
     groups = of_type("AWS::Logs::LogGroup")
     for name, function in of_type("AWS::Lambda::Function").items():
         properties = function["Properties"]
-        assert properties["TracingConfig"]["Mode"] == {"Fn::If": ["Traces", "Active", "PassThrough"]}
+        assert properties["TracingConfig"]["Mode"] == {"Fn::If": ["Full", "Active", "PassThrough"]}
         assert groups[properties["LoggingConfig"]["LogGroup"]["Ref"]]["Properties"]["RetentionInDays"], name
 
 
 def test_objects_stay_longer_than_any_task_that_points_at_them() -> None:
     days = transformed()["Mappings"]["ObjectDays"]
-    parameters = transformed()["Parameters"]
-    longest = parameters["TaskMaxLifeDays"]["MaxValue"]
-    assert [int(day) for day in days] == parameters["TaskRetentionDays"]["AllowedValues"]
-    assert all(entry["Stay"] > int(day) + longest for day, entry in days.items())
+    with pytest.raises(SettingsError, match=f"from 1 to {LONGEST_LIFE}"):
+        read({"TASK_MAX_LIFE_DAYS": str(LONGEST_LIFE + 1)})
+    assert all(entry["Stay"] > int(day) + LONGEST_LIFE for day, entry in days.items())
+    (bucket,) = of_type("AWS::S3::Bucket").values()
+    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    kept = settings()["Environment"]["TASK_RETENTION_DAYS"]
+    assert rule["ExpirationInDays"] == {"Fn::FindInMap": ["ObjectDays", kept, "Stay"]}
 
 
 @pytest.mark.parametrize("name", ["Domain", "DomainRoot", "DomainRecord"])
@@ -145,8 +150,8 @@ def test_the_notifier_knows_api_gateway_s_own_address_also_at_a_domain() -> None
     assert variables["GATEWAY_URL"] == gateway
 
 
-def test_concurrency_is_reserved_only_when_a_parameter_says_so() -> None:
+def test_no_concurrency_is_reserved_unless_a_constant_says_so() -> None:
     for name in ("Api", "Worker", "Notifier"):
         reserved = transformed()["Resources"][f"{name}Function"]["Properties"]["ReservedConcurrentExecutions"]
-        assert reserved == {"Fn::If": [f"Reserves{name}", {"Ref": f"{name}Reserved"}, {"Ref": "AWS::NoValue"}]}
-        assert transformed()["Parameters"][f"{name}Reserved"]["Default"] == 0
+        assert reserved == {"Fn::If": [f"Reserves{name}", 0, {"Ref": "AWS::NoValue"}]}
+        assert transformed()["Conditions"][f"Reserves{name}"] == {"Fn::Not": [{"Fn::Equals": [0, 0]}]}

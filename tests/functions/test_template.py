@@ -1,17 +1,23 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from a2a_serverless.domain.share import Allowance
 from a2a_serverless.handlers.runtime import STREAMED
-from tests.functions.template import ROOT, functions, resources, template
+from a2a_serverless.settings import read
+from tests.functions.template import ROOT, functions, resources, settings, template
+from tests.test_settings import LOCAL_SWITCHES
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
+PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NAMES = sorted(functions())
+LOCAL = set(LOCAL_SWITCHES) - {"WEBHOOK_OWNERSHIP"}
 
 
 def mappings(kind: str) -> dict[str, dict[str, Any]]:
@@ -50,16 +56,16 @@ def test_a_function_has_a_role_and_a_log_group_of_its_own(name: str) -> None:
     properties = functions()[name]
     assert properties["Role"] == {"Fn::GetAtt": [f"{name.title()}Role", "Arn"]}
     assert properties["LoggingConfig"] == {"LogGroup": {"Ref": f"{name.title()}Logs"}}
-    assert resources("AWS::Logs::LogGroup")[f"{name.title()}Logs"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+    assert resources("AWS::Logs::LogGroup")[f"{name.title()}Logs"]["RetentionInDays"] == settings()["LogRetentionDays"]
 
 
 def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
-    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs"
+    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs|_named"
     read = set(re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code()))
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
     assert {name for name in given if not name.startswith(OTHERS)} <= read
-    assert read - {"AWS_ENDPOINT_URL", "AWS_LAMBDA_FUNCTION_NAME"} <= given, "which the emulator and Lambda set"
+    assert {name for name in read - LOCAL if not name.startswith("AWS_")} <= given
 
 
 def test_no_mapping_loses_partial_failures_and_the_streams_retries_end() -> None:
@@ -97,7 +103,7 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
         ("secretsmanager:PutSecretValue", {"RotatorRole"}),
         ("secretsmanager:GetSecretValue", {"RotatorRole", "NotifierRole", "WorkerRole"}),
         ("kms:GenerateDataKey", {"ApiRole"}),
-        ("kms:Decrypt", {"ApiRole", "NotifierRole"}),
+        ("kms:Decrypt", {"ApiRole", "NotifierRole", "WorkerRole"}),  # the worker its agents' credentials only
         ("dynamodb:Scan", set()),
         ("s3:DeleteObject", {"ApiRole"}),  # an operator erases
     ],
@@ -107,24 +113,32 @@ def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
 
 
 def test_models_are_named_to_those_who_run_agents_who_may_call_bedrock_only_then() -> None:
-    for variable, parameter in (("TEXT_MODEL", "TextModel"), ("IMAGE_MODEL", "ImageModel")):
-        told = {name: one["Environment"]["Variables"].get(variable) for name, one in functions().items()}
-        assert {name for name, value in told.items() if value == {"Ref": parameter}} == {"api", "worker"}
-        assert template()["Parameters"][parameter]["Default"] == ""
+    told = {name: one["Environment"]["Variables"].get("MODELS") for name, one in functions().items()}
+    assert {name for name, value in told.items() if value == {"Ref": "Models"}} == {"api", "worker"}
+    assert template()["Parameters"]["Models"]["Default"] == ""
     policies = [(name, policy) for name, role in resources("AWS::IAM::Role").items() for policy in role["Policies"]]
     entries = [(name, entry) for name, policy in policies for entry in policy["PolicyDocument"]["Statement"]]
     may = [(name, entry["Fn::If"][0], entry["Fn::If"][2]) for name, entry in entries if "bedrock:" in json.dumps(entry)]
     assert may == [(name, "HasBedrock", {"Ref": "AWS::NoValue"}) for name in ("ApiRole", "WorkerRole")]
-    empty = {"Fn::Equals": [{"Fn::Sub": "${TextModel}${ImageModel}"}, ""]}
+    empty = {"Fn::Equals": [{"Ref": "Models"}, ""]}
     assert template()["Conditions"]["HasBedrock"] == {"Fn::Not": [empty]}
 
 
 def test_the_worker_alone_knows_of_the_agents_credentials_and_may_read_no_other_secret() -> None:
-    known = [name for name, one in functions().items() if "AgentCredentials" in json.dumps(one)]
+    known = [name for name, one in functions().items() if "AGENT_CREDENTIALS" in json.dumps(one)]
     assert known == ["worker"]
-    (may,) = [one for role, one in statements() if role == "WorkerRole" and "secretsmanager" in json.dumps(one)]
-    assert (may["Action"], may["Resource"]) == ("secretsmanager:GetSecretValue", {"Ref": "AgentCredentialsSecretArn"})
-    assert template()["Parameters"]["AgentCredentialsSecretArn"]["Default"] == ""
+    read, opened = (one for role, one in statements() if role == "WorkerRole" and "secretsmanager" in json.dumps(one))
+    assert (read["Action"], read["Resource"]) == ("secretsmanager:GetSecretValue", the("AgentCredentialsSecretArn"))
+    assert (opened["Action"], opened["Resource"]) == ("kms:Decrypt", the("AgentCredentialsKeyArn"))
+    assert opened["Condition"]["StringEquals"] == {
+        "kms:ViaService": {"Fn::Sub": "secretsmanager.${AWS::Region}.${AWS::URLSuffix}"},
+        "kms:EncryptionContext:SecretARN": settings()["AgentCredentialsSecretArn"],
+    }
+    assert (settings()["AgentCredentialsSecretArn"], settings()["AgentCredentialsKeyArn"]) == ("", "")
+
+
+def the(constant: str) -> dict[str, Any]:
+    return {"Fn::Sub": ["${Arn}", {"Arn": settings()[constant]}]}
 
 
 def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
@@ -166,12 +180,32 @@ def test_no_route_takes_any_method_or_ends_in_a_slash() -> None:
         assert ("options" in methods) == (not path.startswith("/callbacks/"))
 
 
-def test_switches_of_local_runs_are_all_in_the_rule_that_refuses_them_elsewhere() -> None:
-    local = {name for name, value in template()["Parameters"].items() if value["Description"].startswith("Local runs")}
-    rule = json.dumps(template()["Rules"]["LocalSwitchesStayLocal"])
-    assert local == {"WebhookLocalAllow", "AnonymousAccess", "ConformanceAgent", "CardShape", "Idempotency"}
-    for name in local | {"WebhookOwnership"}:
-        assert f'{{"Ref": "{name}"}}' in rule
+def test_no_switch_of_local_runs_is_in_the_template() -> None:
+    text = (ROOT / "template.yaml").read_text()
+    assert not [name for name in LOCAL if name in text]
+    assert settings()["Environment"]["WEBHOOK_OWNERSHIP"] == "enforce"
+
+
+def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
+    parameters = template()["Parameters"]
+    assert len(set(parameters) - PLATFORM) <= 10
+    for name, parameter in parameters.items():
+        allowed = parameter.get("AllowedPattern", "") or "|".join(parameter.get("AllowedValues", [".*"]))
+        assert re.fullmatch(allowed, parameter["Default"]), name
+
+
+def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
+    given = {name: str(value) for name, value in settings()["Environment"].items()}
+    assert replace(read(given), allowance=Allowance(), values={}) == read({})
+
+
+def test_every_constant_is_explained_and_used() -> None:
+    text = (ROOT / "template.yaml").read_text()
+    block = text[text.index("  Settings:") : text.index("\n# None is needed")]
+    explained = dict(re.findall(r"^ +(\w+): (?:&\w+ )?(?!&)\S+ # (\S.+)$", block, re.MULTILINE))
+    assert set(explained) == {*settings()["Environment"], *settings()} - {"Environment"}
+    for anchor in re.findall(r"&(\w+)", block):
+        assert f"*{anchor}" in text.partition("\nParameters:")[2], anchor
 
 
 def test_every_parameter_is_described_used_and_shown_in_a_group() -> None:

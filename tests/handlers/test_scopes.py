@@ -128,9 +128,8 @@ def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, opera
 ISSUER = {
     "OIDC_ISSUER": "https://id.example.com/",
     "OIDC_AUDIENCE": "a2a",
-    "OIDC_JWKS_URL": "https://id.example.com/keys",
 }
-SCOPED = ISSUER | {"OIDC_SCOPE_CLAIMS": "scope", "OIDC_SCOPE_PREFIX": "agents/"}
+SCOPED = ISSUER | {"OIDC_CLAIMS": "scopes=scope,scope-prefix=agents/"}
 
 
 def card(environment: Mapping[str, str]) -> dict[str, Any]:

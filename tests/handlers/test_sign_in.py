@@ -99,6 +99,66 @@ def test_a_token_of_the_issuer_speaks_for_its_subject_in_its_tenant() -> None:
     assert tokens.caller(token(claims(), EC_KEY, "ES256", "e1")).who == ALICE
 
 
+class Discovered(Issuer):
+    """An issuer that is asked where its keys are."""
+
+    def __init__(self, text: str, document: object) -> None:
+        super().__init__(text)
+        self.document = document
+        self.urls: list[str] = []
+
+    def fetch(self, url: str) -> str:
+        self.urls.append(url)
+        return json.dumps(self.document) if url.endswith(DISCOVERY) else super().fetch(url)
+
+    def discovering(self) -> OidcTokens:
+        return OidcTokens(Trust(ISSUER, AUDIENCE, "", tenant_claim="tenant"), self.fetch, lambda: self.now)
+
+
+DISCOVERY = "/.well-known/openid-configuration"
+DOCUMENT = {"issuer": ISSUER, "jwks_uri": URL}
+
+
+@pytest.mark.requirement(30)
+def test_where_the_keys_are_is_asked_of_the_issuer_once() -> None:
+    issuer = Discovered(key_set(rsa_jwk()), DOCUMENT)
+    tokens = issuer.discovering()
+    assert tokens.caller(token(claims())).who == ALICE
+    issuer.now += COOL_DOWN_MS
+    with pytest.raises(BadToken):
+        tokens.caller(token(claims(), kid="unknown"))
+    assert issuer.urls == [ISSUER + DISCOVERY, URL, URL]
+
+
+def test_keys_that_have_moved_are_found_again() -> None:
+    issuer = Discovered("", DOCUMENT)
+    tokens = issuer.discovering()
+    with pytest.raises(Overloaded):
+        tokens.caller(token(claims()))
+    issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
+    assert tokens.caller(token(claims())).who == ALICE
+    assert issuer.urls == [ISSUER + DISCOVERY, URL] * 2
+
+
+@pytest.mark.requirement(30)
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"issuer": "https://other.example.com", "jwks_uri": URL},
+        {"issuer": ISSUER, "jwks_uri": "http://issuer.example.com/keys"},
+        {"issuer": ISSUER, "jwks_uri": ["https://issuer.example.com/keys"]},
+        {"issuer": ISSUER},
+        [],
+        None,
+    ],
+)
+def test_a_discovery_document_of_another_issuer_or_without_a_place_is_believed_nothing(document: object) -> None:
+    issuer = Discovered(key_set(rsa_jwk()), document)
+    with pytest.raises(Overloaded):
+        issuer.discovering().caller(token(claims()))
+    assert issuer.urls == [ISSUER + DISCOVERY]
+
+
 def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
     assert Issuer(key_set(rsa_jwk())).tokens("").caller(token(claims())).who == Principal("default", "alice")
 

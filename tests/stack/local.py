@@ -45,7 +45,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
-        parameters={"WebhookLocalAllow": f"{processes.LOOPBACK}:*", "ConformanceAgent": "on"},
+        switches={"CONFORMANCE_AGENT": "on"},
     )
     console = Console(file=said, width=200)
     try:

@@ -3,7 +3,7 @@ import re
 import urllib.request
 
 import pytest
-from botocore.exceptions import ClientError
+import yaml
 
 from a2a_serverless.stack import sam, session
 from tests.observed import asked
@@ -30,8 +30,8 @@ def test_the_api_and_the_receiver_answer_beside_the_emulator(stack: LocalStack) 
 
 
 def test_the_template_deploys_and_names_what_it_made(stack: LocalStack) -> None:
-    assert stack.output("ApiUrl") == stack.options.api_url
-    assert stack.output("JwksUrl") == f"{stack.options.api_url}/.well-known/jwks.json"
+    assert stack.output("ApiUrl") == f"https://{stack.output('ApiId')}.execute-api.us-east-1.amazonaws.com/live"
+    assert stack.output("JwksUrl") == f"{stack.output('ApiUrl')}/.well-known/jwks.json"
 
 
 def test_the_custom_resource_has_made_the_first_keys(stack: LocalStack) -> None:
@@ -67,15 +67,18 @@ def test_the_sweeper_is_scheduled_each_minute(stack: LocalStack) -> None:
     assert schedules.get_schedule(Name=sweeper)["ScheduleExpression"] == "rate(1 minute)"
 
 
-def test_an_account_that_is_not_the_emulators_refuses_the_local_switches(stack: LocalStack) -> None:
-    elsewhere = sam.client("cloudformation", stack.deployment.endpoint, account="111111111111")
-    parameters = session.local_parameters(stack.options)
-    with pytest.raises(ClientError, match="emulator"):
-        elsewhere.create_change_set(
-            StackName="elsewhere",
-            ChangeSetName="opened",
-            ChangeSetType="CREATE",
-            TemplateBody=stack.running.build.template.read_text(),
-            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
-            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
-        )
+def test_what_is_deployed_here_is_the_template_with_switches_in_the_functions_environments(stack: LocalStack) -> None:
+    built = json.loads(stack.running.build.template.read_text())
+    sent = stack.client("cloudformation").get_template(StackName=sam.STACK_NAME, TemplateStage="Original")
+    here = yaml.safe_load(sent["TemplateBody"])
+    switches = session.local_switches(stack.options)
+    for name, resource in here["Resources"].items():
+        for one in (resource, built["Resources"][name]):
+            one.pop("Metadata", None)  # where SAM notes its own ids
+        if resource["Type"] == "AWS::Serverless::Function":
+            own = built["Resources"][name]["Properties"]
+            variables = resource["Properties"].pop("Environment")["Variables"]
+            assert variables == own.pop("Environment")["Variables"] | switches
+            assert resource["Properties"].pop("CodeUri").startswith("s3://")
+            assert own.pop("CodeUri")
+    assert here == built

@@ -1,3 +1,4 @@
+import json
 import sys
 from pathlib import Path
 
@@ -78,6 +79,18 @@ def test_sam_gets_the_runtime_as_a_parameter_and_no_real_account(
     said = checkout.log("sam-build").read_text()
     assert f"ParameterKey=Runtime,ParameterValue={HERE.runtime}" in said
     assert "AWS_PROFILE" not in said
+
+
+def test_switches_are_added_to_functions_environments_and_nothing_else_changes() -> None:
+    plain = {"Type": "AWS::Serverless::Function", "Properties": {"Timeout": 5}}
+    told = {"Type": "AWS::Serverless::Function", "Properties": {"Environment": {"Variables": {"A": "1", "B": "2"}}}}
+    template = {"Resources": {"Plain": plain, "Told": told, "Queue": {"Type": "AWS::SQS::Queue"}}, "Outputs": {}}
+    before = json.dumps(template)
+    found = sam.with_switches(template, {"B": "3"})
+    assert found["Resources"]["Plain"]["Properties"] == {"Timeout": 5, "Environment": {"Variables": {"B": "3"}}}
+    assert found["Resources"]["Told"]["Properties"] == {"Environment": {"Variables": {"A": "1", "B": "3"}}}
+    assert found["Resources"]["Queue"] == {"Type": "AWS::SQS::Queue"}
+    assert json.dumps(template) == before
 
 
 def test_what_sam_says_last_is_the_reason_when_it_fails(checkout: Places) -> None:

@@ -17,30 +17,40 @@ if TYPE_CHECKING:
 class EmfMetrics:
     """``ports.Metrics``. The dimension ``service`` is the stack, as the template's alarms have it.
 
-    A metric with a dimension of its own is there for the whole stack, too.
+    A metric with a dimension of its own is there for the whole stack, too. Unless ``every`` metric is wanted, only
+    faults are metrics; the rest are lines of the log without that format, which cost no more than their bytes.
     """
 
     def __init__(
-        self, namespace: str, service: str, now: Callable[[], int], write: Callable[[str], object] | None = None
+        self,
+        namespace: str,
+        service: str,
+        now: Callable[[], int],
+        write: Callable[[str], object] | None = None,
+        *,
+        every: bool = True,
     ) -> None:
         self._namespace = namespace
         self._service = service
         self._now = now
         self._write = write or _print
+        self._every = every
 
     def count(self, name: str, **what: str | int) -> None:
         self.measure({name: 1}, **what)
 
     def measure(self, values: Mapping[str, float], **what: str | int) -> None:
         (by,) = {MEASURES[name].by for name in values}
-        metric = {
-            "Namespace": self._namespace,
-            "Dimensions": [["service"], ["service", by]] if by else [["service"]],
-            "Metrics": [{"Name": name, "Unit": MEASURES[name].unit} for name in values],
-        }
-        line = {**what, "service": self._service, **values}
-        body = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
-        self._write(json.dumps(body, separators=(",", ":")))
+        line: dict[str, object] = {**what, "service": self._service, **values}
+        names = [name for name in values if self._every or MEASURES[name].fault]
+        if names:
+            metric = {
+                "Namespace": self._namespace,
+                "Dimensions": [["service"], ["service", by]] if by else [["service"]],
+                "Metrics": [{"Name": name, "Unit": MEASURES[name].unit} for name in names],
+            }
+            line = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
+        self._write(json.dumps(line, separators=(",", ":")))
 
 
 def _print(line: str) -> None:

@@ -1,10 +1,10 @@
 """Bearer tokens of any OpenID Connect issuer: signature, issuer, audience and times are checked, by PyJWT.
 
-The key set is fetched when a token first needs it, and again beside the requests when it is ``RENEW_AFTER_MS`` old: a
-key that the issuer has withdrawn is forgotten then. While the issuer does not answer, the known keys work for
-``STALE_AFTER_MS``, without a wait. An unknown ``kid`` makes one request fetch the set, at most every ``COOL_DOWN_MS``;
-no other request waits for it, so a flood of made-up kids costs nothing. Without keys nobody can be told from anybody:
-that passes, and is said so.
+Where the key set is, the issuer's discovery document says, unless the deployment was told. The set is fetched when a
+token first needs it, and again beside the requests when it is ``RENEW_AFTER_MS`` old: a key that the issuer has
+withdrawn is forgotten then. While the issuer does not answer, the known keys work for ``STALE_AFTER_MS``, without a
+wait. An unknown ``kid`` makes one request fetch the set, at most every ``COOL_DOWN_MS``; no other request waits for it,
+so a flood of made-up kids costs nothing. Without keys nobody can be told from anybody: that passes, and is said so.
 
 Taken are access tokens only: what says of itself that it is of another kind, or that it needs a proof of possession,
 which is not checked here, speaks for nobody. JSON with a name twice, which parsers read in two ways, is refused.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 COOL_DOWN_MS: Final = 30_000
-FIRST_COOL_DOWN_MS: Final = 10_000  # above FETCH_SECONDS
+FIRST_COOL_DOWN_MS: Final = 15_000  # above FETCH_SECONDS twice, for the discovery document and the keys
 RENEW_AFTER_MS: Final = 600_000
 STALE_AFTER_MS: Final = 4 * 3_600_000
 FETCH_SECONDS: Final = 5.0
@@ -74,6 +74,7 @@ class OidcTokens:
         self._read_at = 0
         self._asked_at: int | None = None
         self._asking = False
+        self._keys_url = trust.jwks_url
 
     def caller(self, token: str) -> Caller:
         """Whom the token speaks for; raises BadToken, and Overloaded while the issuer's keys cannot be read."""
@@ -154,11 +155,24 @@ class OidcTokens:
         """Reads the issuer's keys; what cannot be read changes nothing."""
         now = self._now()
         try:
-            keys = self._keys_of(self._fetch(self._trust.jwks_url))
+            self._keys_url = self._keys_url or self._discovered()
+            keys = self._keys_of(self._fetch(self._keys_url)) if self._keys_url else {}
+            if not keys:  # the issuer may have moved them
+                self._keys_url = self._trust.jwks_url
             if keys and now >= self._read_at:
                 self._keys, self._read_at = keys, now
         finally:
             self._asking = False
+
+    def _discovered(self) -> str:
+        """Where the issuer says that its keys are (OpenID Connect Discovery 1.0); empty when it does not say so."""
+        text = self._fetch(f"{self._trust.issuer.rstrip('/')}/.well-known/openid-configuration")
+        try:
+            said = json.loads(text)
+            issuer, url = said["issuer"], said["jwks_uri"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return ""
+        return url if issuer == self._trust.issuer and isinstance(url, str) and url.startswith("https://") else ""
 
     def _keys_of(self, text: str) -> dict[str, Any]:
         """The signing keys of a key set by ``kid``; what cannot be read is left out."""

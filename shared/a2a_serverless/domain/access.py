@@ -57,6 +57,7 @@ class Trust:
 
     ``owner_claim`` and ``tenant_claim`` say in whose name the caller acts; without a tenant claim all share one.
     ``scope_claims`` hold the scopes, after ``scope_prefix``; without such claims every token may do everything.
+    ``jwks_url`` is where its keys are; empty when its discovery document is to say it.
     """
 
     issuer: str

@@ -17,11 +17,15 @@ Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator."""
+    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator.
+
+    A ``fault`` is counted only when something went wrong, so it is a metric in every deployment and costs nothing idle.
+    """
 
     says: str
     unit: Unit = "Count"
     by: str = ""
+    fault: bool = False
 
 
 MEASURES: Final[dict[str, Measure]] = {
@@ -30,16 +34,22 @@ MEASURES: Final[dict[str, Measure]] = {
     "QueueAge": Measure("How long a task, or an event of its, waited to be taken.", "Milliseconds", "queue"),
     "DeliverySuccess": Measure("1 for a POST to a webhook that was accepted, 0 for one that was not.", "None"),
     "DeliveryAttempts": Measure("How many POSTs an event took until it was accepted or given up."),
-    "DeliveryExhausted": Measure("Webhooks that were given up after their last attempt."),
-    "DeliveryUnverified": Measure("Events that went to a webhook whose owner did not answer the challenge."),
+    "DeliveryExhausted": Measure("Webhooks that were given up after their last attempt.", fault=True),
+    "DeliveryUnverified": Measure(
+        "Events that went to a webhook whose owner did not answer the challenge.", fault=True
+    ),
     "OldestDueDelivery": Measure("By how much the latest delivery has missed its time, our fault only.", "Seconds"),
     "HostsLeftAlone": Measure("Webhook hosts that an instance leaves alone, whenever that changes."),
-    "LeaseLost": Measure("Runners and notifiers that died, or were too slow for their lease.", by="of"),
+    "LeaseLost": Measure("Runners and notifiers that died, or were too slow for their lease.", by="of", fault=True),
     "ColdStart": Measure("Processes that were started.", by="function"),
     "Sweeps": Measure("Rounds of the sweeper."),
-    "ItemsPutOff": Measure("Items that were due and could not be read. They are looked at again, within the hour."),
+    "ItemsPutOff": Measure(
+        "Items that were due and could not be read. They are looked at again, within the hour.", fault=True
+    ),
     "KeyAge": Measure("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
-    "ServerErrors": Measure("Requests that failed by our fault, also those that JSON-RPC answers with status 200."),
+    "ServerErrors": Measure(
+        "Requests that failed by our fault, also those that JSON-RPC answers with status 200.", fault=True
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -109,25 +110,43 @@ def release(places: Places, target: Target) -> Path:
     return places.release
 
 
-def deploy(places: Places, built: Build, endpoint: str, parameters: Mapping[str, str]) -> Deployment:
+def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> dict[str, Any]:
+    """The template with more variables in the environment of every function, which only the emulator's get."""
+    copy: dict[str, Any] = json.loads(json.dumps(template))
+    for resource in copy["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            environment = resource["Properties"].setdefault("Environment", {}).setdefault("Variables", {})
+            environment.update(switches)
+    return copy
+
+
+def deploy(
+    places: Places,
+    built: Build,
+    endpoint: str,
+    parameters: Mapping[str, str],
+    switches: Mapping[str, str],
+    stack_name: str = STACK_NAME,
+) -> Deployment:
     """Deploy a build into the emulator at `endpoint` and return what it says about itself."""
     env = without_aws(os.environ) | aws_environment(endpoint)
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
+    switched = _switched(built, switches, places.state / "switched" / stack_name)
     arguments: list[str | Path] = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
-    arguments += ["--template-file", built.template, *_overrides(parameters)]
+    arguments += ["--stack-name", stack_name, "--template-file", switched, *_overrides(parameters)]
     try:
         _sam(places, "deploy", arguments, env)
     except StackError as error:
         log = places.relative(_keep_logs(places, endpoint))
-        raise StackError("sam deploy", _failures(endpoint) or error.why, log=log) from error
-    return outputs(endpoint)
+        raise StackError("sam deploy", _failures(endpoint, stack_name) or error.why, log=log) from error
+    return outputs(endpoint, stack_name)
 
 
-def outputs(endpoint: str) -> Deployment:
+def outputs(endpoint: str, stack_name: str = STACK_NAME) -> Deployment:
     """What the stack that is deployed at `endpoint` says. Raises `StackError` when there is none."""
     cloudformation = client("cloudformation", endpoint)
     try:
-        stack = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"][0]
+        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
         raise StackError("stack", f"not deployed at {endpoint}", remedy="a2a-serverless up") from error
     return Deployment(endpoint, {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]})
@@ -160,6 +179,18 @@ def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noq
     )
 
 
+def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
+    """The template of a build with switches, in a folder that has the rest of the build, too. A build never changes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in built.path.iterdir():
+        if path != built.template:
+            (folder / path.name).symlink_to(path)
+    template = folder / built.template.name
+    template.write_text(json.dumps(with_switches(json.loads(built.template.read_text()), switches), indent=1))
+    return template
+
+
 def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
     log = places.log(f"sam-{command}")
     # python-uv looks for uv on the PATH; SAM's own environment brings the one that we locked.
@@ -189,13 +220,13 @@ def _reason(log: Path) -> str:
     return (telling or lines or ["it said nothing"])[-1]
 
 
-def _failures(endpoint: str) -> str:
+def _failures(endpoint: str, stack_name: str) -> str:
     """What CloudFormation says of the resources that failed, nothing when it was not reached."""
     try:
-        events = client("cloudformation", endpoint).describe_stack_events(StackName=STACK_NAME)["StackEvents"]
+        events = client("cloudformation", endpoint).describe_stack_events(StackName=stack_name)["StackEvents"]
     except (BotoCoreError, ClientError):
         return ""
-    ours = (event for event in events if event["LogicalResourceId"] != STACK_NAME)
+    ours = (event for event in events if event["LogicalResourceId"] != stack_name)
     failed = [event for event in ours if event["ResourceStatus"].endswith("_FAILED")]
     return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
 

@@ -16,12 +16,13 @@ from a2a_serverless.stack.progress import step
 
 @dataclass(frozen=True)
 class Options:
-    """Choices for a local run: ports on 127.0.0.1 and template parameters that win over `local_parameters`."""
+    """Choices for a local run: ports on 127.0.0.1, and what wins over `local_parameters` and `local_switches`."""
 
     emulator_port: int = 4566
     api_port: int = 8000
     receiver_port: int = 8010
     parameters: Mapping[str, str] = field(default_factory=dict)
+    switches: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def api_url(self) -> str:
@@ -44,16 +45,17 @@ class Running:
 
 
 def local_parameters(options: Options) -> dict[str, str]:
-    """The template parameters of a local run: nothing streams, nobody needs credentials, the receiver may be called."""
+    """The template parameters of a local run: it fits this machine, and nothing streams."""
+    return {**sam.this_machine().parameters, "ResponseStreaming": "off", **options.parameters}
+
+
+def local_switches(options: Options) -> dict[str, str]:
+    """The variables that its functions get besides the template's: no credentials, webhooks on this machine."""
     return {
-        **sam.this_machine().parameters,
-        "ResponseStreaming": "off",
-        "PublicBaseUrl": options.api_url,
-        "WebhookLocalAllow": f"{LOOPBACK}:*",
-        "AnonymousAccess": "on",
-        "WorkerConcurrency": "0",
-        "NotifierConcurrency": "0",
-        **options.parameters,
+        "PUBLIC_BASE_URL": options.api_url,
+        "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*",
+        "ANONYMOUS_ACCESS": "on",
+        **options.switches,
     }
 
 
@@ -83,7 +85,7 @@ def up(places: Places, options: Options, console: Console) -> Running:
         environment = receiver_environment(places, options)
         receiver = servers.start_receiver(places, environment, port=options.receiver_port)
         with step(console, "Deploying template.yaml into the emulator"):
-            deployment = sam.deploy(places, built, emulator.url, local_parameters(options))
+            deployment = sam.deploy(places, built, emulator.url, local_parameters(options), local_switches(options))
         with step(console, f"Starting the api on {options.api_url}"):
             api = servers.start_api(places, deployment, port=options.api_port)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):

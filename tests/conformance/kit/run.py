@@ -25,13 +25,13 @@ KITS = {  # the branch 1.0-dev, and the tag 0.3.0.beta4
     "0.3": "eb1f804c27ea25db8805264d9ed2d7ca077a7776",
 }
 SWITCHES = {
-    "ConformanceAgent": "on",
-    "Idempotency": "off",
-    "WebhookOwnership": "off",
-    "WebhookLocalAllow": "127.0.0.1:*,localhost:*",
+    "CONFORMANCE_AGENT": "on",
+    "IDEMPOTENCY": "off",
+    "WEBHOOK_OWNERSHIP": "off",
+    "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
-NEW = {"CardShape": "v1"}
-OLD = {"CardShape": "v0_3", "BlockingSeconds": "1"}
+NEW = {"CARD_SHAPE": "v1"}
+OLD = {"CARD_SHAPE": "v0_3", "BLOCKING_SECONDS": "1"}
 SUITE = "tests/compatibility/"
 OLD_SUITES = ("tests/mandatory/", "tests/optional/")
 READING = ("-p", "reading")
@@ -46,7 +46,7 @@ class Run:
     kit: str
     agent: str
     arguments: tuple[str, ...]
-    parameters: dict[str, str]
+    switches: dict[str, str]
     deployed: bool = False
 
 
@@ -111,7 +111,7 @@ def _play(here: places.Places, wanted: argparse.Namespace, console: Console) -> 
     try:
         for run in (run for run in RUNS if wanted.only in run.name):
             kit = checked_out(wanted.kit, run.kit)
-            if variant != (variant := (run.parameters, run.deployed)):
+            if variant != (variant := (run.switches, run.deployed)):
                 base_url = _brought_up(here, wanted, run, console)
             play(run, kit, base_url)
             console.print(f"{run.name}: {results.counts(results.read(run.name, _report(run)))}", soft_wrap=True)
@@ -120,14 +120,14 @@ def _play(here: places.Places, wanted: argparse.Namespace, console: Console) -> 
 
 
 def _brought_up(here: places.Places, wanted: argparse.Namespace, run: Run, console: Console) -> str:
-    """The address of a stack with a run's parameters."""
-    parameters = {**SWITCHES, **run.parameters}
-    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, parameters)
+    """The address of a stack with a run's switches."""
+    switches = {**SWITCHES, **run.switches}
+    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=switches)
     rest_url = session.up(here, options, console).deployment.rest_url
     if not run.deployed:
         return options.api_url
-    moved = {**parameters, "PublicBaseUrl": rest_url}
-    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, moved)
+    moved = {**switches, "PUBLIC_BASE_URL": rest_url}
+    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=moved)
     return session.up(here, options, console).deployment.rest_url
 
 
