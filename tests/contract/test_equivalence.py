@@ -102,10 +102,12 @@ class Twins(RuleBasedStateMachine):
 
     @rule(key=tasks, back=small)
     def append_chunk(self, key: TaskKey, back: int) -> None:
-        """The next number, or one that is taken: nobody writes behind a gap."""
+        """The next number, or one that is taken, under the head's fence: nobody writes behind a gap."""
         look = self.both(lambda store: store.log.look(key))
         if look:
-            event = chunk(max(look.last + 1 - back, 1))
+            event = replace(
+                chunk(max(look.last + 1 - back, 1)), fence=look.head.fence
+            )
             self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
 
     @rule(key=tasks, ago=past, number=small)

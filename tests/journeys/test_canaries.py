@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -181,7 +182,7 @@ def _call_the_functions(here: Everywhere) -> None:
     def fails(*_: object) -> Any:
         raise RuntimeError(WORD)
 
-    context: Any = None
+    context: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000)
     for bell in (WorkBell(key), DeliveryBell(key, "hook")):
         kind: Any = type(bell)
         handler = make_queue_handler(kind, fails)

@@ -20,8 +20,8 @@ from a2a_serverless.domain.scenes import scene_from_text
 sys.stdout.buffer.write(asyncio.run(BuiltinPicture().draw(scene_from_text("A sailboat on the ocean"))))
 """
 # Three carry cryptography, the worker carries Pillow, the api carries FastAPI and pydantic.
-LIMITS = {"api": (16.0, 46), "notifier": (8.5, 26), "rotator": (8.5, 26), "worker": (8.5, 26)}
-LIGHT = (4.0, 10)
+LIMITS = {"api": (16, 46), "notifier": (8, 26), "rotator": (8, 26), "worker": (8, 26)}
+LIGHT = (4, 10)
 SDK = {"a2a_serverless", "botocore", "dateutil", "jmespath", "six", "urllib3"}
 SIGNING = {"_cffi_backend", "cryptography", "jwt"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}

@@ -24,22 +24,37 @@ UNUSED = (
     "PIL/_avif*",  # formats that we neither read nor write
     "PIL/_imagingcms*",
     "PIL/_webp*",
+    "PIL/_imagingtk*",  # windows and screens
+    "PIL/ImageGrab.py",
+    "PIL/ImageQt.py",
+    "PIL/ImageTk.py",
     "pillow.libs/libavif*",
     "pillow.libs/liblcms2*",
     "pillow.libs/libsharpyuv*",
     "pillow.libs/libwebp*",
     "urllib3/contrib/emscripten",  # browsers
     "a2a_serverless/cli",  # for people
+    "a2a_serverless/stack",
     "a2a_serverless/testing.py",  # for authors of agents
 )
-# What is built in to write and draw, what asks models for it, and what calls other agents is needed where agents run.
+# What only some functions use: what runs agents, what draws and writes for them, what serves HTTP.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
-AGENTS_NEED = ("a2a_serverless/adapters/bedrock", "a2a_serverless/adapters/builtin", "a2a_serverless/client")
+READ_AGENTS = RUN_AGENTS | {"RotatorFunction"}
+_SERVING = "callback cors deliveries documents gate http openapi operate operator_api uploads web"
+USED_BY = {
+    "a2a_serverless/adapters/bedrock": RUN_AGENTS,
+    "a2a_serverless/adapters/builtin": RUN_AGENTS,
+    "a2a_serverless/client": RUN_AGENTS,
+    "a2a_serverless/engine": RUN_AGENTS,
+    "a2a_serverless/agents": READ_AGENTS,
+    **{f"a2a_serverless/handlers/{name}.py": frozenset({"ApiFunction"}) for name in _SERVING.split()},
+}
 
 
 def trim(folder: Path) -> None:
     """Remove from a function's folder what it does not use."""
-    for pattern in UNUSED if folder.name in RUN_AGENTS else (*UNUSED, *AGENTS_NEED):
+    elsewhere = [pattern for pattern, functions in USED_BY.items() if folder.name not in functions]
+    for pattern in (*UNUSED, *elsewhere):
         for path in folder.glob(pattern):
             _remove(path)
     if (folder / "certifi").exists():  # botocore prefers its certificates to its own
