@@ -94,6 +94,10 @@ conformance: $(ENVIRONMENTS) ## A2A's official kits against the stack: make conf
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
 
+.PHONY: baseline
+baseline: $(ENVIRONMENTS) ## the answers, streams and webhooks that tests/baseline compares with, recorded anew
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.baseline.record $(ARGS)
+
 .PHONY: drawings
 drawings: $(ENVIRONMENTS) ## what documents show of the code, drawn anew
 	PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.docs.drawn

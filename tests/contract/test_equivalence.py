@@ -105,9 +105,7 @@ class Twins(RuleBasedStateMachine):
         """The next number, or one that is taken, under the head's fence: nobody writes behind a gap."""
         look = self.both(lambda store: store.log.look(key))
         if look:
-            event = replace(
-                chunk(max(look.last + 1 - back, 1)), fence=look.head.fence
-            )
+            event = replace(chunk(max(look.last + 1 - back, 1)), fence=look.head.fence)
             self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
 
     @rule(key=tasks, ago=past, number=small)

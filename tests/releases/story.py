@@ -15,8 +15,9 @@ from moto import mock_aws
 
 from a2a_serverless.adapters.secrets import ring_text
 from a2a_serverless.domain import bells, head
-from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.breaker import Trip
+from a2a_serverless.domain.challenges import Asked
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
@@ -97,6 +98,15 @@ RING: Final = KeyRing(
 )
 BELLS: Final = (bells.WorkBell(KEY), bells.DeliveryBell(KEY, "hook"))
 
+# What came with the second recording.
+BELLS_2: Final = (*BELLS, bells.WorkBell(KEY, fence=2))
+KEY_2: Final = replace(KEY, owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
+CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
+STEP_2: Final = StepResult("digest", "said", fence=2, counts={"progress": 1})
+CHUNK_2: Final = ArtifactEvent(2, NOW + 20, "by-2", SMALL, emits=(1, 1), fence=0, step="write/2")
+ASKED_2: Final = Asked(webhooks=3, sent=21, next_at=NOW + 30_000)
+PASS_2: Final = ApiKey("e" * 64, WHO, "", NOW, scopes=CALLER.scopes, expires=NOW + 3_600_000, parent="d" * 64)
+
 
 def heads() -> tuple[head.Head, head.Change, head.Change]:
     """A task's first head, and how it was taken and ended."""
@@ -131,6 +141,25 @@ def write(store: Store) -> None:
     assert store.owners.keep_share(WHO, None, SHARE)
     store.owners.keep_unfinished(WHO, UNFINISHED)
     store.log.keep_callback("callback", KEY, "call/1", EXPIRES)
+    write_2(store)
+
+
+def head_2() -> tuple[head.Head, StatusEvent]:
+    """A task's first head, made by a caller whose scopes it keeps."""
+    return head.submit(
+        KEY_2, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=False, caller=CALLER
+    )
+
+
+def write_2(store: Store) -> None:
+    """Leaves what the first recording does not have."""
+    first, event = head_2()
+    assert store.log.create(Opening(first, event, None, ())) is None
+    assert store.log.append_chunk(KEY_2, CHUNK_2, EXPIRES)
+    store.log.keep_step(KEY_2, "write/2", STEP_2, EXPIRES)
+    assert store.push.keep_asked(KEY_2, "hooks.example.com", Asked(), ASKED_2, EXPIRES)
+    assert store.owners.admit_upload(WHO, 20_000, 5, 10)
+    store.api_keys.add(PASS_2)
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
@@ -153,6 +182,15 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
 }
 
 
+READS_2: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
+    "head": (lambda store: store.log.look(KEY_2), head.Look(head_2()[0], 2)),
+    "log": (lambda store: store.log.load(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
+    "step": (lambda store: dict(store.log.steps(KEY_2)), {"write/2": STEP_2}),
+    "asked": (lambda store: store.push.asked(KEY_2, "hooks.example.com"), ASKED_2),
+    "pass": (lambda store: store.api_keys.find(PASS_2.digest), PASS_2),
+}
+
+
 def record(folder: Path) -> None:
     """Writes what today's code stores."""
     with mock_aws(), client_at(None) as client, dynamo(client, "recorded", lambda _: None) as store:
@@ -162,7 +200,7 @@ def record(folder: Path) -> None:
     folder.mkdir()
     _save(folder / "items.json", items)
     _save(folder / "blobs.json", blobs)
-    _save(folder / "bells.json", [bells.to_json(bell) for bell in BELLS])
+    _save(folder / "bells.json", [bells.to_json(bell) for bell in BELLS_2])
     (folder / "key_ring.json").write_text(ring_text(RING) + "\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from a2a_serverless.testing import Counter
 from tests.contract.backends import NOW, client_at, dynamo
 from tests.echo import agent_of
 from tests.handlers.test_queues import Clock
-from tests.releases.story import BELLS, KEY, READS, RING, write
+from tests.releases.story import BELLS, BELLS_2, KEY, READS, READS_2, RING, write
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -44,10 +45,17 @@ def client() -> Iterator[Any]:
 @pytest.fixture(scope="module", params=RELEASES)
 def kept(client: Any, request: pytest.FixtureRequest) -> Iterator[Store]:
     """A table as a release left it."""
+    with left_by(client, request.param) as store:
+        yield store
+
+
+@contextmanager
+def left_by(client: Any, release: str) -> Iterator[Store]:
+    """A table as a release left it."""
     with dynamo(client, name := next(_names), lambda _: None) as store:
-        for item in recorded(request.param, "items"):
+        for item in recorded(release, "items"):
             client.put_item(TableName=name, Item=item)
-        store.blobs.content.update({blob: text.encode() for blob, text in recorded(request.param, "blobs").items()})
+        store.blobs.content.update({blob: text.encode() for blob, text in recorded(release, "blobs").items()})
         yield store
 
 
@@ -61,9 +69,17 @@ def test_an_item_that_a_release_has_written_is_read_as_what_it_said(kept: Store,
     assert read(kept) == expected
 
 
+@pytest.mark.parametrize("what", READS_2)
+def test_an_item_that_came_with_the_second_release_is_read_as_what_it_said(client: Any, what: str) -> None:
+    read, expected = READS_2[what]
+    for release in RELEASES[1:]:
+        with left_by(client, release) as store:
+            assert read(store) == expected
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_bells_and_key_rings_of_a_release_are_read(release: str) -> None:
-    assert tuple(from_json(bell) for bell in recorded(release, "bells")) == BELLS
+    assert tuple(from_json(bell) for bell in recorded(release, "bells")) == (BELLS if release == "1" else BELLS_2)
     assert ring_of((HERE / release / "key_ring.json").read_text()) == RING
 
 

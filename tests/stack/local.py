@@ -4,6 +4,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +40,15 @@ class LocalStack:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """The one stack of a test session."""
+    with running_stack(_places(tmp_path_factory)) as made:
+        yield made
+
+
+@contextmanager
+def running_stack(here: Places) -> Iterator[LocalStack]:
     """What `make up` starts, on free ports, with the agents for tests. Webhooks may be anywhere on 127.0.0.1."""
-    here, said = _places(tmp_path_factory), io.StringIO()
+    said = io.StringIO()
     options = session.Options(
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
