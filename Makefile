@@ -55,7 +55,7 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 
 .PHONY: audit
 audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## both templates by cfn-lint and by checkov, but the rules that .checkov.yaml has a reason for
-	.a2a/venvs/sam/bin/cfn-lint template.yaml webhook_receiver/template.yaml
+	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: test

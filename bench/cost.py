@@ -84,21 +84,22 @@ def total(items: list[Item]) -> float:
     return sum(item.usd for item in items if not item.kept)
 
 
-def standing(alarms: int, metrics: int) -> list[Item]:
-    """What a deployment costs a month while nobody uses it."""
+def standing(alarms: int, metrics: int, dashboards: int) -> list[Item]:
+    """What a deployment costs a month while nobody uses it; ``metrics`` are those that it emits all the same."""
     month, million = PRICES["per_month"], PRICES["per_million"]
     polls = 2 * 5 * 3 * 60 * 24 * 30  # two queues, five pollers each, 20 s each
     sweeps = 60 * 24 * 30
     sweep = 8 * million["dynamodb_read_unit"] / 2 + 0.5 * 0.05 * PRICES["per_unit"]["lambda_gb_second_arm64"] * MILLION
-    return [
+    items = [
         Item("KMS key that seals", 1, "key", month["kms_key"]),
         Item("secret with the key ring", 1, "secret", month["secret"]),
         Item("alarms", alarms, "alarms", alarms * month["alarm"]),
         Item("metrics, for the hours in which they are emitted", metrics, "metrics", metrics * month["custom_metric"]),
-        Item("dashboard", 1, "dashboard", month["dashboard"]),
+        Item("dashboard", dashboards, "dashboard", dashboards * month["dashboard"]),
         Item("empty polls of two queues", polls, "requests", polls * million["sqs_request"] / MILLION),
         Item("sweeper, every minute", sweeps, "runs", sweeps * (million["lambda_request"] + sweep) / MILLION),
     ]
+    return [item for item in items if item.quantity]
 
 
 def _more(scale: Scale, usage: Mapping[str, Any]) -> float:

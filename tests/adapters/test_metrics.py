@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from a2a_serverless.adapters.metrics import EmfMetrics
+from a2a_serverless.domain.measures import MEASURES
 
-TEMPLATE = (Path(__file__).parents[2] / "template.yaml").read_text()
 
-
-def written(name: str) -> dict[str, object]:
+def written(name: str, *, every: bool = True) -> dict[str, object]:
     lines: list[str] = []
-    EmfMetrics("A2AServerless", "stack", lambda: 1_790_000_000_000, lines.append).count(name, task="t", config="c")
+    metrics = EmfMetrics("A2AServerless", "stack", lambda: 1_790_000_000_000, lines.append, every=every)
+    metrics.count(name, task="t", config="c")
     (line,) = lines
     found: dict[str, object] = json.loads(line)
     return found
@@ -32,11 +31,16 @@ def test_a_count_is_one_line_in_the_embedded_metric_format(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["DeliveryExhausted", "DeliveryUnverified"])
-def test_an_alarm_of_the_template_watches_it(name: str) -> None:
-    _, _, alarm = TEMPLATE.partition(f"MetricName: {name}\n")
-    assert alarm.lstrip().startswith("Dimensions: [{ Name: service, Value: !Ref AWS::StackName }]")
-    assert "POWERTOOLS_METRICS_NAMESPACE: A2AServerless" in TEMPLATE
+@pytest.mark.parametrize("name", MEASURES)
+def test_where_not_every_metric_is_wanted_a_fault_is_one_and_the_rest_are_lines(name: str) -> None:
+    line = written(name, every=False)
+    assert ("_aws" in line) == MEASURES[name].fault
+    assert line | {"_aws": None} == written(name) | {"_aws": None}
+
+
+def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() -> None:
+    for name in ("Sweeps", "OldestDueDelivery", "KeyAge", "ColdStart"):
+        assert not MEASURES[name].fault
 
 
 def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

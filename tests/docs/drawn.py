@@ -40,9 +40,9 @@ def _any_tag(loader: yaml.SafeLoader, _: str, node: yaml.Node) -> object:
 _Template.add_multi_constructor("!", _any_tag)
 
 
-def template() -> dict[str, Any]:
-    """The template, without its functions resolved."""
-    with (ROOT / "template.yaml").open() as file:
+def template(name: str = "template.yaml") -> dict[str, Any]:
+    """A template, without its functions resolved."""
+    with (ROOT / name).open() as file:
         return dict(yaml.load(file, _Template))  # noqa: S506 - a safe loader
 
 
@@ -121,9 +121,22 @@ def bill() -> str:
 
 
 def standing() -> str:
-    """What nobody's calls cost a month."""
-    alarms = sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in template()["Resources"].values())
-    items = cost.standing(alarms, len(MEASURES) + DIMENSIONS)
+    """What nobody's calls cost a month: no metric is emitted, because only faults are metrics."""
+    return _standing(_alarms("template.yaml"), 0, 0)
+
+
+def standing_in_full() -> str:
+    """The same with all metrics, alarms and the dashboard, as if somebody called in every hour."""
+    alarms = _alarms("template.yaml") + _alarms("observability.yaml")
+    return _standing(alarms, len(MEASURES) + DIMENSIONS, 1)
+
+
+def _alarms(name: str) -> int:
+    return sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in template(name)["Resources"].values())
+
+
+def _standing(*counts: int) -> str:
+    items = cost.standing(*counts)
     return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month, nothing given away."
 
 
@@ -161,6 +174,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
     "standing cost": (ROOT / "docs" / "cost.md", standing),
+    "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),
     "requirements": (ROOT / "docs" / "requirements.md", requirements),
 }
 

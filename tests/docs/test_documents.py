@@ -93,6 +93,7 @@ def test_the_readme_says_what_an_idle_deployment_costs() -> None:
     path, draw = DRAWINGS["standing cost"]
     (cost,) = re.findall(r"^([0-9.]+) USD a month", draw(), re.MULTILINE)
     assert f"costs {cost} USD a month" in " ".join(README.read_text().split()), path
+    assert float(cost) <= 3
 
 
 def test_no_package_index_is_named() -> None:

@@ -37,7 +37,17 @@ def settings() -> dict[str, Any]:
 @cache
 def template() -> dict[str, Any]:
     """The whole document."""
-    document = yaml.load((ROOT / "template.yaml").read_text(), Loader=_Loader)  # noqa: S506 (derived from SafeLoader)
+    return _loaded("template.yaml")
+
+
+@cache
+def observability() -> dict[str, Any]:
+    """The document that template.yaml names as a stack of its own."""
+    return _loaded("observability.yaml")
+
+
+def _loaded(name: str) -> dict[str, Any]:
+    document = yaml.load((ROOT / name).read_text(), Loader=_Loader)  # noqa: S506 (derived from SafeLoader)
     assert isinstance(document, dict)
     return document
 

@@ -7,11 +7,18 @@ from typing import Any
 import pytest
 
 from a2a_serverless.domain.measures import MEASURES
-from tests.functions.template import ROOT, resources, template
+from tests.functions.template import ROOT, observability, resources, template
 
 NAMESPACE = "A2AServerless"
-ALARMS = resources("AWS::CloudWatch::Alarm")
+BASIC = resources("AWS::CloudWatch::Alarm")
+FULL = {
+    name: one["Properties"]
+    for name, one in observability()["Resources"].items()
+    if one["Type"] == "AWS::CloudWatch::Alarm"
+}
+ALARMS = BASIC | FULL
 STACK = {"Ref": "AWS::StackName"}
+HANDED = template()["Resources"]["FullObservability"]["Properties"]["Parameters"]
 OURS = {name: alarm for name, alarm in ALARMS.items() if alarm["Namespace"] == NAMESPACE}
 RUNBOOK = ROOT / "docs/operate.md"
 
@@ -26,7 +33,7 @@ def emitted() -> set[str]:
 
 def shown() -> list[list[Any]]:
     """The metrics of the dashboard, without their options."""
-    (dashboard,) = resources("AWS::CloudWatch::Dashboard").values()
+    dashboard = observability()["Resources"]["Dashboard"]["Properties"]
     widgets = json.loads(dashboard["DashboardBody"]["Fn::Sub"])["widgets"]
     rows = [row for widget in widgets for row in widget["properties"]["metrics"]]
     return [[word for word in row if isinstance(word, str)] for row in rows]
@@ -39,7 +46,21 @@ def test_code_emits_the_metrics_that_are_described_and_no_others() -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_an_alarm_of_ours_watches_a_metric_under_its_exact_name_and_dimensions(name: str) -> None:
     assert OURS[name]["MetricName"] in MEASURES
-    assert OURS[name]["Dimensions"] == [{"Name": "service", "Value": STACK}]
+    assert OURS[name]["Dimensions"] == [{"Name": "service", "Value": STACK if name in BASIC else {"Ref": "Service"}}]
+    assert HANDED["Service"] == STACK
+
+
+def test_an_alarm_that_every_deployment_has_costs_no_metric_while_nothing_is_wrong() -> None:
+    assert all(MEASURES[alarm["MetricName"]].fault for name, alarm in OURS.items() if name in BASIC)
+
+
+def test_the_rest_stands_behind_one_parameter_and_is_handed_what_it_names() -> None:
+    rest = template()["Resources"]["FullObservability"]
+    assert rest["Condition"] == "Full"
+    assert template()["Parameters"]["Observability"]["Default"] == "basic"
+    assert set(HANDED) == set(observability()["Parameters"])
+    text = (ROOT / "observability.yaml").read_text()
+    assert all(f"!Ref {name}" in text or f"${{{name}}}" in text for name in HANDED)
 
 
 def test_the_functions_write_under_the_namespace_and_service_that_alarms_watch() -> None:
@@ -52,7 +73,7 @@ def test_the_functions_write_under_the_namespace_and_service_that_alarms_watch()
 def test_an_alarm_on_aws_s_own_metrics_names_a_resource_of_the_template(name: str) -> None:
     known = {
         "AWS/SQS": ({"ApproximateNumberOfMessagesVisible"}, ["QueueName"]),
-        "AWS/Lambda": ({"Errors", "IteratorAge"}, ["FunctionName"]),
+        "AWS/Lambda": ({"Errors", "Invocations", "IteratorAge"}, ["FunctionName"]),
         "AWS/ApiGateway": ({"5XXError"}, ["ApiName", "Stage"]),
     }
     names, dimensions = known[ALARMS[name]["Namespace"]]
@@ -60,7 +81,7 @@ def test_an_alarm_on_aws_s_own_metrics_names_a_resource_of_the_template(name: st
     assert [one["Name"] for one in ALARMS[name]["Dimensions"]] == dimensions
     value = ALARMS[name]["Dimensions"][0]["Value"]
     resource = value.get("Ref") or value["Fn::GetAtt"][0]
-    assert resource in {*template()["Resources"], "AWS::StackName"}
+    assert resource in {*template()["Resources"], *HANDED, "AWS::StackName"}
 
 
 def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
@@ -73,13 +94,17 @@ def test_what_must_wake_somebody_has_an_alarm() -> None:
     watched = {alarm["MetricName"] for alarm in ALARMS.values()}
     queues = {alarm["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for alarm in ALARMS.values()}
     assert {"WorkDeadLetters", "DeliveryDeadLetters", "RelayFailures"} <= queues
-    needed = {"DeliverySuccess", "OldestDueDelivery", "LeaseLost", "Sweeps", "KeyAge", "5XXError", "ServerErrors"}
+    needed = {"DeliverySuccess", "OldestDueDelivery", "LeaseLost", "KeyAge", "5XXError", "ServerErrors"}
     assert needed <= watched
+    lost = {"DeliveryExhausted", "ItemsPutOff", "Errors", "Invocations", "ApproximateNumberOfMessagesVisible"}
+    assert lost <= {alarm["MetricName"] for alarm in BASIC.values()}
 
 
 @pytest.mark.parametrize("name", ["SweeperSilentAlarm", "KeyAgeAlarm"])
-def test_silence_is_an_alarm_where_it_is_the_fault(name: str) -> None:
-    assert ALARMS[name]["TreatMissingData"] == "breaching"
+def test_silence_is_an_alarm_where_it_is_the_fault_but_not_before_the_first_word(name: str) -> None:
+    assert ALARMS[name]["TreatMissingData"] == "missing"
+    assert ALARMS[name]["InsufficientDataActions"] == ALARMS[name]["AlarmActions"]
+    assert not [name for name, alarm in ALARMS.items() if alarm["TreatMissingData"] == "breaching"]
 
 
 def test_every_alarm_is_described_and_goes_to_the_topic_when_there_is_one() -> None:
@@ -94,7 +119,7 @@ def test_the_dashboard_shows_every_metric_of_ours_with_its_own_dimensions() -> N
     ours = [row for row in shown() if row[0] == NAMESPACE]
     assert {row[1] for row in ours} == set(MEASURES)
     for _, name, *dimensions in ours:
-        assert dimensions[:2] == ["service", "${AWS::StackName}"]
+        assert dimensions[:2] == ["service", "${Service}"]
         assert dimensions[2::2] in ([], [MEASURES[name].by]), name
 
 

@@ -22,6 +22,11 @@ WIDE = {
         "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
         "an inference profile calls models in regions that it chooses",
     ),
+    "${Table.Arn}/stream/*": ("dynamodb:ListStreams", "lists the streams of a table"),
+    "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:application-inference-profile/*": (
+        "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
+        "a profile's name is not its identifier",
+    ),
     "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/*": (
         "bedrock:InvokeModel bedrock:InvokeModelWithResponseStream",
         "a profile's name is not its identifier",

@@ -16,13 +16,18 @@ from tests.functions.template import ROOT, template
 PROGRAM = """
 import json, sys
 from samtranslator.translator.transform import transform
-print(json.dumps(transform(json.load(sys.stdin), {}, lambda: {})))
+source, parameters = json.load(sys.stdin)
+print(json.dumps(transform(source, parameters, lambda: {})))
 """
 
 
+def transformed(**parameters: str) -> dict[str, Any]:
+    """The whole document, as it comes out with these parameters."""
+    return json.loads(_transformed(tuple(parameters.items())))  # type: ignore[no-any-return]
+
+
 @cache
-def transformed() -> dict[str, Any]:
-    """The whole document."""
+def _transformed(parameters: tuple[tuple[str, str], ...]) -> str:
     try:
         python = places.find(ROOT).sam.with_name("python")
     except StackError as error:
@@ -35,14 +40,14 @@ def transformed() -> dict[str, Any]:
             resource["Properties"]["CodeUri"] = "s3://bucket/uploaded"
     done = subprocess.run(  # noqa: S603 - SAM's, by path
         [python, "-c", PROGRAM],
-        input=json.dumps(source),
+        input=json.dumps([source, dict(parameters)]),
         env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return done.stdout
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,14 @@ from a2a_serverless.stack.places import Places
 STACK_NAME = "a2a-serverless"
 KEPT_BUILDS = 3
 BUCKET = "a2a-serverless-code"
-INPUTS = ("template.yaml", "samconfig.toml", "pyproject.toml", "requirements/functions.txt", "requirements/sam.txt")
+INPUTS = (
+    "template.yaml",
+    "observability.yaml",
+    "samconfig.toml",
+    "pyproject.toml",
+    "requirements/functions.txt",
+    "requirements/sam.txt",
+)
 INPUT_FOLDERS = ("functions", "shared", "webhook_receiver")
 FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
