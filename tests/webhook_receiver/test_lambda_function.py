@@ -5,6 +5,7 @@ import json
 import logging
 import urllib.error
 from collections.abc import Callable
+from http.client import BadStatusLine
 from typing import Any
 
 import pytest
@@ -119,6 +120,14 @@ def test_an_issuer_that_fails_is_asked_once_in_thirty_seconds_and_its_keys_hold_
     assert issuer.asked == 3
     with pytest.raises(KeysUnavailable):
         cache.keys_for(KID, NOW + DAY)
+
+
+def test_an_issuer_that_does_not_speak_http_is_an_issuer_that_fails() -> None:
+    def fetch() -> bytes:
+        raise BadStatusLine("nonsense")
+
+    with pytest.raises(KeysUnavailable):
+        KeyCache(fetch).keys_for(KID, NOW)
 
 
 def test_without_keys_the_sender_is_asked_to_come_back(handle: Callable[..., dict[str, Any]]) -> None:

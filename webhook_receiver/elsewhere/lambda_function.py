@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from hashlib import sha256
+from http.client import HTTPException
 from typing import Any, NoReturn
 
 from jwt import InvalidTokenError, PyJWS
@@ -136,7 +137,7 @@ class KeyCache:
         try:
             self._keys = parse_keys(self._fetch())
             self._fetched = now
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             logger.warning("the issuer's keys could not be fetched")
 
 
