@@ -27,6 +27,13 @@ BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not 
 SECURE: Final = {"strict-transport-security": "max-age=31536000"}  # API Gateway speaks TLS only (specification 13.4)
 
 
+class NotHttp(ValueError):
+    """An event that is no request: a schedule, a queue's message, another kind of HTTP event, somebody's test."""
+
+    def __init__(self) -> None:
+        super().__init__("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
+
+
 def make_gateway_handler(edge: Edge) -> Handler:
     """A Lambda handler for proxy integrations."""
 
@@ -39,6 +46,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
         return Mangum(make_web(edge), lifespan="off", text_mime_types=TEXT)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
+        proxy_event(event)
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
@@ -49,6 +57,26 @@ def make_gateway_handler(edge: Edge) -> Handler:
         return answer | {"headers": answer["headers"] | SECURE}
 
     return handler
+
+
+def proxy_event(event: object) -> Event:
+    """The event; raises NotHttp for what API Gateway would not send."""
+    if not isinstance(event, dict):
+        raise NotHttp
+    whole = all(isinstance(event.get(name), str) for name in ("httpMethod", "path"))
+    texts = all(isinstance(event.get(name, ""), str | None) for name in ("resource", "body"))
+    values = all(_is_map(event.get(name), str) for name in ("headers", "queryStringParameters"))
+    lists = all(_is_map(event.get(f"multiValue{name}"), list) for name in ("Headers", "QueryStringParameters"))
+    if not (whole and texts and values and lists):
+        raise NotHttp
+    return event
+
+
+def _is_map(found: object, kind: type) -> bool:
+    if not isinstance(found, dict):
+        return found is None
+    each = [one for value in found.values() for one in (value if isinstance(value, list) else [value])]
+    return all(isinstance(value, kind) for value in found.values()) and all(isinstance(one, str) for one in each)
 
 
 def request_of(event: Event, time_left_ms: int) -> HttpRequest:

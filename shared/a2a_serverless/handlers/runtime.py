@@ -10,6 +10,7 @@ against the template.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import os
@@ -17,11 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.failures import described
-from a2a_serverless.handlers.gateway import SECURE, request_of
+from a2a_serverless.handlers.gateway import SECURE, NotHttp, proxy_event, request_of
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.exchange import Frames, HttpAnswer
@@ -34,16 +35,30 @@ CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
 STALL_S: Final = 45  # a client that reads nothing for so long is as good as gone: its stream counts no longer
 
+OK: Final = 200
+TAKEN: Final = 202
+UNTOLD: Final = "see the log"
+ERROR_TYPE: Final = "Lambda-Runtime-Function-Error-Type"
+ERROR_BODY: Final = "Lambda-Runtime-Function-Error-Body"
+STREAM_HEADERS: Final = {
+    "Lambda-Runtime-Function-Response-Mode": "streaming",
+    "Content-Type": CONTENT_TYPE,
+    "Transfer-Encoding": "chunked",
+    "Trailer": f"{ERROR_TYPE}, {ERROR_BODY}",
+}
+# What may break in the midst of a stream; a cancellation that gets out of it concerns this stream only.
+BROKEN: Final = (Exception, asyncio.CancelledError)
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One event to answer. ``deadline`` is in ms since the epoch."""
+    """One event to answer; None could not be read. ``deadline`` is in ms since the epoch."""
 
     id: str
     deadline: int
-    event: Event
+    event: Event | None
 
     def get_remaining_time_in_millis(self) -> int:
         """What Lambda's own context says too."""
@@ -61,39 +76,77 @@ class RuntimeApi:
         self._stall_s = stall_s
 
     def next(self) -> Invocation:
-        """Waits for the next event."""
-        self._connection.request("GET", f"{VERSION}/runtime/invocation/next")
-        answer = self._connection.getresponse()
-        body = answer.read()
+        """Waits for the next event. Raises RuntimeError when there is none for us: then this process has to end."""
+        answer, body = self._asked("GET", "/runtime/invocation/next", None, {})
+        if answer.status != OK:
+            raise RuntimeError(f"The Runtime API gives no event: {answer.status} {body[:200]!r}")
         os.environ["_X_AMZN_TRACE_ID"] = answer.headers.get("Lambda-Runtime-Trace-Id", "")
         request_id = answer.headers["Lambda-Runtime-Aws-Request-Id"]
-        return Invocation(request_id, int(answer.headers["Lambda-Runtime-Deadline-Ms"]), json.loads(body))
+        return Invocation(request_id, int(answer.headers["Lambda-Runtime-Deadline-Ms"]), _read(body))
 
     def respond(self, invocation: Invocation, body: bytes) -> None:
         """Sends a whole answer."""
-        self._post(f"/runtime/invocation/{invocation.id}/response", {}, body)
+        self._post(invocation, "response", body, {})
 
     def stream(self, invocation: Invocation, chunks: Iterator[bytes]) -> None:
-        """Sends an answer piece by piece, each as soon as it is there."""
-        headers = {"Lambda-Runtime-Function-Response-Mode": "streaming", "Content-Type": CONTENT_TYPE}
-        self._post(f"/runtime/invocation/{invocation.id}/response", headers, self._bounded(chunks))
+        """Sends an answer piece by piece, each as soon as it is there.
 
-    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
+        When ``chunks`` break, so does the answer, and trailers say by what. The connection ends with the answer.
+        """
+        connection = self._connection
+        connection.putrequest("POST", f"{VERSION}/runtime/invocation/{invocation.id}/response")
+        for name, value in STREAM_HEADERS.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        trailers = b""
+        while not trailers:
+            try:
+                chunk = next(chunks)
+            except StopIteration:
+                break
+            except BROKEN as error:
+                logger.error("stream broken off", extra=described(error) | {"request": invocation.id})
+                trailers = _trailers(type(error).__name__)
+            else:
+                self._send(chunk)
+        connection.send(b"0\r\n%b\r\n" % trailers)
+        connection.getresponse().read()
+        self.close()
+
+    def _send(self, chunk: bytes) -> None:
+        if chunk:  # an empty one would end the answer
             self._connection.sock.settimeout(self._stall_s)
-            yield chunk
+            self._connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self._connection.sock.settimeout(None)
 
-    def fail(self, invocation: Invocation, kind: str) -> None:
+    def fail(self, invocation: Invocation, kind: str, message: str = UNTOLD) -> None:
         """Says that an event could not be answered."""
-        body = json.dumps({"errorType": kind, "errorMessage": "see the log"}).encode()
-        self._post(f"/runtime/invocation/{invocation.id}/error", {"Lambda-Runtime-Function-Error-Type": kind}, body)
+        self._post(invocation, "error", _error(kind, message), {ERROR_TYPE: kind})
 
-    def _post(self, path: str, headers: Mapping[str, str], body: bytes | Iterator[bytes]) -> None:
-        self._connection.request(
-            "POST", VERSION + path, body, dict(headers), encode_chunked=not isinstance(body, bytes)
-        )
-        self._connection.getresponse().read()
+    def _post(self, invocation: Invocation, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
+        answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.id}/{kind}", body, headers)
+        if answer.status != TAKEN:
+            logger.error("answer not taken", extra={"request": invocation.id, "status": answer.status})
+
+    def _asked(
+        self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[HTTPResponse, bytes]:
+        """The answer to a request. One that gets none over a connection is made once more, over another.
+
+        The Runtime API takes one answer to an event, and gives no other event before: asking twice is harmless.
+        """
+        try:
+            return self._asked_once(verb, path, body, headers)
+        except (HTTPException, OSError):
+            self.close()
+            return self._asked_once(verb, path, body, headers)
+
+    def _asked_once(
+        self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[HTTPResponse, bytes]:
+        self._connection.request(verb, VERSION + path, body, dict(headers))
+        answer = self._connection.getresponse()
+        return answer, answer.read()
 
     def close(self) -> None:
         """Drops the connection; the next call opens another."""
@@ -110,28 +163,59 @@ def serve(api: RuntimeApi, edge: Edge, buffered: Handler, forever: Callable[[], 
 def _serve_one(api: RuntimeApi, edge: Edge, buffered: Handler, loop: asyncio.AbstractEventLoop) -> None:
     invocation = api.next()
     try:
-        _answer(api, edge, buffered, invocation, loop)
+        answer = _answered(edge, buffered, invocation)
+    except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
+        logger.error("invocation failed", extra=described(error) | {"request": invocation.id})
+        kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else UNTOLD
+        _say(api, invocation, lambda: api.fail(invocation, kind, told))
+        return
+    if isinstance(answer, bytes):
+        _say(api, invocation, lambda: api.respond(invocation, answer))
+        return
+    _say(api, invocation, lambda: api.stream(invocation, _chunks(answer, loop)))
+    if answer.stream:
+        _close(answer.stream, invocation, loop)
+
+
+def _answered(edge: Edge, buffered: Handler, invocation: Invocation) -> bytes | HttpAnswer:
+    """The whole answer on a buffered route; on one that streams, what it begins with."""
+    event = proxy_event(invocation.event)
+    if event.get("resource") not in STREAMED:
+        return json.dumps(buffered(event, invocation)).encode()
+    return edge.answer(request_of(event, invocation.get_remaining_time_in_millis()))
+
+
+def _say(api: RuntimeApi, invocation: Invocation, post: Callable[[], None]) -> None:
+    """Posts an answer; a connection that breaks while it is sent is the caller's, or Lambda's, will."""
+    try:
+        post()
     except (HTTPException, OSError):
         logger.warning("the caller has gone", extra={"request": invocation.id})
         api.close()
-    except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
-        logger.error("invocation failed", extra=described(error) | {"request": invocation.id})
-        api.fail(invocation, type(error).__name__)
 
 
-def _answer(
-    api: RuntimeApi, edge: Edge, buffered: Handler, invocation: Invocation, loop: asyncio.AbstractEventLoop
-) -> None:
-    event = invocation.event
-    if event.get("resource") not in STREAMED:
-        api.respond(invocation, json.dumps(buffered(event, invocation)).encode())
-        return
-    answer = edge.answer(request_of(event, invocation.get_remaining_time_in_millis()))
+def _close(stream: Frames, invocation: Invocation, loop: asyncio.AbstractEventLoop) -> None:
     try:
-        api.stream(invocation, _chunks(answer, loop))
-    finally:
-        if answer.stream:
-            loop.run_until_complete(answer.stream.aclose())
+        loop.run_until_complete(stream.aclose())
+    except BROKEN as error:
+        logger.error("stream not closed", extra=described(error) | {"request": invocation.id})
+
+
+def _read(body: bytes) -> Event | None:
+    try:
+        event: Event = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return event
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"errorType": kind, "errorMessage": message}).encode()
+
+
+def _trailers(kind: str) -> bytes:
+    body = base64.b64encode(_error(kind, UNTOLD)).decode()
+    return f"{ERROR_TYPE}: {kind}\r\n{ERROR_BODY}: {body}\r\n".encode()
 
 
 def _chunks(answer: HttpAnswer, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:

@@ -91,11 +91,15 @@ class Slot:
             logger.warning("stream not renewed", extra=described(error))
 
     def release(self) -> None:
-        """Gives the slot back. Doing it twice is doing it once."""
+        """Gives the slot back. Doing it twice is doing it once; a store that fails keeps it until its lease is over."""
         with self._lock:
-            if not self._released:
-                self._released = True
+            if self._released:
+                return
+            self._released = True
+            try:
                 self._owners.drop_stream(self._who, self._name)
+            except Exception as error:  # noqa: BLE001 - the stream has been told to its end
+                logger.warning("stream not released", extra=described(error))
 
 
 class Turnstile:

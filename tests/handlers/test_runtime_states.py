@@ -1,0 +1,219 @@
+"""The streaming loop against a Runtime API that enforces its states: whatever comes in, each event is answered once."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from a2a_serverless.handlers.exchange import HttpAnswer
+from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi, serve
+from tests.echo import Writer
+from tests.handlers.test_runtime import call, edge, event
+from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless.handlers.exchange import Frames, HttpRequest
+    from tests.edge import Edge
+
+pytestmark = pytest.mark.enable_socket
+
+GOOD: Final = event("/{agent}", "/echo", "POST", call("GetTask", {"id": "no"}))
+STREAMED: Final = event("/{agent}/{proxy+}", "/echo/tasks/any:subscribe")
+NO_REQUESTS: Final[dict[str, object]] = {
+    "null": None,
+    "a list": [],
+    "a text": "hello",
+    "a number": 1,
+    "nothing in it": {},
+    "a schedule": {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}},
+    "messages of a queue": {"Records": [{"eventSource": "aws:sqs", "body": "{}"}]},
+    "an HTTP API's or a function URL's": {"version": "2.0", "rawPath": "/echo", "requestContext": {"http": {}}},
+    "a route that is no text": GOOD | {"resource": ["/{agent}"]},
+    "a verb that is no text": GOOD | {"httpMethod": None},
+    "a path that is no text": GOOD | {"path": 7},
+    "headers that are none": GOOD | {"multiValueHeaders": "x", "headers": "x"},
+    "a buffered route with headers that are none": event("/agents", "/agents") | {"multiValueHeaders": [1]},
+    "a header without values": GOOD | {"multiValueHeaders": {"accept": None}},
+    "queries that are none": GOOD | {"multiValueQueryStringParameters": {"a": 1}},
+    "a body that is no text": GOOD | {"body": {"a": 1}},
+    "a stream's route and nothing else": {"resource": "/{agent}"},
+}
+
+
+@dataclass
+class Answering:
+    """An edge that answers what it is told to."""
+
+    answers: Callable[[HttpRequest], HttpAnswer]
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        return self.answers(request)
+
+
+def served(
+    made: Any, *events: bytes, cut_after: int | None = None, buffered: Any = None
+) -> tuple[list[Invocation], RuntimeApiServer]:
+    """What became of the events, and the Runtime API that has seen it."""
+    invocations = [Invocation(one) for one in events]
+    left, still = iter(invocations), iter([True] * len(events) + [False])
+    edge_ = cast("Edge", made)
+    with runtime_api(lambda: next(left), cut_after) as server:
+        runtime = RuntimeApi(server.address)
+        try:
+            serve(runtime, edge_, buffered or make_gateway_handler(edge_), lambda: next(still))
+        finally:
+            runtime.close()
+    return invocations, server
+
+
+def written(*events: object) -> list[bytes]:
+    return [json.dumps(one).encode() for one in events]
+
+
+def statuses(invocation: Invocation) -> tuple[str, bool, bool]:
+    return invocation.kind, invocation.streamed, bool(invocation.trailers)
+
+
+@pytest.fixture
+def real() -> Edge:
+    writer = Writer()
+    return edge(World([writer.agent]), writer)
+
+
+@pytest.mark.parametrize("name", NO_REQUESTS)
+def test_an_event_that_is_no_request_is_refused_by_name_and_the_next_one_is_answered(real: Edge, name: str) -> None:
+    [odd, good], server = served(real, *written(NO_REQUESTS[name], GOOD))
+    refusal = json.loads(b"".join(odd.posted()))
+    assert (odd.kind, refusal["errorType"]) == ("error", "NotHttp")
+    assert "API Gateway" in refusal["errorMessage"]
+    assert (good.kind, good.streamed, server.refused) == ("response", True, [])
+
+
+def test_an_event_that_cannot_be_read_is_refused_and_the_next_one_is_answered(real: Edge) -> None:
+    deep = b"[" * 200_000 + b"]" * 200_000
+    [first, second, good], server = served(real, b"{", deep, *written(GOOD))
+    assert [first.kind, second.kind, good.kind, server.refused] == ["error", "error", "response", []]
+
+
+@pytest.mark.parametrize("name", NO_REQUESTS)
+def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(real: Edge, name: str) -> None:
+    from a2a_serverless.handlers.gateway import NotHttp
+
+    class Context:
+        def get_remaining_time_in_millis(self) -> int:
+            return 60_000
+
+    with pytest.raises(NotHttp, match="API Gateway"):
+        make_gateway_handler(real)(cast("Any", NO_REQUESTS[name]), Context())
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), ConnectionResetError(), ValueError("x")])
+def test_an_error_before_the_first_byte_is_reported_whatever_its_kind(error: Exception) -> None:
+    def fails(_: object) -> HttpAnswer:
+        raise error
+
+    def buffered(_: object, __: object) -> dict[str, Any]:
+        raise error
+
+    invocations, server = served(
+        Answering(fails), *written(STREAMED, event("/agents", "/agents"), STREAMED), buffered=buffered
+    )
+    assert [one.kind for one in invocations] == ["error"] * 3
+    assert {json.loads(one.posted()[0])["errorType"] for one in invocations} == {type(error).__name__}
+    assert server.refused == []
+
+
+@dataclass
+class Breaking:
+    """Frames that end with an error, and may fail to close as well."""
+
+    frames: AsyncGenerator[bytes]
+    closing: Exception | None = None
+    closed: bool = False
+
+    def __aiter__(self) -> Frames:
+        return cast("Frames", self)
+
+    async def __anext__(self) -> bytes:
+        return await anext(self.frames)
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await self.frames.aclose()
+        if self.closing:
+            raise self.closing
+
+
+async def frames(count: int, error: BaseException | None) -> AsyncGenerator[bytes]:
+    for number in range(count):
+        yield b"id: %d\n\n" % number
+    if error:
+        raise error
+
+
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("kind", [ValueError, OSError, ConnectionResetError, TimeoutError])
+def test_an_error_in_mid_stream_breaks_this_answer_off_and_no_other(kind: type[Exception], count: int) -> None:
+    made: list[Breaking] = []
+
+    def answer(_: object) -> HttpAnswer:
+        made.append(Breaking(frames(count, kind("of ours"))))
+        return HttpAnswer(200, stream=cast("Frames", made[-1]))
+
+    invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
+    assert server.refused == []
+    for one in invocations:
+        assert one.streamed
+        body = b"".join(one.posted()).partition(SEPARATOR)[2]
+        assert body.count(b"id: ") == count
+        assert one.trailers["Lambda-Runtime-Function-Error-Type"] == kind.__name__
+        told = json.loads(base64.b64decode(one.trailers["Lambda-Runtime-Function-Error-Body"]))
+        assert told == {"errorType": kind.__name__, "errorMessage": "see the log"}
+    assert [one.closed for one in made] == [True, True]
+
+
+def test_a_stream_that_cannot_be_closed_has_been_answered_all_the_same() -> None:
+    def answer(_: object) -> HttpAnswer:
+        return HttpAnswer(200, stream=cast("Frames", Breaking(frames(1, None), OSError("the table"))))
+
+    invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
+    assert [statuses(one) for one in invocations] == [("response", True, False)] * 2
+    assert server.refused == []
+
+
+def test_an_answer_of_which_the_connection_breaks_is_over_and_the_next_event_is_answered(real: Edge) -> None:
+    for cut_after in (0, 1):
+        invocations, server = served(real, *written(GOOD, GOOD), cut_after=cut_after)
+        assert [one.cut for one in invocations] == [True, True]
+        assert server.refused == []
+
+
+def test_a_runtime_api_that_refuses_the_next_event_ends_the_process_with_its_reason() -> None:
+    with runtime_api(lambda: Invocation(b"{}")) as server:
+        runtime = RuntimeApi(server.address)
+        runtime.next()
+        with pytest.raises(RuntimeError, match="403"):
+            runtime.next()
+        runtime.close()
+
+
+def test_a_connection_that_has_broken_while_nothing_was_asked_costs_no_event() -> None:
+    """The Runtime API ends each connection after a refused request; the loop opens another for what it has to say."""
+    invocations = [Invocation(one) for one in written(event("/agents", "/agents"), GOOD)]
+    left = iter(invocations)
+    with runtime_api(lambda: next(left)) as server:
+        runtime = RuntimeApi(server.address)
+        first = runtime.next()
+        runtime.respond(replace(first, id="another"), b"{}")  # refused, and the connection ended
+        runtime.respond(first, b"{}")
+        assert runtime.next().id == "request-2"
+        runtime.close()
+    assert [kind for _, kind in server.refused] == ["InvalidRequestID"]
+    assert invocations[0].kind == "response"
