@@ -318,6 +318,13 @@ def make_callers(stack: StackName) -> ApiKeys:
     return DynamoApiKeys(_table(Settings({"TABLE_NAME": table_name}), aws))
 
 
+def alarm_states(stack: StackName) -> Mapping[str, str]:
+    """The state of each alarm of a deployed stack, by name: OK, ALARM or INSUFFICIENT_DATA."""
+    from a2a_serverless.adapters.deployed import Stack
+
+    return Stack(_aws_of(stack), stack.name).alarms()
+
+
 def make_operations(stack: StackName) -> Operations:
     """What an operator can do with a deployed stack, by the rights of the AWS credentials at hand."""
     from a2a_serverless.adapters.deployed import Stack

@@ -40,6 +40,7 @@ class Shell:
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
         self.callers: Callable[[StackName], ApiKeys] | None = None
+        self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()
@@ -50,9 +51,12 @@ class Shell:
             lambda limit: self.stdin[:limit],
             self._sleep,
             "a2a-serverless",
+            clock=lambda: self.deployment.world.clock.now() / 1000,
         )
         if self.callers:
             world = replace(world, callers=self.callers)
+        if self.alarms:
+            world = replace(world, alarms=self.alarms)
         with pytest.raises(SystemExit) as ended:
             run(arguments, world)
         code = ended.value.code

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.model import JsonObject
+
+
+PAGE: Final = 100
 
 
 class Stack:
@@ -40,6 +43,25 @@ class Stack:
             raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
         result: JsonObject = body
         return result
+
+    def alarms(self) -> dict[str, str]:
+        """The state of each of its alarms, and of those of stacks inside of it, by name. Raises NotDeployed."""
+        try:
+            names = list(self._alarm_names(self._name))
+            client: Any = self._aws.client("cloudwatch")
+            pages = [client.describe_alarms(AlarmNames=names[at : at + PAGE]) for at in range(0, len(names), PAGE)]
+        except (BotoCoreError, ClientError) as error:
+            raise NotDeployed(f"the alarms of the stack {self._name} cannot be read: {error}") from error
+        return {one["AlarmName"]: one["StateValue"] for page in pages for one in page["MetricAlarms"]}
+
+    def _alarm_names(self, stack: str) -> Iterator[str]:
+        client: Any = self._aws.client("cloudformation")
+        for page in client.get_paginator("list_stack_resources").paginate(StackName=stack):
+            for one in page["StackResourceSummaries"]:
+                if one["ResourceType"] == "AWS::CloudWatch::Alarm":
+                    yield one["PhysicalResourceId"]
+                elif one["ResourceType"] == "AWS::CloudFormation::Stack":
+                    yield from self._alarm_names(one["PhysicalResourceId"])
 
     @cached_property
     def _outputs(self) -> dict[str, str]:

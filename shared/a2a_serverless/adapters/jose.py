@@ -49,6 +49,18 @@ class Es256Keys:
         return ECAlgorithm(ECAlgorithm.SHA256).sign(content, _private(key))
 
 
+def verifies(jwk: Mapping[str, Json], content: bytes, signature: bytes) -> bool:
+    """Whether the key has made this ES256 signature (in JWS form) of the content. False for a key of another kind."""
+    from jwt.algorithms import ECAlgorithm
+    from jwt.exceptions import InvalidKeyError
+
+    try:
+        key = ECAlgorithm.from_jwk(dict(jwk))
+    except InvalidKeyError:
+        return False
+    return jwk.get("crv") == "P-256" and ECAlgorithm(ECAlgorithm.SHA256).verify(content, key, signature)
+
+
 def thumbprint(jwk: Mapping[str, str]) -> str:
     """The RFC 7638 thumbprint of an EC key, base64url without padding."""
     from jwt.utils import base64url_encode

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli import callers, cards, erase, operate, stack, tasks
+from a2a_serverless.cli import callers, cards, check, erase, operate, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
 from a2a_serverless.cli.options import Json, State, World, world_of
@@ -87,6 +87,7 @@ cards_app.command("list", epilog=EXAMPLES["cards list"])(cards.list_cards)
 cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)
 app.add_typer(cards_app, name="cards", rich_help_panel=AGENTS)
 app.command("build", epilog=EXAMPLES["build"], rich_help_panel=ACCOUNT)(stack.build)
+app.command("check", epilog=EXAMPLES["check"], rich_help_panel=ACCOUNT)(check.check)
 push_app.command("list", epilog=EXAMPLES["push list"])(operate.list_pushes)
 push_app.command("show", epilog=EXAMPLES["push show"])(operate.show_push)
 push_app.command("redrive", epilog=EXAMPLES["push redrive"])(operate.redrive_push)

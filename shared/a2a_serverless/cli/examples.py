@@ -52,6 +52,16 @@ _LINES: Final = {
         ("", "For AWS Lambda's python3.13 on arm64"),
         ("--architecture x86_64", "With Architecture=x86_64 in sam deploy"),
     ),
+    "check": (
+        (
+            "https://agents.example.com",
+            "A2A_AUTHORIZATION has your key, A2A_OTHER_AUTHORIZATION another owner's",
+        ),
+        ("https://agents.example.com --receiver https://hooks.example.com", "Webhooks, too, at a receiver of yours"),
+        ("https://agents.example.com --stack a2a-serverless --rotate", "And from inside: alarms, a rotation of keys"),
+        ("http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local", "On the stack that `up` has started"),
+        ("https://agents.example.com --json", "For a pipeline: exit code 1 when anything fails"),
+    ),
     "callers add": (
         ("alice", "A key for alice"),
         ("alice --tenant acme --note laptop --stack my-agents", "In a tenant of its own"),

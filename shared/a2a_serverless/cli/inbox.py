@@ -4,10 +4,11 @@ It talks to the receiver over HTTP like any other program: the receiver is a str
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from a2a_serverless.client import HttpCall, Refused, Silent, Transport
+from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.model import JsonObject, PushRequest
 
@@ -52,20 +53,28 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The receiver at ``url``."""
+    """The receiver at ``url``. ``headers`` are the credentials of one that is not on this machine."""
 
     url: str
     transport: Transport
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def expect(self) -> PushRequest:
         """The configuration to give to an agent; from now on the receiver lets in what comes by it."""
-        call = HttpCall(f"{self.url.rstrip('/')}/expectations", {"Content-Type": "application/json"}, b"{}")
+        headers = {"Content-Type": "application/json", **self.headers}
+        call = HttpCall(f"{self.url.rstrip('/')}/expectations", headers, b"{}")
         with self.transport(call) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
                 raise Refused(answer.status, f"the receiver at {self.url} expects nothing from us")
         config = json.loads(body)["pushNotificationConfig"]
         return PushRequest(config["url"], token=config["token"])
+
+    def look(self, after: int = 0) -> list[Entry]:
+        """What came after entry ``after`` so far. For receivers without a live feed, too: those on Lambda."""
+        document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport, self.headers)
+        listed = document.get("entries") if isinstance(document, dict) else None
+        return [entry_of(view) for view in (listed if isinstance(listed, list) else []) if isinstance(view, dict)]
 
     def entries(self, after: int = 0) -> Iterator[Entry | None]:
         """What came after entry ``after`` and all that follows, as it comes; None after each ``QUIET_S`` of silence."""
@@ -78,7 +87,7 @@ class Inbox:
                 yield None
 
     def _feed(self, after: int) -> Iterator[Entry]:
-        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", seconds=QUIET_S, waits=True)
+        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", self.headers, seconds=QUIET_S, waits=True)
         with self.transport(call) as answer:
             if answer.status != OK:
                 raise Refused(answer.status, f"the receiver at {self.url} has no live feed")

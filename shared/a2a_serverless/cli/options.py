@@ -37,12 +37,18 @@ def _operations(stack: "StackName") -> "Operations":
     return make_operations(stack)
 
 
+def _alarms(stack: "StackName") -> Mapping[str, str]:
+    from a2a_serverless.wiring import alarm_states
+
+    return alarm_states(stack)
+
+
 @dataclass(frozen=True)
 class World:
     """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
 
     ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack,
-    ``callers`` the API keys of those who may call it.
+    ``callers`` the API keys of those who may call it, ``alarms`` the state of each of its alarms.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -53,6 +59,8 @@ class World:
     program: str = field(default_factory=program)
     operations: "Callable[[StackName], Operations]" = _operations
     callers: "Callable[[StackName], ApiKeys]" = _callers
+    alarms: "Callable[[StackName], Mapping[str, str]]" = _alarms
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def headers(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ A union card carries the members of both versions, and signatures of its 1.0 hal
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
@@ -24,7 +24,8 @@ from a2a_serverless.domain.card import (
     OpenIdConnect,
     SecurityScheme,
 )
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.fields import Fields, read_peer
 from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.timestamps import from_http_date
@@ -123,6 +124,22 @@ def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: s
     protected = _base64url(dumps(dict(header)))
     signing_input = f"{protected}.{_base64url(canonical(card))}".encode()
     return {"protected": protected, "signature": _base64url(sign(signing_input))}
+
+
+def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
+    """Each signature of a card that was received: the key's id, what is signed, and the signature (8.4.3).
+
+    What cannot be read of them is left out, and so is every algorithm but ES256.
+    """
+    listed, payload = served.get("signatures"), _base64url(canonical(served))
+    for one in listed if isinstance(listed, list) else []:
+        protected, signed = (one.get("protected"), one.get("signature")) if isinstance(one, dict) else (None, None)
+        try:
+            header, raw = loads(_unbase64url(str(protected))), _unbase64url(str(signed))
+        except (ValueError, A2AError):
+            continue
+        if isinstance(header, dict) and header.get("alg") == "ES256":
+            yield str(header.get("kid")), f"{protected}.{payload}".encode(), raw
 
 
 def signed_forms(card: JsonObject, served: JsonObject) -> list[JsonObject]:
@@ -271,6 +288,10 @@ def _merged(old: Json, new: Json) -> Json:
 
 def _base64url(content: bytes) -> str:
     return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _unbase64url(text: str) -> bytes:
+    return urlsafe_b64decode(text + "==")
 
 
 def _read_card(fields: Fields) -> Card:

@@ -1,0 +1,100 @@
+"""The command that looks at a deployment from outside, as one who owns it does after a deploy."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from a2a_serverless.cli.operate import NAME, Local, stack_meant
+from a2a_serverless.cli.options import LOCAL_URL, Json, World, world_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.cli.checks import Line, Visit
+
+SHOWN_S = 0.1
+FAILED = 1
+STYLES = {"PASS": "green", "FAIL": "red", "SKIP": "yellow"}
+WIDTH = 15
+
+Where = Annotated[
+    str, typer.Argument(envvar="A2A_URL", help="Where the deployment is: the stack's output ApiUrl.", metavar="URL")
+]
+AgentId = Annotated[
+    str, typer.Option("--agent", help="The agent to talk to; else `document`, or the first one.", metavar="ID")
+]
+Says = Annotated[str, typer.Option("--text", help="What makes the agent work for some seconds.", metavar="TEXT")]
+ReceiverUrl = Annotated[
+    str, typer.Option("--receiver", help="A receiver (webhook_receiver/) that the deployment can reach.", metavar="URL")
+]
+StackWith = Annotated[
+    str,
+    typer.Option(
+        "--stack", envvar="A2A_STACK", help="Look inside, too, with the AWS credentials at hand.", metavar="NAME"
+    ),
+]
+Rotate = Annotated[bool, typer.Option("--rotate", help="Rotate the signing keys, too. Needs --stack.")]
+Buffered = Annotated[bool, typer.Option("--buffered", help="Answers do not stream here, and need not.")]
+Patience = Annotated[float, typer.Option(help="Seconds to wait for a task or its webhooks.", min=1)]
+
+
+def check(  # noqa: PLR0913 - the options of a command
+    ctx: typer.Context,
+    url: Where = LOCAL_URL,
+    *,
+    agent: AgentId = "",
+    text: Says = "",
+    receiver: ReceiverUrl = "",
+    stack: StackWith = "",
+    rotate: Rotate = False,
+    buffered: Buffered = False,
+    patience: Patience = 120,
+    _local: Local = False,
+    _json: Json = False,
+) -> None:
+    """Check a deployment of yours from outside: a line for each thing that it has to do, with what to do if it fails.
+
+    It sends a handful of tasks in your name (A2A_AUTHORIZATION), cancels none that works, and changes nothing but what
+    --rotate says. What it lacks the means to look at is skipped, and said.
+    """
+    from a2a_serverless.cli.checks import TEXT, Choices, Visit
+
+    world = world_of(ctx)
+    inside = stack_meant(ctx, stack or NAME) if stack or _local else None
+    if rotate and inside is None:
+        raise typer.BadParameter("--rotate needs --stack NAME: the keys are rotated from inside")
+    visit = Visit(world, Choices(url, agent, text or TEXT, receiver, inside, rotate, buffered, patience))
+    lines = []
+    for line in _lines(world, visit):
+        lines.append(asdict(line))
+        if not world.terminal.json:
+            _tell(world, line)
+    counts = {verdict: sum(line["verdict"] == verdict for line in lines) for verdict in STYLES}
+    if world.terminal.json:
+        world.terminal.data({"url": url, "checks": [*lines], "counts": {**counts}})
+    else:
+        world.terminal.note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    raise typer.Exit(FAILED if counts["FAIL"] else 0)
+
+
+def _lines(world: World, visit: "Visit") -> "Iterator[Line]":
+    """Each check's line as soon as it is there; on stderr stands meanwhile which one runs."""
+    from a2a_serverless.cli.checks import CHECKS, look
+
+    err = world.terminal.err
+    for name in CHECKS:
+        if not err.is_terminal:
+            world.terminal.note(f"  {name} …")
+        with err.status(name):
+            line = look(visit, name)
+        yield line
+
+
+def _tell(world: World, line: "Line") -> None:
+    out = world.terminal.out
+    after = f" ({line.seconds:.1f} s)" if line.seconds >= SHOWN_S else ""
+    words = Text.assemble((line.verdict, STYLES[line.verdict]), f"  {line.name:{WIDTH}}  {line.text}{after}")
+    out.print(words, soft_wrap=True)
+    if line.remedy:
+        out.print(Text(f"{'':6}{'':{WIDTH}}  what helps: {line.remedy}"), soft_wrap=True)

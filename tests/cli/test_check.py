@@ -1,0 +1,241 @@
+"""A deployment with something wrong in it gets a FAIL in the line that is about it, and in no other."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from a2a_serverless.adapters.jose import Es256Keys
+from a2a_serverless.client import HttpAnswer, HttpCall
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.card import ApiKey
+from a2a_serverless.domain.errors import Unauthenticated
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.services.publish import Press, publish, publish_cards
+from tests.cli.shell import Done, Shell
+from tests.client.deployment import BASE, Deployment
+from tests.echo import Writer
+
+BLOBS = "https://blobs.example/"
+KEYS = Es256Keys()
+SIGN_IN = {"apiKey": ApiKey("X-API-Key")}
+ALICE, BOB = "Bearer alice", "Bearer bob"
+# What this deployment cannot show: webhooks leave it to nowhere, and there is no stack to look into.
+SKIPPED = {"webhook", "rotation", "alarms"}
+Alter = Callable[[HttpCall, int, bytes], tuple[int, bytes]]
+
+
+class ByName(OpenGate):
+    """Whoever says a name is that owner."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        name = headers.get("authorization", "").removeprefix("Bearer ")
+        if not name:
+            raise Unauthenticated
+        return Caller(Principal("local", name))
+
+
+class Everybody(ByName):
+    """Lets in whoever says nothing."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        return super().admit({"authorization": "Bearer nobody"} | dict(headers))
+
+
+class AsOne(ByName):
+    """Takes all owners for one."""
+
+    def admit(self, headers: Mapping[str, str]) -> Caller:
+        super().admit(headers)
+        return Caller(Principal("local", "anybody"))
+
+
+def as_it_is(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    """Nothing is between."""
+    del call
+    return status, body
+
+
+@dataclass
+class Site:
+    """A deployment whose cards are really signed, and what stands between it and the caller."""
+
+    gate: OpenGate = field(default_factory=ByName)
+    alter: Alter = as_it_is
+    buffers: bool = False
+    environment: Mapping[str, str] = field(
+        default_factory=lambda: {"A2A_AUTHORIZATION": ALICE, "A2A_OTHER_AUTHORIZATION": BOB}
+    )
+
+    alarms: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.deployment = Deployment(Writer().agent, gate=self.gate)
+        world, key = self.deployment.world, KEYS.make(0)
+        press = Press(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
+        publish(press, "jwks", {"keys": [key.public]})
+        publish_cards(press, key.kid, lambda content: KEYS.sign(key, content))
+
+    @contextmanager
+    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+        if call.url.startswith(BLOBS):
+            yield HttpAnswer(200, {}, io.BytesIO(self._blob(call)))
+            return
+        with self.deployment.transport(call) as answer:
+            streams = answer.headers.get("content-type", "").startswith("text/event-stream")
+            if streams and not self.buffers:
+                yield answer
+                return
+            status, body = self.alter(call, answer.status, answer.body.read(1 << 24))
+            yield HttpAnswer(status, answer.headers, io.BytesIO(body))
+
+    def _blob(self, call: HttpCall) -> bytes:
+        name, blobs = call.url.removeprefix(BLOBS).partition("?")[0], self.deployment.world.blobs
+        if call.put:
+            blobs.put(name, call.body or b"")
+            return b""
+        return self.alter(call, 200, blobs.get(name))[1]
+
+    def check(self, *arguments: str) -> Done:
+        shell = Shell(self.deployment, transport=self.transport)
+        shell.environment = self.environment
+        shell.alarms = lambda _: self.alarms
+        return shell.run("check", BASE, *arguments)
+
+    def verdicts(self, *arguments: str) -> dict[str, str]:
+        lines = json.loads(self.check("--json", *arguments).out)["checks"]
+        return {line["name"]: line["verdict"] for line in lines}
+
+
+def failed(verdicts: Mapping[str, str]) -> set[str]:
+    return {name for name, verdict in verdicts.items() if verdict == "FAIL"}
+
+
+def test_a_deployment_that_does_everything_passes_and_what_cannot_be_seen_is_skipped() -> None:
+    verdicts = Site().verdicts()
+    assert {name for name, verdict in verdicts.items() if verdict == "SKIP"} == SKIPPED
+    assert failed(verdicts) == set()
+
+
+def test_every_line_says_what_became_of_it_and_what_helps_if_it_is_no_pass() -> None:
+    done = Site().check()
+    assert done.code == 0
+    lines = done.out.splitlines()
+    said = [line.split()[0] for line in lines]
+    assert said == ["PASS"] * 10 + ["SKIP", "what"] * 3
+    assert "--receiver" in lines[-5]
+    assert done.err.splitlines()[-1] == "10 PASS, 0 FAIL, 3 SKIP"
+
+
+def altered_card(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    """A proxy that writes into cards."""
+    return status, body.replace(b'"name":"echo"', b'"name":"Echo"') if "agent-card" in call.url else body
+
+
+def empty_key_set(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    """A rotator that has not run."""
+    return status, b'{"keys":[]}' if call.url.endswith("jwks.json") else body
+
+
+def open_webhooks(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    """A deployment that sends to any address."""
+    if b"169.254.169.254" not in (call.body or b""):
+        return status, body
+    task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED"}}
+    return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
+
+
+def cut_files(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    """A bucket that gives half of what it got."""
+    return status, body[: len(body) // 2] if call.url.startswith(BLOBS) else body
+
+
+@pytest.mark.parametrize(
+    ("site", "line"),
+    [
+        (lambda: Site(alter=altered_card), "signature"),
+        (lambda: Site(alter=empty_key_set), "signature"),
+        (lambda: Site(alter=open_webhooks), "private webhook"),
+        (lambda: Site(alter=cut_files), "files"),
+        (lambda: Site(gate=AsOne()), "isolation"),
+        (lambda: Site(gate=Everybody()), "sign-in"),
+    ],
+    ids=["an altered card", "no keys", "an open webhook", "half a file", "another's tasks", "no sign-in"],
+)
+def test_what_is_broken_fails_its_line_and_no_other(site: Callable[[], Site], line: str) -> None:
+    broken = site()
+    assert failed(broken.verdicts()) == {line}
+    done = broken.check()
+    assert done.code == 1
+    at = next(n for n, said in enumerate(done.out.splitlines()) if said.startswith("FAIL"))
+    assert "what helps:" in done.out.splitlines()[at + 1]
+
+
+def test_an_answer_that_comes_all_at_once_fails_the_stream_unless_the_caller_says_that_it_may() -> None:
+    assert failed(Site(buffers=True).verdicts()) == {"stream"}
+    verdicts = Site(buffers=True).verdicts("--buffered")
+    assert (verdicts["stream"], verdicts["resume"], failed(verdicts)) == ("SKIP", "PASS", set())
+
+
+def test_a_deployment_that_drops_last_event_id_fails_to_resume() -> None:
+    @dataclass
+    class Dropping(Site):
+        @contextmanager
+        def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+            kept = {name: value for name, value in call.headers.items() if name != "Last-Event-ID"}
+            with super().transport(replace(call, headers=kept)) as answer:
+                yield answer
+
+    assert failed(Dropping().verdicts()) == {"resume"}
+
+
+def test_a_card_that_names_another_address_fails_and_the_rest_waits_for_that() -> None:
+    def elsewhere(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+        return status, body.replace(BASE.encode(), b"http://127.0.0.1:9999") if "agent-card" in call.url else body
+
+    verdicts = Site(alter=elsewhere, environment={}).verdicts()
+    assert failed(verdicts) == {"card"}
+    assert "PASS" not in verdicts.values()
+
+
+def test_without_a_second_caller_isolation_is_skipped() -> None:
+    assert Site(environment={"A2A_AUTHORIZATION": ALICE}).verdicts()["isolation"] == "SKIP"
+    same = {"A2A_AUTHORIZATION": ALICE, "A2A_OTHER_AUTHORIZATION": ALICE}
+    assert Site(environment=same).verdicts()["isolation"] == "SKIP"
+
+
+def test_a_deployment_that_nobody_reaches_fails_in_words() -> None:
+    done = Shell(Deployment(Writer().agent)).run("check", "http://127.0.0.1:1")
+    assert done.code == 1
+    assert done.out.startswith("FAIL  card             Nothing answers at http://127.0.0.1:1/agents")
+
+
+def test_keys_are_rotated_from_inside_only() -> None:
+    done = Site().check("--rotate")
+    assert done.code == 2
+
+
+def test_what_goes_wrong_with_credentials_of_nobody_is_said_in_each_line() -> None:
+    lines: list[dict[str, Any]] = json.loads(Site(environment={}).check("--json").out)["checks"]
+    (sent,) = [line for line in lines if line["name"] == "send"]
+    assert sent["verdict"] == "FAIL"
+    assert "A2A_AUTHORIZATION" in sent["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("states", "verdict"),
+    [
+        ({"lost": "OK", "late": "INSUFFICIENT_DATA"}, "PASS"),
+        ({"lost": "ALARM", "late": "OK"}, "FAIL"),
+        ({}, "SKIP"),
+    ],
+)
+def test_an_alarm_that_has_gone_off_fails_the_line_of_the_alarms(states: Mapping[str, str], verdict: str) -> None:
+    assert Site(alarms=states).verdicts("--stack", "agents")["alarms"] == verdict
