@@ -20,8 +20,8 @@ _Loader.add_multi_constructor("!", lambda *_: None)
 
 
 @cache
-def table_schema() -> dict[str, Any]:
-    """What ``CreateTable`` needs besides a name."""
+def table_schema(resource: str = "Table") -> dict[str, Any]:
+    """What ``CreateTable`` needs besides a name, for a table of the template."""
     template = yaml.load((CHECKOUT / "template.yaml").read_text(), _Loader)  # noqa: S506 - a SafeLoader
-    properties = template["Resources"]["Table"]["Properties"]
-    return {name: properties[name] for name in TAKEN}
+    properties = template["Resources"][resource]["Properties"]
+    return {name: properties[name] for name in TAKEN if name in properties}

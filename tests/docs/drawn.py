@@ -193,9 +193,17 @@ def fairness() -> str:
     return table(Size())
 
 
+def roles() -> str:
+    """What each function may do, beside what it was heard to do; its own test holds it."""
+    from tests.roles.table import table
+
+    return table()
+
+
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
     "fairness": (ROOT / "docs" / "access.md", fairness),
+    "roles": (ROOT / "docs" / "roles.md", roles),
 }
 
 

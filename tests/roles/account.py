@@ -1,0 +1,334 @@
+"""A deployment in one process: the functions as the template sets them up, on an account that moto plays.
+
+Each function is made by its own composition root from the environment that the template gives it. API Gateway, the
+queues' pollers, the table's stream and the clock are played here; requests of agents to each other, webhooks and models
+go over HTTP on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from base64 import b64encode
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from moto import mock_aws
+
+from a2a_serverless import wiring
+from a2a_serverless.adapters.keys import EVENTS, HEAD
+from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.domain.model import Principal
+from tests.adapters.bedrock_stand_in import PIXEL, said, showed
+from tests.adapters.clouds import session
+from tests.contract.schema import table_schema
+from tests.functions.template import resources
+from tests.roles.policies import Stack
+from tests.roles.recorder import ACCOUNT, REGION, Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from a2a_serverless.handlers.queues import Handler
+
+WHO: Final = Principal("acme", "alice")
+KEY: Final = "a2a_alice"
+OPERATOR: Final = "a2a_operator"
+FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
+    "api": wiring.make_api,
+    "worker": wiring.make_worker,
+    "relay": wiring.make_relay,
+    "notifier": wiring.make_notifier,
+    "sweeper": wiring.make_sweeper,
+    "rotator": wiring.make_rotator,
+}
+PICTURE: Final = b64encode(PIXEL).decode()
+LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
+    "AWS_ENDPOINT_URL": "http://127.0.0.1",
+    "CONFORMANCE_AGENT": "on",
+    "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
+}
+TEXT_MODEL: Final = "eu.example.writer-v1:0"
+IMAGE_MODEL: Final = "amazon.nova-canvas-v1:0"
+
+
+class Context:
+    """Lambda's."""
+
+    def __init__(self, remaining_ms: int) -> None:
+        self.remaining_ms = remaining_ms
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+class Account:
+    """The functions, and whoever calls them. ``parameters`` are the template's, as far as they are not its defaults."""
+
+    def __init__(self, recorder: Recorder, parameters: Mapping[str, str]) -> None:
+        self.recorder = recorder
+        self.aws: dict[str, Any] = {
+            name: session().create_client(name) for name in ("dynamodb", "s3", "sqs", "kms", "secretsmanager")
+        }
+        self.secret = self._secret("agents", json.dumps({parameters["PublicBaseUrl"]: {"X-API-Key": KEY}}))
+        resources = self._resources() | {"AgentCredentialsSecretArn": self.secret}
+        self.stack = Stack({**parameters, "AgentCredentialsSecretArn": self.secret}, resources)
+        self.functions: dict[str, Handler] = {}
+        self.relayed: set[tuple[str, str]] = set()
+        for name, make in FUNCTIONS.items():
+            with recorder.of(name):
+                self.functions[name] = make(self.stack.environment(name) | LOCAL)
+
+    # ---- Whoever calls
+
+    def invoke(self, function: str, event: Mapping[str, Any], remaining_ms: int = 60_000) -> dict[str, Any]:
+        """An invocation; sessions that the function makes meanwhile are its own."""
+        with self.recorder.of(function):
+            return self.functions[function](event, Context(remaining_ms))
+
+    def http(self, verb: str, path: str, body: object = None, key: str = KEY) -> Any:
+        """What the api answers, as JSON or as the text of a stream."""
+        sent = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0", "X-API-Key": key}
+        answer = self.invoke("api", gateway_event(verb, path, headers, sent))
+        assert answer["statusCode"] == 200, answer
+        kind = {name.lower(): value for name, value in answer["headers"].items()}["content-type"]
+        return answer["body"] if kind.startswith("text/event-stream") else json.loads(answer["body"])
+
+    def call(self, agent: str, method: str, **params: Any) -> Any:
+        """The result of a JSON-RPC call."""
+        answer = self.http("POST", f"/{agent}", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        if isinstance(answer, str):
+            return answer
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def send(self, agent: str, *parts: dict[str, Any], webhook: str = "", **more: Any) -> Any:
+        """The task that a message makes, or goes to."""
+        message = {"messageId": os.urandom(8).hex(), "role": "ROLE_USER", "parts": [*parts], **more}
+        configuration: dict[str, Any] = {"returnImmediately": True}
+        if webhook:
+            configuration["taskPushNotificationConfig"] = {"id": "hook", "url": webhook, "token": "secret"}
+        answer = self.call(agent, "SendMessage", message=message, configuration=configuration)
+        return answer.get("task", answer)
+
+    def get(self, agent: str, task: str) -> Any:
+        return self.call(agent, "GetTask", id=task)
+
+    # ---- What AWS does by itself
+
+    def settle(self) -> None:
+        """Relays the log and answers bells until nothing is left to do."""
+        while self._relay() or self._poll("WorkQueue", "worker") or self._poll("DeliveryQueue", "notifier"):
+            pass
+
+    def come_due(self) -> None:
+        """Time passes until everything is due that may ever be."""
+        for item in self.items():
+            if "due_at" in item:
+                self.change(item, due_at={"S": "0"})
+
+    def heads(self) -> list[dict[str, Any]]:
+        return [item for item in self.items() if item["sk"]["S"] == HEAD]
+
+    def head(self, task: str) -> dict[str, Any]:
+        return next(item for item in self.heads() if item["pk"]["S"].endswith(task))
+
+    def items(self) -> list[dict[str, Any]]:
+        return list(self.aws["dynamodb"].scan(TableName=self.name("Table"))["Items"])
+
+    def table(self, resource: str) -> Table:
+        """A table as operators reach it, by their own rights."""
+        patience = Patience(sleep=lambda _: None, chance=lambda: 0.5)
+        return Table(self.aws["dynamodb"], self.name(resource), SystemClock().now, patience)
+
+    def lose_messages(self) -> None:
+        """What is in the queues is lost."""
+        for queue in ("WorkQueue", "DeliveryQueue"):
+            while self.take(queue):
+                pass
+
+    def name(self, resource: str) -> str:
+        return self.stack.resources[resource]
+
+    def change(self, item: Mapping[str, Any], **values: Any) -> None:
+        """Somebody else writes to an item."""
+        self.aws["dynamodb"].update_item(
+            TableName=self.name("Table"),
+            Key={"pk": item["pk"], "sk": item["sk"]},
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in values),
+            ExpressionAttributeNames={f"#{name}": name for name in values},
+            ExpressionAttributeValues={f":{name}": value for name, value in values.items()},
+        )
+
+    def _relay(self) -> bool:
+        new = [one for one in self.items() if one["sk"]["S"].startswith(EVENTS)]
+        new = [one for one in new if (one["pk"]["S"], one["sk"]["S"]) not in self.relayed]
+        self.relayed |= {(one["pk"]["S"], one["sk"]["S"]) for one in new}
+        records = [
+            {
+                "eventName": "INSERT",
+                "dynamodb": {
+                    "Keys": {"pk": one["pk"], "sk": one["sk"]},
+                    "NewImage": one,
+                    "SequenceNumber": str(number),
+                },
+            }
+            for number, one in enumerate(new)
+        ]
+        if records:
+            assert self.invoke("relay", {"Records": records}) == {"batchItemFailures": []}
+        return bool(records)
+
+    def _poll(self, queue: str, function: str) -> bool:
+        taken = self.take(queue)
+        for message in taken:
+            assert self.invoke(function, bell_event(message["Body"])) == {"batchItemFailures": []}
+        return bool(taken)
+
+    def take(self, queue: str) -> list[dict[str, Any]]:
+        url = self.name(queue)
+        taken = self.aws["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+        for message in taken:
+            self.aws["sqs"].delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return list(taken)
+
+    # ---- What is deployed
+
+    def _resources(self) -> dict[str, str]:
+        found = {"Api": "api0000000", "KeyRingSecret": self._secret("ring", "{}")}
+        for name in resources("AWS::SQS::Queue"):
+            url = self.aws["sqs"].create_queue(QueueName=name)["QueueUrl"]
+            found |= {name: url, f"{name}.Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", f"{name}.QueueName": name}
+        for name in resources("AWS::DynamoDB::Table"):
+            self.aws["dynamodb"].create_table(TableName=name, **table_schema(name))
+            arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+            found |= {name: name, f"{name}.Arn": arn, f"{name}.StreamArn": f"{arn}/stream/2026"}
+        for name in resources("AWS::S3::Bucket"):
+            self.aws["s3"].create_bucket(Bucket=name.lower())
+            found |= {name: name.lower(), f"{name}.Arn": f"arn:aws:s3:::{name.lower()}"}
+        for name in resources("AWS::KMS::Key"):
+            key = self.aws["kms"].create_key()["KeyMetadata"]
+            found |= {name: key["KeyId"], f"{name}.Arn": key["Arn"]}
+        for name in resources("AWS::Logs::LogGroup"):
+            found |= {name: name, f"{name}.Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}:*"}
+        for name in resources("AWS::Serverless::Function"):
+            found |= {name: name, f"{name}.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"}
+        return found
+
+    def _secret(self, name: str, text: str) -> str:
+        return str(self.aws["secretsmanager"].create_secret(Name=name, SecretString=text)["ARN"])
+
+
+def bell_event(body: str) -> dict[str, Any]:
+    """What the poller of a queue makes of a message."""
+    attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1"}
+    return {"Records": [{"messageId": "message", "body": body, "attributes": attributes}]}
+
+
+def gateway_event(verb: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """What API Gateway makes of a request."""
+    target = urlsplit(path)
+    query = parse_qs(target.query)
+    return {
+        "resource": "/{proxy+}",
+        "path": target.path,
+        "httpMethod": verb,
+        "headers": {"Host": "localhost", **headers},
+        "multiValueHeaders": {"Host": ["localhost"], **{name: [value] for name, value in headers.items()}},
+        "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
+        "multiValueQueryStringParameters": query or None,
+        "requestContext": {"identity": {"sourceIp": "203.0.113.7"}, "stage": "live", "path": target.path},
+        "body": body.decode(),
+        "isBase64Encoded": False,
+    }
+
+
+class Street(ThreadingHTTPServer):
+    """The HTTP on this machine: the deployment's own address, a webhook's receiver, and an agent's answers."""
+
+    account: Account | None = None
+    heard: int = 0
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Visitor)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.base_url = f"http://localhost:{self.server_address[1]}"  # webhooks to its own host are refused
+
+
+class _Visitor(BaseHTTPRequestHandler):
+    server: Street
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def do_PUT(self) -> None:
+        self._answer("PUT")
+
+    def _answer(self, verb: str) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        status, headers, said = self._said(verb, body)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def _said(self, verb: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        if self.path.startswith("/receiver"):  # agrees to be told, and takes whatever comes
+            self.server.heard += 1
+            challenge = json.loads(body).get("challenge")
+            fails = self.path.endswith("/failing") and not challenge
+            answer = json.dumps({"challenge": challenge}).encode()
+            return 503 if fails else 200, {"Content-Type": "application/json"}, answer
+        if self.path.startswith("/model/"):
+            spoken = said("A lighthouse.") if self.path.endswith("/converse-stream") else showed({"images": [PICTURE]})
+            return 200, spoken.headers, spoken.body
+        if self.path.startswith("/cloudformation"):
+            return 200, {}, b""
+        assert self.server.account
+        event = gateway_event(verb, self.path, dict(self.headers.items()), body)
+        served = self.server.account.functions["api"](event, Context(60_000))
+        headers = {name: value for name, value in served["headers"].items() if name.lower() != "content-length"}
+        return served["statusCode"], headers, served["body"].encode()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def standing(recorder: Recorder, **parameters: str) -> Iterator[tuple[Account, Street]]:
+    """An account with the stack in it, whose functions have done nothing yet. ``{url}`` is the deployment's own."""
+    with ExitStack() as stack:
+        stack.enter_context(mock_aws())
+        street = stack.enter_context(Street())
+        thread = threading.Thread(target=street.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(street.shutdown)
+        environment = {
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
+        }
+        stack.enter_context(patch.dict(os.environ, environment))
+        given = {"PublicBaseUrl": street.base_url}
+        given |= {name: value.replace("{url}", street.base_url) for name, value in parameters.items()}
+        street.account = Account(recorder, given)
+        yield street.account, street
+
+
+def put(account: Account, url: str, content: bytes) -> None:
+    """An upload by a presigned link."""
+    name = unquote(urlsplit(url).path).lstrip("/").removeprefix(f"{account.name('Blobs')}/")
+    account.aws["s3"].put_object(Bucket=account.name("Blobs"), Key=name, Body=content)

@@ -1,0 +1,217 @@
+"""What callers, operators, schedules and mishaps make the functions do, so that each kind of call is made once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.api_keys import DynamoApiKeys
+from a2a_serverless.adapters.keys import HEAD
+from a2a_serverless.domain.access import ApiKey, digest_of
+from tests.roles.account import IMAGE_MODEL, KEY, OPERATOR, TEXT_MODEL, WHO, Account, Street, bell_event, put, standing
+from tests.roles.recorder import Need, Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TEXT: Final = "# Sea\n\nThe sea is wide. Ships cross it every day. Lighthouses show them the way home at night."
+DONE: Final = "TASK_STATE_COMPLETED"
+TRIES: Final = 20
+
+
+def heard() -> tuple[Account, dict[str, set[Need]]]:
+    """A stack with everything on, and what its functions needed, by the template's names."""
+    recorder = Recorder()
+    with standing(recorder) as (account, street):
+        start(account, street)
+        documents(account)
+        conversation(account, street)
+        big_contents(account, street)
+        streams(account)
+        called_agents(account)
+        mishaps(account, street)
+        races(account)
+        operating(account)
+    found = _told(account, recorder)
+    recorder.needs.clear()
+    with standing(recorder, TextModel=TEXT_MODEL, ImageModel=IMAGE_MODEL, AgentUrls="outline={url}/outline") as (
+        account,
+        street,
+    ):
+        start(account, street)
+        models(account)
+    assert not recorder.unknown, recorder.unknown
+    for function, needs in _told(account, recorder).items():
+        found[function] |= needs
+    return account, found
+
+
+def _told(account: Account, recorder: Recorder) -> dict[str, set[Need]]:
+    return {function: {account.stack.told(need) for need in needs} for function, needs in recorder.needs.items()}
+
+
+def start(account: Account, street: Street) -> None:
+    """CloudFormation asks for the first keys, then come the schedule and the operator's commands."""
+    ids = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "KeyRing"}
+    resource = {"RequestType": "Create", "ResponseURL": f"{street.url}/cloudformation", **ids}
+    assert account.invoke("rotator", resource)["Status"] == "SUCCESS"
+    for command in ("schedule", "show", "rotate"):
+        account.invoke("rotator", {"command": command})
+    keys = DynamoApiKeys(account.table("Table"))
+    keys.add(ApiKey(digest_of(KEY), WHO, "", 0))
+    keys.add(ApiKey(digest_of(OPERATOR), WHO, "", 0, operator=True))
+
+
+def documents(account: Account) -> None:
+    """Whatever anybody may read."""
+    for path in ("/agents", "/.well-known/jwks.json", "/.well-known/agent-card.json", "/image/.well-known/agent.json"):
+        account.http("GET", path)
+
+
+def conversation(account: Account, street: Street) -> None:
+    """A task, a second one that relies on the first, lists, webhooks, a question, a cancel."""
+    hook = f"{street.url}/receiver"
+    first = account.send("image", {"text": "Generate an image of a sailboat on the ocean."}, webhook=hook)
+    account.settle()
+    again = account.send("image", {"text": "Please modify the sailboat to be red."}, contextId=first["contextId"])
+    account.settle()
+    assert {state(account, "image", one) for one in (first, again)} == {DONE}
+    assert street.heard > 2
+    page = account.call("image", "ListTasks", contextId=first["contextId"], pageSize=1)
+    account.call("image", "ListTasks", contextId=first["contextId"], pageSize=1, pageToken=page["nextPageToken"])
+    account.call("image", "ListTasks")
+    account.call("image", "CreateTaskPushNotificationConfig", taskId=again["id"], id="late", url=f"{hook}/failing")
+    account.settle()
+    account.call("image", "ListTaskPushNotificationConfigs", taskId=again["id"])
+    account.call("image", "DeleteTaskPushNotificationConfig", taskId=again["id"], id="late")
+    asked = account.send("orchestrator", {"text": " "})
+    account.settle()
+    assert state(account, "orchestrator", asked) == "TASK_STATE_INPUT_REQUIRED"
+    account.send("orchestrator", {"text": TEXT}, taskId=asked["id"])
+    account.call("orchestrator", "CancelTask", id=asked["id"])
+    account.settle()
+
+
+def big_contents(account: Account, street: Street) -> None:
+    """An upload, a file too big for the log, and a message and events that lie in the bucket."""
+    content = os.urandom(600_000)
+    asked = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    slot = account.http("POST", "/conformance-files/uploads", asked)
+    put(account, slot["upload"]["url"], content)
+    hook = f"{street.url}/receiver"
+    task = account.send("conformance-files", slot["part"] | {"filename": "big"}, webhook=hook)
+    account.settle()
+    assert state(account, "conformance-files", task) == DONE
+    task = account.send("document", {"text": "The sea is wide and deep. " * 16_000}, webhook=hook)
+    account.settle()
+    assert state(account, "document", task) == DONE
+
+
+def streams(account: Account) -> None:
+    """An inline agent's answer as a stream."""
+    message = {"messageId": "stream", "role": "ROLE_USER", "parts": [{"text": TEXT}]}
+    assert "TASK_STATE_" in account.call("outline", "SendStreamingMessage", message=message)
+
+
+def called_agents(account: Account) -> None:
+    """An agent that calls its siblings, in its caller's name."""
+    assert finished(account, account.send("orchestrator", {"text": TEXT})) == DONE
+
+
+def mishaps(account: Account, street: Street) -> None:
+    """Messages that got lost, workers that died, tasks that grew too old, items of a newer release."""
+    lost = account.send("image", {"text": "Draw a boat."}, webhook=f"{street.url}/receiver")
+    account.lose_messages()
+    account.come_due()
+    account.invoke("sweeper", {})
+    account.settle()
+    assert state(account, "image", lost) == DONE
+
+    held = account.send("image", {"text": "Draw a boat."})
+    (message,) = account.take("WorkQueue")
+    until = str(time.time_ns() // 1_000_000 + 20_000)
+    account.change(account.head(held["id"]), lease_until={"N": until}, fence={"N": "7"})
+    account.invoke("worker", bell_event(json.dumps(json.loads(message["Body"]) | {"fence": 7})))
+
+    died = account.send("image", {"text": "Draw a boat."})
+    account.change(account.head(died["id"]), lost={"N": "5"}, fence={"N": "5"}, lease_until={"N": "1"})
+    account.settle()
+    old = account.send("image", {"text": "Draw a boat."})
+    account.lose_messages()
+    account.change(account.head(old["id"]), deadline={"N": "1"})
+    newer = account.send("image", {"text": "Draw a boat."})
+    account.lose_messages()
+    account.change(account.head(newer["id"]), v={"N": "99"})
+    account.come_due()
+    account.invoke("sweeper", {})
+    account.change(account.head(newer["id"]), v={"N": "1"})
+    account.settle()
+    assert {state(account, "image", one) for one in (died, old)} == {"TASK_STATE_FAILED"}
+
+
+def races(account: Account) -> None:
+    """A write is refused because somebody else has moved the head."""
+    for function in ("worker", "api"):
+        task = account.send("image", {"text": "Draw a boat."})
+        race = Race(account, function)
+        account.recorder.before = race
+        if function == "api":
+            account.call("image", "CancelTask", id=task["id"])
+        account.settle()
+        assert race.done
+
+
+class Race:
+    """Moves a head just before a function's first transaction that would."""
+
+    def __init__(self, account: Account, function: str) -> None:
+        self.account = account
+        self.function = function
+        self.done = False
+
+    def __call__(self, by: str, _: str, params: Mapping[str, Any]) -> None:
+        places = [one["Update"]["Key"] for one in params.get("TransactItems", []) if "Update" in one]
+        heads = [place["pk"] for place in places if place["sk"] == {"S": HEAD}]
+        if by == self.function and heads and not self.done:
+            self.done = True
+            head = next(one for one in self.account.heads() if one["pk"] == heads[0])
+            self.account.change(head, rev={"N": str(int(head.get("rev", {"N": "1"})["N"]) + 1)})
+
+
+def operating(account: Account) -> None:
+    """What operators do: a look at what was given up, and erasing, once whatever ran has been told."""
+    account.http("GET", "/operator/deliveries", key=OPERATOR)
+    for head in account.heads():
+        account.change(head, status_at={"N": "1"})
+    who = {"tenant": WHO.tenant, "owner": WHO.owner}
+    account.http("POST", "/operator/erase", {**who, "dryRun": True}, key=OPERATOR)
+    assert account.http("POST", "/operator/erase", who, key=OPERATOR)["blobs"]
+
+
+def models(account: Account) -> None:
+    """Texts and pictures by models on Bedrock, in the worker and inline, and an agent elsewhere with credentials."""
+    streams(account)
+    account.send("image", {"text": "Draw a boat."})
+    account.send("document", {"text": TEXT})
+    account.send("orchestrator", {"text": TEXT})
+    account.settle()
+
+
+def state(account: Account, agent: str, task: Mapping[str, Any]) -> str:
+    """The state of a task."""
+    return str(account.get(agent, task["id"])["status"]["state"])
+
+
+def finished(account: Account, task: Mapping[str, Any]) -> str:
+    """The state of an orchestrator's task that has ended, with the sweeper's help."""
+    account.settle()
+    for _ in range(TRIES):
+        if state(account, "orchestrator", task) not in {"TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"}:
+            break
+        account.come_due()
+        account.invoke("sweeper", {})
+        account.settle()
+    return state(account, "orchestrator", task)

@@ -1,0 +1,132 @@
+"""Every call that a function makes to AWS, as the actions and resources that IAM would ask its role for.
+
+The recorder hooks into botocore itself, as moto does: a client of any session is heard, whoever made it and however.
+Presigned links are heard too: they are worth what their signer may do.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore import handlers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+REGION: Final = "us-east-1"
+ACCOUNT: Final = "123456789012"  # moto's
+EVENT: Final = "provide-client-params"
+TRANSACTED: Final = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+    "Get": "GetItem",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Need:
+    """What a role has to allow so that a call gets through."""
+
+    action: str
+    resource: str
+
+
+class Recorder:
+    """What each function needed so far, by the function's short name. ``before`` is told of each call that begins."""
+
+    def __init__(self) -> None:
+        self.needs: dict[str, set[Need]] = {}
+        self.unknown: set[str] = set()
+        self.before: Callable[[str, str, Mapping[str, Any]], object] = lambda *_: None
+
+    @contextmanager
+    def of(self, function: str) -> Iterator[None]:
+        """Sessions that are made in this block are that function's, and stay so."""
+        found = self.needs.setdefault(function, set())
+
+        def hear(params: Mapping[str, Any], model: Any, **_: object) -> None:
+            service, operation = str(model.service_model.service_name), str(model.name)
+            if service not in KNOWN:
+                self.unknown.add(f"{service}:{operation}")
+                return
+            found.update(KNOWN[service](operation, params))
+            self.before(function, operation, params)
+
+        hook = (EVENT, hear)
+        handlers.BUILTIN_HANDLERS.append(hook)
+        try:
+            yield
+        finally:
+            handlers.BUILTIN_HANDLERS.remove(hook)
+
+
+def _dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    if operation in {"TransactWriteItems", "TransactGetItems"}:
+        for item in params["TransactItems"]:
+            for kind, action in item.items():
+                yield Need(f"dynamodb:{TRANSACTED[kind]}", _table(action["TableName"]))
+        return
+    if operation in {"BatchGetItem", "BatchWriteItem"}:
+        for table in params["RequestItems"]:
+            yield Need(f"dynamodb:{operation}", _table(table))
+        return
+    index = params.get("IndexName")
+    resource = _table(params["TableName"])
+    yield Need(f"dynamodb:{operation}", f"{resource}/index/{index}" if index else resource)
+
+
+def _table(name: str) -> str:
+    return name if name.startswith("arn:") else f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def _s3(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    bucket = f"arn:aws:s3:::{params['Bucket']}"
+    renamed = {"HeadObject": "GetObject", "ListObjectsV2": "ListBucket", "ListObjects": "ListBucket"}
+    action = renamed.get(operation, operation)
+    if operation in {"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}:
+        action = "PutObject"
+    yield Need(f"s3:{action}", f"{bucket}/{params['Key']}" if "Key" in params else bucket)
+
+
+def _sqs(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    account, name = params["QueueUrl"].split("/")[-2:]
+    yield Need(f"sqs:{operation.removesuffix('Batch')}", f"arn:aws:sqs:{REGION}:{account}:{name}")
+
+
+def _kms(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    key = params["KeyId"]
+    yield Need(f"kms:{operation}", key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{key}")
+
+
+def _secrets(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    yield Need(f"secretsmanager:{operation}", params["SecretId"])
+
+
+def _lambda(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    action = "InvokeFunction" if operation == "Invoke" else operation
+    yield Need(f"lambda:{action}", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{params['FunctionName']}")
+
+
+def _bedrock(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    streams = operation in {"ConverseStream", "InvokeModelWithResponseStream"}
+    action = "InvokeModelWithResponseStream" if streams else "InvokeModel"
+    model = params["modelId"]
+    if model.split(".")[0] in {"eu", "us", "global"}:  # a profile; behind it the model itself is asked for too
+        yield Need(f"bedrock:{action}", f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/{model}")
+        model = model.partition(".")[2]
+    yield Need(f"bedrock:{action}", f"arn:aws:bedrock:{REGION}::foundation-model/{model}")
+
+
+KNOWN: Final[dict[str, Callable[[str, Mapping[str, Any]], Iterator[Need]]]] = {
+    "dynamodb": _dynamodb,
+    "s3": _s3,
+    "sqs": _sqs,
+    "kms": _kms,
+    "secretsmanager": _secrets,
+    "lambda": _lambda,
+    "bedrock-runtime": _bedrock,
+}

@@ -1,0 +1,103 @@
+"""A role allows what its function was heard to ask of AWS, and nothing else but what has a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from moto.iam.access_control import IAMPolicy, PermissionResult
+
+from a2a_serverless.stack import places
+from a2a_serverless.stack.errors import StackError
+from tests.docs.documents import ROOT
+from tests.docs.drawn import drawn_in
+from tests.functions.template import functions
+from tests.roles.recorder import Need
+from tests.roles.table import REASONS, of_functions, reasons, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
+
+EACH = pytest.mark.parametrize("function", functions())
+EMULATOR = """
+import json, sys
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
+policy, needs = json.load(sys.stdin)
+statements = [parse_policy_document(policy)]
+who = "arn:aws:iam::123456789012:role/role", "AssumedRole", "123456789012"
+asked = [EvalContext(*who, action, resource, "us-east-1") for action, resource in needs]
+print(json.dumps([evaluate(one, statements).decision for one in asked]))
+"""
+
+
+@EACH
+def test_a_role_allows_every_call_that_its_function_makes(function: str) -> None:
+    assert of_functions().too_little(function) == []
+
+
+@EACH
+def test_a_role_allows_nothing_that_its_function_never_asks_for_without_a_reason(function: str) -> None:
+    assert of_functions().too_much(function) == []
+
+
+def test_every_reason_is_needed() -> None:
+    unheard = [(one, grant) for one in functions() for grant in of_functions().unheard(one)]
+    assert {found for one, grant in unheard for found in reasons(one, grant)} == set(REASONS)
+
+
+def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> None:
+    found = of_functions()
+    without = {name: set(needs) for name, needs in found.needs.items()}
+    without["relay"] = {Need("dynamodb:Scan", "Table")}
+    other = type(found)(found.stack, without)
+    assert other.too_little("relay") == [Need("dynamodb:Scan", "Table")]
+    assert Need("dynamodb:Query", "Table") in other.too_much("relay")
+
+
+@EACH
+def test_moto_s_evaluator_says_the_same(function: str) -> None:
+    policy = IAMPolicy({"policy_document": json.dumps(_policy(function))})
+    for need in _concrete(function):
+        assert policy.is_action_permitted(need.action, need.resource) is PermissionResult.PERMITTED, need
+        foreign = need.resource + "-other"
+        if not need.resource.startswith(("arn:aws:s3:::blobs/", "arn:aws:bedrock")):
+            assert policy.is_action_permitted(need.action, foreign) is not PermissionResult.PERMITTED, need
+
+
+@EACH
+def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
+    needs = _concrete(function)
+    given = json.dumps([_policy(function), [[need.action, need.resource] for need in needs]])
+    done = subprocess.run(  # noqa: S603 - the emulator's own Python
+        [_emulator(), "-c", EMULATOR], input=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["Allow"] * len(needs)
+
+
+def test_the_table_in_the_documents_is_as_the_roles_are() -> None:
+    assert drawn_in(ROOT / "docs" / "roles.md", "roles") == table(), "make drawings writes it anew"
+
+
+def _policy(function: str) -> dict[str, object]:
+    return {"Version": "2012-10-17", "Statement": of_functions().stack.roles()[function]}
+
+
+def _concrete(function: str) -> list[Need]:
+    """What the function needs, with resources as IAM names them."""
+    stack = of_functions().stack
+    return sorted(stack.meant(need) for need in of_functions().needs[function])
+
+
+def _emulator() -> Path:
+    try:
+        return places.find(ROOT).emulator.with_name("python")
+    except StackError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
