@@ -47,7 +47,12 @@ def observability() -> dict[str, Any]:
 
 
 def _loaded(name: str) -> dict[str, Any]:
-    document = yaml.load((ROOT / name).read_text(), Loader=_Loader)  # noqa: S506 (derived from SafeLoader)
+    return parsed((ROOT / name).read_text())
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """A template from its text."""
+    document = yaml.load(text, Loader=_Loader)  # noqa: S506 (derived from SafeLoader)
     assert isinstance(document, dict)
     return document
 

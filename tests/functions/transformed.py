@@ -28,19 +28,24 @@ def transformed(**parameters: str) -> dict[str, Any]:
 
 @cache
 def _transformed(parameters: tuple[tuple[str, str], ...]) -> str:
+    return transform(template(), dict(parameters))
+
+
+def transform(document: dict[str, Any], parameters: dict[str, str]) -> str:
+    """What SAM's translator makes of a template, as JSON."""
     try:
         python = places.find(ROOT).sam.with_name("python")
     except StackError as error:
         if "CI" in os.environ:
             raise
         pytest.skip(str(error))
-    source = json.loads(json.dumps(template()))
+    source = json.loads(json.dumps(document))
     for resource in source["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = "s3://bucket/uploaded"
     done = subprocess.run(  # noqa: S603 - SAM's, by path
         [python, "-c", PROGRAM],
-        input=json.dumps([source, dict(parameters)]),
+        input=json.dumps([source, parameters]),
         env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1"},
         capture_output=True,
         text=True,

@@ -53,8 +53,8 @@ LOCAL: Final = {  # open only where AWS itself is on this machine; botocore read
     "CONFORMANCE_AGENT": "on",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
-TEXT_MODEL: Final = "eu.example.writer-v1:0"
-IMAGE_MODEL: Final = "amazon.nova-canvas-v1:0"
+FOREIGN_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/foreign"
+MODELS: Final = "text=eu.example.writer-v1:0,image=amazon.nova-canvas-v1:0"
 
 
 class Context:
@@ -68,21 +68,25 @@ class Context:
 
 
 class Account:
-    """The functions, and whoever calls them. ``parameters`` are the template's, as far as they are not its defaults."""
+    """The functions, and whoever calls them.
 
-    def __init__(self, recorder: Recorder, parameters: Mapping[str, str]) -> None:
+    ``parameters`` are the template's, as far as they are not its defaults; ``environment`` is what somebody has edited
+    among its constants, and what the emulator's deployment adds.
+    """
+
+    def __init__(self, recorder: Recorder, parameters: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self.recorder = recorder
         self.aws: dict[str, Any] = {
             name: session().create_client(name) for name in ("dynamodb", "s3", "sqs", "kms", "secretsmanager")
         }
-        self.secret = self._secret("agents", json.dumps({parameters["PublicBaseUrl"]: {"X-API-Key": KEY}}))
-        resources = self._resources() | {"AgentCredentialsSecretArn": self.secret}
-        self.stack = Stack({**parameters, "AgentCredentialsSecretArn": self.secret}, resources)
+        given = json.dumps({environment["PUBLIC_BASE_URL"]: {"X-API-Key": KEY}})
+        named = {"agent_credentials": self._secret("agents", given), "agent_credentials_key": FOREIGN_KEY}
+        self.stack = Stack(parameters, self._resources() | named)
         self.functions: dict[str, Handler] = {}
         self.relayed: set[tuple[str, str]] = set()
         for name, make in FUNCTIONS.items():
             with recorder.of(name):
-                self.functions[name] = make(self.stack.environment(name) | LOCAL)
+                self.functions[name] = make({**self.stack.environment(name), **LOCAL, **environment})
 
     # ---- Whoever calls
 
@@ -306,7 +310,7 @@ class _Visitor(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing(recorder: Recorder, **parameters: str) -> Iterator[tuple[Account, Street]]:
+def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Iterator[tuple[Account, Street]]:
     """An account with the stack in it, whose functions have done nothing yet. ``{url}`` is the deployment's own."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
@@ -322,9 +326,8 @@ def standing(recorder: Recorder, **parameters: str) -> Iterator[tuple[Account, S
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
         }
         stack.enter_context(patch.dict(os.environ, environment))
-        given = {"PublicBaseUrl": street.base_url}
-        given |= {name: value.replace("{url}", street.base_url) for name, value in parameters.items()}
-        street.account = Account(recorder, given)
+        edited = {"PUBLIC_BASE_URL": street.base_url, "AGENT_URLS": agent_urls.replace("{url}", street.base_url)}
+        street.account = Account(recorder, parameters, edited)
         yield street.account, street
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.api_keys import DynamoApiKeys
 from a2a_serverless.adapters.keys import HEAD
 from a2a_serverless.domain.access import ApiKey, digest_of
-from tests.roles.account import IMAGE_MODEL, KEY, OPERATOR, TEXT_MODEL, WHO, Account, Street, bell_event, put, standing
+from tests.roles.account import KEY, MODELS, OPERATOR, WHO, Account, Street, bell_event, put, standing
 from tests.roles.recorder import Need, Recorder
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def heard() -> tuple[Account, dict[str, set[Need]]]:
         operating(account)
     found = _told(account, recorder)
     recorder.needs.clear()
-    with standing(recorder, TextModel=TEXT_MODEL, ImageModel=IMAGE_MODEL, AgentUrls="outline={url}/outline") as (
+    with standing(recorder, "outline={url}/outline", Models=MODELS) as (
         account,
         street,
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +16,24 @@ if TYPE_CHECKING:
 
     from tests.roles.recorder import Need
 
-# Allowed and never heard from a function's own code, by function ("" is every one), and why.
-REASONS: Final[dict[tuple[str, str], str]] = {
-    ("", "logs:*"): "Lambda writes the log",
-    ("", "xray:*"): "Lambda sends the traces",
-    ("worker", "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"): "Lambda polls the queue",
-    ("notifier", "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"): "Lambda polls the queue",
-    ("relay", "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams"): (
-        "Lambda reads the stream"
-    ),
-    ("relay", "sqs:SendMessage RelayFailures"): "Lambda sends what the relay gave up on",
-    ("api", "bedrock:InvokeModel"): "agents of yours that run inline may draw",
-    ("worker", "bedrock:InvokeModel"): "a picture model may be named by an inference profile",
+NAMED: Final = {
+    "agent_credentials": "AgentCredentialsSecretArn",
+    "agent_credentials_key": "AgentCredentialsKeyArn",
+}
+POLLING: Final = "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"
+READING: Final = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams"
+PROFILE: Final = "*:application-inference-profile/*"
+# Allowed and never heard from a function's own code, by function, actions and resource, and why.
+REASONS: Final[dict[tuple[str, str, str], str]] = {
+    ("*", "logs:CreateLogStream logs:PutLogEvents", "*Logs"): "Lambda writes the log",
+    ("worker", POLLING, "WorkQueue"): "Lambda polls the queue",
+    ("notifier", POLLING, "DeliveryQueue"): "Lambda polls the queue",
+    ("relay", READING, "*"): "Lambda reads the stream",
+    ("relay", "sqs:SendMessage", "RelayFailures"): "Lambda sends what the relay gave up on",
+    ("worker", "kms:Decrypt", "agent_credentials_key"): "Secrets Manager asks in the worker's name",
+    ("*", "bedrock:InvokeModelWithResponseStream", PROFILE): "a writing model may be named by a profile of yours",
+    ("*", "bedrock:InvokeModel", "*-profile/*"): "a picture model may be named by a profile",
+    ("api", "bedrock:InvokeModel", "*::foundation-model/*"): "agents of yours that run inline may draw",
 }
 
 
@@ -56,15 +63,11 @@ class Heard:
         return {grant for grant in self.granted(function) if not any(covers(grant, need) for need in needs)}
 
 
-def reasons(function: str, grant: Need) -> Iterator[tuple[str, str]]:
+def reasons(function: str, grant: Need) -> Iterator[tuple[str, str, str]]:
     """The entries of ``REASONS`` that are about it."""
-    for whose, what in REASONS:
-        *actions, last = what.split()
-        named = {*actions, last} if ":" in last else set(actions)
-        resource = "" if ":" in last else last
-        meant = grant.action in named or f"{grant.action.split(':')[0]}:*" in named
-        if whose in {"", function} and meant and resource in {"", grant.resource}:
-            yield whose, what
+    for whose, actions, resource in REASONS:
+        if fnmatchcase(function, whose) and grant.action in actions.split() and fnmatchcase(grant.resource, resource):
+            yield whose, actions, resource
 
 
 @cache
@@ -83,7 +86,7 @@ def table() -> str:
         for grant in found.granted(function):
             service, action = grant.action.split(":")
             word = f"*{action}*" if grant in found.unheard(function) else action
-            named = {"*": "every resource"}.get(grant.resource, grant.resource.replace("/2026", ""))
+            named = NAMED.get(grant.resource, grant.resource.replace("/2026", ""))
             cell = rows.setdefault(f"{service} | `{named}`", {}).setdefault(function, set())
             cell.add(word)
     lines = [f"| service | on | {' | '.join(functions)} |", "|---|---|" + "---|" * len(functions)]
