@@ -17,7 +17,11 @@ SENT: Final = (
     "authorization, content-type, accept, a2a-version, a2a-extensions, x-a2a-extensions, x-api-key, last-event-id, "
     "if-none-match, traceparent"
 )
-READ: Final = "a2a-extensions, x-a2a-extensions, www-authenticate, retry-after, etag, last-modified, allow"
+# API Gateway's REST APIs give WWW-Authenticate another name.
+READ: Final = (
+    "a2a-extensions, x-a2a-extensions, www-authenticate, x-amzn-remapped-www-authenticate, retry-after, etag, "
+    "last-modified, allow"
+)
 
 
 def preflight(request: HttpRequest, origins: tuple[str, ...]) -> HttpAnswer | None:
