@@ -14,7 +14,7 @@ endif
 export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 
-ENVIRONMENTS := $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
+ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a,.a2a/venvs/bench-$(name)/.installed)
 RUN := $(VENV)/bin/
 
@@ -44,6 +44,9 @@ $(VENV)/.installed: requirements/dev.txt webhook_receiver/pyproject.toml | $(VEN
 	@$(UV) venv --quiet --clear --python $(VENV)/bin/python $(@D)
 	@$(UV) pip install --quiet --python $(@D) --require-hashes -r $<
 	@touch $@
+
+samconfig.toml: | samconfig.example.toml
+	@cp samconfig.example.toml $@
 
 .PHONY: lint
 lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate

@@ -24,10 +24,11 @@ from a2a_serverless.stack.places import Places
 STACK_NAME = "a2a-serverless"
 KEPT_BUILDS = 3
 BUCKET = "a2a-serverless-code"
+CONFIGURATION = "samconfig.example.toml"
 INPUTS = (
     "template.yaml",
     "observability.yaml",
-    "samconfig.toml",
+    "samconfig.example.toml",
     "pyproject.toml",
     "requirements/functions.txt",
     "requirements/sam.txt",
@@ -98,7 +99,10 @@ def build(places: Places, target: Target) -> Build:
     work = places.builds / f"unfinished-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     try:
-        _sam(places, "build", ["--build-dir", work, *_overrides(target.parameters)], without_aws(os.environ))
+        configured: list[str | Path] = ["--config-file", places.root / CONFIGURATION]  # nobody's own answers
+        _sam(
+            places, "build", [*configured, "--build-dir", work, *_overrides(target.parameters)], without_aws(os.environ)
+        )
         compiled, here = places.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
         pack(work, python=python, compiled=compiled, runs_here=(sys.platform, here) == ("linux", target.architecture))
         with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
@@ -139,7 +143,7 @@ def deploy(
     env = without_aws(os.environ) | aws_environment(endpoint)
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
     switched = _switched(built, switches, places.state / "switched" / stack_name)
-    arguments: list[str | Path] = ["--config-file", places.root / "samconfig.toml", "--config-env", "local"]
+    arguments: list[str | Path] = ["--config-file", places.root / CONFIGURATION, "--config-env", "local"]
     arguments += ["--stack-name", stack_name, "--template-file", switched, *_overrides(parameters)]
     try:
         _sam(places, "deploy", arguments, env)
