@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from a2a_serverless.domain.share import Allowance
 from a2a_serverless.handlers.runtime import STREAMED
@@ -197,6 +198,23 @@ def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
 def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
     given = {name: str(value) for name, value in settings()["Environment"].items()}
     assert replace(read(given), allowance=Allowance(), values={}) == read({})
+
+
+def test_what_a_deployer_reads_stays_short() -> None:
+    names = ("template.yaml", "observability.yaml")
+    assert sum(len((ROOT / name).read_text().splitlines()) for name in names) <= 1000
+    assert not [name for name in names if repeated_keys(yaml.compose((ROOT / name).read_text()))]
+
+
+def repeated_keys(node: yaml.Node | None) -> list[str]:
+    """Keys that a mapping has twice, which readers take in different ways; what it merges counts, too."""
+    if isinstance(node, yaml.SequenceNode):
+        return [key for one in node.value for key in repeated_keys(one)]
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    merged = [pair for key, value in node.value if key.value == "<<" for pair in value.value]
+    keys = [key.value for key, _ in [*node.value, *merged] if key.value != "<<"]
+    return [key for key in keys if keys.count(key) > 1] + [key for _, one in node.value for key in repeated_keys(one)]
 
 
 def test_every_constant_is_explained_and_used() -> None:

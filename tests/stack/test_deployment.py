@@ -81,4 +81,10 @@ def test_what_is_deployed_here_is_the_template_with_switches_in_the_functions_en
             assert variables == own.pop("Environment")["Variables"] | switches
             assert resource["Properties"].pop("CodeUri").startswith("s3://")
             assert own.pop("CodeUri")
+    for document in (here, built):  # SAM has sent it along
+        assert (
+            document["Resources"]["FullObservability"]["Properties"]
+            .pop("TemplateURL")
+            .endswith(".yaml" if document is built else ".template")
+        )
     assert here == built
