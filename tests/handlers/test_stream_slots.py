@@ -134,10 +134,12 @@ def test_a_stream_that_is_read_is_counted_until_it_ends_and_no_longer() -> None:
 
     began = place.world.now
     place.world.play(read())
-    assert place.world.now - began >= 14 * MINUTE_MS
+    assert 2 * MINUTE_MS <= place.world.now - began <= 5 * MINUTE_MS, (
+        "a client that has gone without a word costs no more"
+    )
     assert place.open == (0, 0)
     assert seen == [(1, 1)] * len(seen)
-    assert len(seen) >= 13
+    assert len(seen) >= 2
 
 
 def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
@@ -148,7 +150,7 @@ def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
         return sum([1 async for _ in stream])
 
     place.owners.fails = True
-    assert place.world.play(read()) > 14 * 3  # the slot could not be given back, either
+    assert place.world.play(read()) > 2 * 3  # the slot could not be given back, either
     assert place.open == (0, 0)  # and its lease is over
 
 

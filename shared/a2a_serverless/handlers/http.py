@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Binding
 
-STREAM_MS: Final = 840_000
+STREAM_MS: Final = 180_000  # API Gateway does not tell of a client that has gone: its stream runs on until then
 MARGIN_MS: Final = 7_000  # noticing that time is up, what an agent may take to stop then, and the answer
 LEGACY: Final = "legacy"
 OPERATOR: Final = "operator"
