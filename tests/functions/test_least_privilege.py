@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.settings import SettingsError, read
+from tests.functions.evaluated import evaluated
 from tests.functions.template import functions, settings
 from tests.functions.transformed import of_type, statements, transformed
 
@@ -156,7 +157,10 @@ def test_the_notifier_knows_api_gateway_s_own_address_also_at_a_domain() -> None
 
 
 def test_no_concurrency_is_reserved_unless_a_constant_says_so() -> None:
-    for name in ("Api", "Worker", "Notifier"):
+    for name in ("Api", "Worker", "Relay", "Notifier", "Sweeper"):
         reserved = transformed()["Resources"][f"{name}Function"]["Properties"]["ReservedConcurrentExecutions"]
         assert reserved == {"Fn::If": [f"Reserves{name}", 0, {"Ref": "AWS::NoValue"}]}
         assert transformed()["Conditions"][f"Reserves{name}"] == {"Fn::Not": [{"Fn::Equals": [0, 0]}]}
+    functions_ = [one["Properties"] for one in evaluated().values() if one["Type"] == "AWS::Lambda::Function"]
+    assert functions_
+    assert not any("ReservedConcurrentExecutions" in one for one in functions_), "a small account has none to give"
