@@ -117,6 +117,12 @@ logs: $(ENVIRONMENTS) ## what it said: make logs ARGS=worker
 demo up down logs:
 	@$(RUN)a2a-serverless $@ $(ARGS)
 
+.PHONY: invoke
+invoke: FUNCTION ?= Worker
+invoke: EVENT ?= events/worker-bell.json
+invoke: $(ENVIRONMENTS) ## one function in Docker, on the stack of `make up`: make invoke FUNCTION=Worker EVENT=events/worker-bell.json
+	@$(RUN)python -m a2a_serverless.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
+
 .PHONY: bench
 bench: $(ENVIRONMENTS) $(PEERS) ## every number, beside its peers: make bench ARGS="cold_start"
 	@$(RUN)python bench/run.py $(ARGS)

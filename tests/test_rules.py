@@ -122,6 +122,7 @@ OUTBOUND: Final = {
     "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
     "handlers/runtime.py": "Lambda's own Runtime API",
     "handlers/schedules.py": "CloudFormation's answer URL",
+    "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
     "stack/processes.py": "the local stack, on a user's machine",
     "stack/serve.py": "none: it serves on this machine, and asks how far the head of a request has come",
 }

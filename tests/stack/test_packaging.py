@@ -14,7 +14,7 @@ import pytest
 import yaml
 from botocore.loaders import Loader
 
-from a2a_serverless.stack import packaging, trimming
+from a2a_serverless.stack import packaging, places, sam, trimming
 from a2a_serverless.stack.errors import StackError
 
 HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -159,3 +159,40 @@ def test_without_an_interpreter_of_the_runtime_there_is_no_build() -> None:
 def test_the_interpreter_of_a_runtime_is_of_that_version() -> None:
     asked = subprocess.run([packaging.interpreter(HERE), "--version"], capture_output=True, text=True, check=True)  # noqa: S603
     assert asked.stdout.startswith(f"Python {HERE.removeprefix('python')}.")
+
+
+@pytest.mark.enable_socket
+def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files_nor_the_trimming(
+    tmp_path: Path,
+) -> None:
+    """What docs/deploy.md says of it. It asks the package index, so it is skipped where there is none."""
+    try:
+        sam_cli = places.find().sam
+    except StackError as error:
+        pytest.skip(str(error))
+    target = sam.this_machine()
+    configured = ["--config-file", places.CHECKOUT / sam.CONFIGURATION, "--build-dir", tmp_path / "plain"]
+    done = subprocess.run(  # noqa: S603 - SAM, by path
+        [sam_cli, "build", "RelayFunction", *configured, *sam.overrides(target.parameters)],
+        cwd=places.CHECKOUT,
+        env={
+            **os.environ,
+            "PATH": f"{sam_cli.parent}{os.pathsep}{os.environ['PATH']}",
+            "SAM_CLI_TELEMETRY": "0",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "CI" not in os.environ:
+        pytest.skip(f"sam build cannot install packages here: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "plain" / "RelayFunction"
+    assert (folder / "app.py").is_file()
+    assert not list(tmp_path.rglob("*.zip"))
+    assert not list(folder.rglob("*.pyc"))
+    before = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    trimming.trim(folder)
+    after = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert after < before / 2

@@ -101,7 +101,7 @@ def build(places: Places, target: Target) -> Build:
     try:
         configured: list[str | Path] = ["--config-file", places.root / CONFIGURATION]  # nobody's own answers
         _sam(
-            places, "build", [*configured, "--build-dir", work, *_overrides(target.parameters)], without_aws(os.environ)
+            places, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ)
         )
         compiled, here = places.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
         pack(work, python=python, compiled=compiled, runs_here=(sys.platform, here) == ("linux", target.architecture))
@@ -144,7 +144,7 @@ def deploy(
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
     switched = _switched(built, switches, places.state / "switched" / stack_name)
     arguments: list[str | Path] = ["--config-file", places.root / CONFIGURATION, "--config-env", "local"]
-    arguments += ["--stack-name", stack_name, "--template-file", switched, *_overrides(parameters)]
+    arguments += ["--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
     try:
         _sam(places, "deploy", arguments, env)
     except StackError as error:
@@ -220,7 +220,8 @@ def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[st
         raise StackError(f"sam {command}", _reason(log), log=places.relative(log))
 
 
-def _overrides(parameters: Mapping[str, str]) -> list[str | Path]:
+def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
+    """The options that give parameters their values."""
     pairs = (f"ParameterKey={key},ParameterValue={value}" for key, value in parameters.items())
     return ["--parameter-overrides", *pairs]
 

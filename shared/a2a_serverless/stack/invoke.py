@@ -1,0 +1,163 @@
+"""`sam local invoke` of one function against the stack that is up: ``python -m a2a_serverless.stack.invoke``.
+
+The function runs in Docker, in Lambda's image. There it finds its own code, the environment that the deployed template
+gives it, and the emulator. That listens on 127.0.0.1 only, which inside of a container is the container: so for as long
+as the call takes, the same port of Docker's bridge leads to it, and in the container `localhost` is the bridge, too.
+"""
+
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from a2a_serverless.stack import sam
+from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.places import Places, find
+from a2a_serverless.stack.processes import LOOPBACK
+
+BLOCK = 64 * 1024
+RIE = "without Docker, tests/functions runs every event under the Runtime Interface Emulator that SAM brings along"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is invoked with what: a function by its short name, and a file with an event."""
+
+    function: str
+    event: Path
+
+    @property
+    def logical_id(self) -> str:
+        return f"{self.function.title()}Function"
+
+
+def call_of(function: str, event: str, root: Path) -> Call:
+    """The call that somebody asked for. Raises `StackError`, which names what there is."""
+    name = function.lower().removesuffix("function")
+    events = sorted(path.relative_to(root).as_posix() for path in (root / "events").glob(f"{name}-*.json"))
+    if name not in sam.FUNCTIONS:
+        known = ", ".join(one.title() for one in sam.FUNCTIONS)
+        raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {known}")
+    if not (root / event).is_file():
+        raise StackError("invoke", f"there is no event {event!r}", remedy=f"EVENT is one of {', '.join(events)}")
+    return Call(name, root / event)
+
+
+def write_inputs(folder: Path, built: sam.Build, call: Call, environment: Mapping[str, str]) -> tuple[Path, Path]:
+    """The template and the environment file for SAM. SAM sets a variable only where the template names it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document: dict[str, Any] = json.loads(built.template.read_text())
+    for resource in document["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["CodeUri"] = str(built.path / resource["Properties"]["CodeUri"])
+    properties = document["Resources"][call.logical_id]["Properties"]
+    properties["Environment"] = {"Variables": dict.fromkeys(environment, "")}
+    template, values = folder / "template.yaml", folder / "env.json"
+    template.write_text(json.dumps(document, indent=1))
+    values.write_text(json.dumps({call.logical_id: dict(environment)}, indent=1))
+    return template, values
+
+
+def bridge(run: Callable[[Sequence[str]], str]) -> str:
+    """The address under which containers reach this machine; ``run`` gives what a docker command prints."""
+    said = run(["network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"])
+    network = json.loads(said)
+    return str(network.get("Gateway") or next(ipaddress.ip_network(network["Subnet"]).hosts()))
+
+
+def docker(arguments: Sequence[str]) -> str:
+    """What a docker command prints. Raises `StackError`, which says what Docker lacks."""
+    program = shutil.which("docker")
+    if program is None:
+        raise StackError("docker", "it is not installed", remedy=f"install Docker Engine; {RIE}")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - by path
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise StackError("docker", why, remedy=f"start its daemon, and look at DOCKER_HOST and your rights; {RIE}")
+    return done.stdout
+
+
+@contextmanager
+def relayed(address: str, port: int) -> Iterator[None]:
+    """While the block runs, `port` at `address` leads to the same port of 127.0.0.1. Raises `StackError`."""
+    try:
+        server = _Relay((address, port), _Pipe)
+    except OSError as error:
+        why = f"{address}:{port} cannot be listened on ({error.strerror})"
+        raise StackError(
+            "docker", why, remedy="its bridge has to be on this machine: no remote or rootless daemon"
+        ) from error
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Relay(ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+class _Pipe(BaseRequestHandler):
+    """One connection, bytes as they come, both ways."""
+
+    def handle(self) -> None:
+        with socket.create_connection((LOOPBACK, self.request.getsockname()[1])) as there:
+            back = Thread(target=_copy, args=(there, self.request), daemon=True)
+            back.start()
+            _copy(self.request, there)
+            back.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while block := source.recv(BLOCK):
+            target.sendall(block)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+def invoke(places: Places, call: Call, arguments: Sequence[str]) -> int:
+    """SAM's exit code; the function's answer goes to stdout, its log to stderr. Raises `StackError`."""
+    emulator, target = running_emulator(places), sam.this_machine()
+    address, port = bridge(docker), urlsplit(emulator.url).port or 0
+    deployment, built = sam.outputs(emulator.url), sam.build(places, target)
+    endpoint = f"http://localhost:{port}"
+    environment = sam.function_environment(deployment, call.function) | aws_environment(endpoint)
+    environment |= {"NO_PROXY": "localhost", "no_proxy": "localhost"}
+    template, values = write_inputs(places.state / "invoke", built, call, environment)
+    command: list[str | Path] = [places.sam, "local", "invoke", call.logical_id, "--template", template]
+    command += ["--config-file", places.root / sam.CONFIGURATION]
+    command += ["--event", call.event, "--env-vars", values, "--add-host", f"localhost:{address}"]
+    command += [*sam.overrides(target.parameters), *arguments]
+    ours = without_aws(os.environ) | aws_environment(emulator.url) | {"SAM_CLI_TELEMETRY": "0"}
+    with relayed(address, port):
+        return subprocess.run(command, cwd=places.root, env=ours, check=False).returncode  # noqa: S603 - SAM, by path
+
+
+def main(words: Sequence[str]) -> None:
+    """FUNCTION EVENT [options of `sam local invoke`]."""
+    function, event, *arguments = words
+    try:
+        places = find()
+        sys.exit(invoke(places, call_of(function, event, places.root), arguments))
+    except StackError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
