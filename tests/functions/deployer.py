@@ -1,0 +1,245 @@
+"""What whoever deploys the template has to be allowed, by the types of resources that CloudFormation makes.
+
+``python -m tests.functions.deployer`` writes ``docs/deployer-policy.json`` anew. Nobody has deployed with it yet: the
+actions are those that AWS documents for each type. Names are those that CloudFormation makes up: the stack's, a
+resource's and a random part; for what has no such name (APIs, keys, event source mappings) a policy can say no more.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tests.functions.template import ROOT
+from tests.functions.transformed import transformed
+
+STACK: Final = "a2a-serverless"
+POLICY: Final = ROOT / "docs/deployer-policy.json"
+NAMED: Final = f"{STACK}*"
+_ALARM, _DASHBOARD = f"cloudwatch:*:*:alarm:{NAMED}", f"cloudwatch::*:dashboard/{NAMED}"
+_FUNCTION, _ROLE, _BUCKET = f"lambda:*:*:function:{NAMED}", f"iam::*:role/{NAMED}", f"s3:::{NAMED}"
+_API, _QUEUE, _TABLE = "apigateway:*::/*", f"sqs:*:*:{NAMED}", f"dynamodb:*:*:table/{NAMED}"
+_CALLS: Final = "DELETE GET PATCH POST PUT TagResource UntagResource"
+_SCHEDULE: Final = f"scheduler:*:*:schedule/default/{NAMED}"
+_SAM: Final = "aws-sam-cli-managed-default"  # where SAM keeps what it uploads, and the stack that this bucket is in
+
+_SAMS_STACK: Final = f"cloudformation:*:*:stack/{_SAM}/*"
+
+# For each type: service, actions, and what they are done to ("*" where AWS has no narrower form).
+RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
+    "AWS::ApiGateway::BasePathMapping": [("apigateway", _CALLS, _API)],
+    "AWS::ApiGateway::Deployment": [("apigateway", _CALLS, _API)],
+    "AWS::ApiGateway::DomainName": [("apigateway", _CALLS, _API)],
+    "AWS::ApiGateway::GatewayResponse": [("apigateway", _CALLS, _API)],
+    "AWS::ApiGateway::RestApi": [("apigateway", _CALLS, _API)],
+    "AWS::ApiGateway::Stage": [("apigateway", _CALLS, _API)],
+    "AWS::CloudFormation::Stack": [],  # as the stack itself
+    "AWS::CloudWatch::Alarm": [
+        ("cloudwatch", "DeleteAlarms ListTagsForResource PutMetricAlarm TagResource UntagResource", _ALARM),
+        ("cloudwatch", "DescribeAlarms", "*"),
+    ],
+    "AWS::CloudWatch::Dashboard": [("cloudwatch", "DeleteDashboards GetDashboard PutDashboard", _DASHBOARD)],
+    "AWS::DynamoDB::Table": [
+        (
+            "dynamodb",
+            (
+                "CreateTable DeleteTable DescribeContinuousBackups DescribeContributorInsights "
+                "DescribeKinesisStreamingDestination DescribeTable DescribeTimeToLive GetResourcePolicy "
+                "ListTagsOfResource TagResource UntagResource UpdateContinuousBackups UpdateTable "
+                "UpdateTimeToLive"
+            ),
+            _TABLE,
+        )
+    ],
+    "AWS::IAM::Role": [
+        (
+            "iam",
+            (
+                "AttachRolePolicy CreateRole DeleteRole DeleteRolePolicy DetachRolePolicy GetRole "
+                "GetRolePolicy ListAttachedRolePolicies ListRolePolicies PassRole PutRolePolicy TagRole "
+                "UntagRole UpdateAssumeRolePolicy UpdateRole"
+            ),
+            _ROLE,
+        )
+    ],
+    "AWS::KMS::Key": [
+        ("kms", "CreateKey", "*"),
+        (
+            "kms",
+            (
+                "DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListResourceTags "
+                "PutKeyPolicy ScheduleKeyDeletion TagResource UntagResource UpdateKeyDescription"
+            ),
+            "kms:*:*:key/*",
+        ),
+    ],
+    "AWS::Lambda::Alias": [("lambda", "CreateAlias DeleteAlias GetAlias UpdateAlias", _FUNCTION)],
+    "AWS::Lambda::EventInvokeConfig": [
+        (
+            "lambda",
+            (
+                "DeleteFunctionEventInvokeConfig GetFunctionEventInvokeConfig PutFunctionEventInvokeConfig "
+                "UpdateFunctionEventInvokeConfig"
+            ),
+            _FUNCTION,
+        )
+    ],
+    "AWS::Lambda::EventSourceMapping": [
+        (
+            "lambda",
+            (
+                "CreateEventSourceMapping DeleteEventSourceMapping GetEventSourceMapping ListTags TagResource "
+                "UntagResource UpdateEventSourceMapping"
+            ),
+            "*",
+        )
+    ],
+    "AWS::Lambda::Function": [
+        (
+            "lambda",
+            (
+                "CreateFunction DeleteFunction DeleteFunctionConcurrency GetFunction "
+                "GetFunctionCodeSigningConfig GetFunctionConfiguration GetRuntimeManagementConfig ListTags "
+                "PutFunctionConcurrency TagResource UntagResource UpdateFunctionCode "
+                "UpdateFunctionConfiguration"
+            ),
+            _FUNCTION,
+        )
+    ],
+    "AWS::Lambda::Permission": [("lambda", "AddPermission GetPolicy RemovePermission", _FUNCTION)],
+    "AWS::Lambda::Version": [
+        ("lambda", "GetProvisionedConcurrencyConfig ListVersionsByFunction PublishVersion", _FUNCTION)
+    ],
+    "AWS::Logs::LogGroup": [
+        (
+            "logs",
+            (
+                "CreateLogGroup DeleteLogGroup DeleteRetentionPolicy ListTagsForResource PutRetentionPolicy "
+                "TagResource UntagResource"
+            ),
+            f"logs:*:*:log-group:{NAMED}",
+        ),
+        ("logs", "DescribeLogGroups", "*"),
+    ],
+    "AWS::Route53::RecordSet": [
+        ("route53", "ChangeResourceRecordSets GetHostedZone ListResourceRecordSets", "route53:::hostedzone/*"),
+        ("route53", "GetChange", "route53:::change/*"),
+    ],
+    "AWS::S3::Bucket": [
+        (
+            "s3",
+            (
+                "CreateBucket DeleteBucket GetBucketCORS GetBucketLocation GetBucketOwnershipControls "
+                "GetBucketPublicAccessBlock GetBucketTagging GetBucketVersioning GetEncryptionConfiguration "
+                "GetLifecycleConfiguration ListBucket PutBucketCORS PutBucketOwnershipControls "
+                "PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning PutEncryptionConfiguration "
+                "PutLifecycleConfiguration"
+            ),
+            _BUCKET,
+        )
+    ],
+    "AWS::S3::BucketPolicy": [("s3", "DeleteBucketPolicy GetBucketPolicy PutBucketPolicy", _BUCKET)],
+    "AWS::SQS::Queue": [
+        (
+            "sqs",
+            (
+                "CreateQueue DeleteQueue GetQueueAttributes GetQueueUrl ListQueueTags SetQueueAttributes "
+                "TagQueue UntagQueue"
+            ),
+            _QUEUE,
+        )
+    ],
+    "AWS::SQS::QueuePolicy": [("sqs", "GetQueueAttributes SetQueueAttributes", _QUEUE)],
+    "AWS::Scheduler::Schedule": [
+        (
+            "scheduler",
+            "CreateSchedule DeleteSchedule GetSchedule UpdateSchedule",
+            f"scheduler:*:*:schedule/default/{NAMED}",
+        )
+    ],
+    "AWS::SecretsManager::Secret": [
+        (
+            "secretsmanager",
+            "CreateSecret DeleteSecret DescribeSecret GetResourcePolicy TagResource UntagResource UpdateSecret",
+            "secretsmanager:*:*:secret:*KeyRingSecret-*",
+        )
+    ],
+    "Custom::KeyRing": [("lambda", "InvokeFunction", _FUNCTION)],
+}
+# SAM's and CloudFormation's own: change sets, the transform, and the bucket that the zips are uploaded to.
+DEPLOYING: Final = [
+    (
+        "cloudformation",
+        (
+            "CreateChangeSet CreateStack DeleteChangeSet DeleteStack DescribeChangeSet "
+            "DescribeStackEvents DescribeStackResources DescribeStacks ExecuteChangeSet GetTemplate "
+            "ListStackResources TagResource UpdateStack"
+        ),
+        f"cloudformation:*:*:stack/{NAMED}/*",
+    ),
+    (
+        "cloudformation",
+        "CreateChangeSet DescribeChangeSet DescribeStacks ExecuteChangeSet",
+        f"cloudformation:*:*:stack/{_SAM}/*",
+    ),
+    ("cloudformation", "CreateChangeSet", "cloudformation:*:aws:transform/Serverless-2016-10-31"),
+    ("cloudformation", "GetTemplateSummary ValidateTemplate", "*"),
+    (
+        "s3",
+        (
+            "CreateBucket GetBucketLocation GetBucketPolicy GetEncryptionConfiguration GetObject "
+            "ListBucket PutBucketPolicy PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning "
+            "PutEncryptionConfiguration PutObject"
+        ),
+        f"s3:::{_SAM}*",
+    ),
+]
+
+
+def types() -> set[str]:
+    """The types of all that the template makes, the stacks inside of it included."""
+    found: set[str] = set()
+    for document in (transformed(), *map(_nested, _paths())):
+        found |= {str(resource["Type"]) for resource in document["Resources"].values()}
+    return found
+
+
+def policy() -> dict[str, Any]:
+    """The IAM policy: a statement for each name, with all that may be done to it."""
+    wanted: dict[str, set[str]] = {}
+    for service, actions, resource in [*DEPLOYING, *(right for kind in sorted(types()) for right in RIGHTS[kind])]:
+        wanted.setdefault(_arn(resource), set()).update(f"{service}:{action}" for action in actions.split())
+    statements = [
+        {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
+        for resource, actions in sorted(wanted.items())
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _arn(resource: str) -> str:
+    return resource if resource == "*" else f"arn:aws:{resource}"
+
+
+def text() -> str:
+    """The file."""
+    return json.dumps(policy(), indent=2) + "\n"
+
+
+def _paths() -> list[Path]:
+    stacks = [one for one in transformed()["Resources"].values() if one["Type"] == "AWS::CloudFormation::Stack"]
+    return [ROOT / str(one["Properties"]["TemplateURL"]) for one in stacks]
+
+
+def _nested(path: Path) -> dict[str, Any]:
+    class Loader(yaml.SafeLoader):
+        """Reads CloudFormation's tags as nothing."""
+
+    Loader.add_multi_constructor("!", lambda *_: None)
+    return dict(yaml.load(path.read_text(), Loader))  # noqa: S506 - a safe loader
+
+
+if __name__ == "__main__":
+    POLICY.write_text(text())
