@@ -171,7 +171,12 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
     except StackError as error:
         pytest.skip(str(error))
     target = sam.this_machine()
-    configured = ["--config-file", places.CHECKOUT / sam.CONFIGURATION, "--build-dir", tmp_path / "plain"]
+    configured: list[str | Path] = [
+        "--config-file",
+        places.CHECKOUT / sam.CONFIGURATION,
+        "--build-dir",
+        tmp_path / "plain",
+    ]
     done = subprocess.run(  # noqa: S603 - SAM, by path
         [sam_cli, "build", "RelayFunction", *configured, *sam.overrides(target.parameters)],
         cwd=places.CHECKOUT,
