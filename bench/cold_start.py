@@ -63,6 +63,8 @@ def environment(endpoint: str) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "ANONYMOUS_ACCESS": "on",
         "TABLE_NAME": "tasks",
+        "PUBLIC_TABLE_NAME": "public",
+        "ACCESS_TABLE_NAME": "access",
         "BLOBS_BUCKET": "blobs",
         "WORK_QUEUE_URL": f"{endpoint}/000000000000/work",
         "DELIVERY_QUEUE_URL": f"{endpoint}/000000000000/delivery",

@@ -91,13 +91,13 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
 
     settings, aws = read(environment), _aws()
     table, agents = _table(settings, aws), _agents(settings)
-    desk, public = _desk(settings, aws, table, agents, metrics), DynamoPublications(table)
+    desk, public = _desk(settings, aws, table, agents, metrics), DynamoPublications(_public(settings, aws))
     now = desk.clock.now
     return Edge(
         desk,
         public,
         agents,
-        _gate(settings, table, now),
+        _gate(settings, aws, table, now),
         SignedProofs(public, now),
         settings.jwks_max_age_seconds,
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
@@ -125,7 +125,7 @@ def _desk(settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent
         bells=bells,
         clock=clock,
         ids=UuidIds(),
-        webhooks=_webhooks(settings, table, log, bells, sealer),
+        webhooks=_webhooks(settings, aws, table, log, bells, sealer),
         shelf=Shelf(log, DynamoTaskIndex(table), sealer),
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
@@ -136,7 +136,7 @@ def _desk(settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent
     )
 
 
-def _webhooks(settings: Settings, table: Table, log: TaskLog, bells: Bells, sealer: Sealer) -> Webhooks:
+def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, bells: Bells, sealer: Sealer) -> Webhooks:
     """What registers webhooks."""
     from a2a_serverless.adapters.dynamo import DynamoPushStore
     from a2a_serverless.adapters.egress import Lookup
@@ -154,7 +154,7 @@ def _webhooks(settings: Settings, table: Table, log: TaskLog, bells: Bells, seal
         names=Lookup(),
         ownership=settings.webhook_ownership != "off",
         per_day=settings.webhooks_per_owner_per_day,
-        own=_own_or_published(settings, table),
+        own=_own_or_published(settings, aws),
         enforce_ownership=settings.webhook_ownership == "enforce",
     )
 
@@ -275,7 +275,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.services.publish import Press, no_scopes
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
-    public = DynamoPublications(_table(settings, aws))
+    public = DynamoPublications(_public(settings, aws))
     base_url = settings.need("PUBLIC_BASE_URL")
     scopes = settings.trust.scopes_for if settings.trust else no_scopes
     press = Press(public, clock, _agents(settings), base_url, settings.card_shape, settings.schemes, scopes)
@@ -314,8 +314,16 @@ def make_callers(stack: StackName) -> ApiKeys:
     from a2a_serverless.adapters.deployed import Stack
 
     aws = _aws_of(stack)
-    table_name = Stack(aws, stack.name).output("TableName")
-    return DynamoApiKeys(_table(Settings({"TABLE_NAME": table_name}), aws))
+    return DynamoApiKeys(_table_named(Stack(aws, stack.name).output("AccessTableName"), aws))
+
+
+def make_earlier_callers(stack: StackName) -> ApiKeys:
+    """The API keys that an earlier release has stored where functions may write; they let nobody in."""
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys
+    from a2a_serverless.adapters.deployed import Stack
+
+    aws = _aws_of(stack)
+    return DynamoApiKeys(_table_named(Stack(aws, stack.name).output("TableName"), aws))
 
 
 def alarm_states(stack: StackName) -> Mapping[str, str]:
@@ -335,7 +343,8 @@ def make_operations(stack: StackName) -> Operations:
 
     aws = _aws_of(stack)
     deployed = Stack(aws, stack.name)
-    settings = Settings({"TABLE_NAME": deployed.output("TableName"), "BLOBS_BUCKET": deployed.output("BlobsBucket")})
+    outputs = {"TABLE_NAME": "TableName", "ACCESS_TABLE_NAME": "AccessTableName", "BLOBS_BUCKET": "BlobsBucket"}
+    settings = Settings({name: deployed.output(output) for name, output in outputs.items()})
     table = _table(settings, aws)
     board = Switchboard(
         log=DynamoTaskLog(table, _bodies(settings, aws)),
@@ -363,7 +372,7 @@ def _rubber(settings: Settings, aws: Aws, table: Table, log: TaskLog, store: Pus
         store=store,
         remains=DynamoRemains(table),
         blobs=blobs,
-        api_keys=DynamoApiKeys(table),
+        api_keys=DynamoApiKeys(_access(settings, aws)),
         clock=SystemClock(),
         ids=UuidIds(),
         place=lambda *names: f"{keys.path(*names)}/",
@@ -438,7 +447,7 @@ def _directory(
     from a2a_serverless.adapters.system import UuidIds
     from a2a_serverless.engine.calls import Directory
 
-    base_url = settings.get("PUBLIC_BASE_URL") or _published_base_url(table)
+    base_url = settings.get("PUBLIC_BASE_URL") or _published_base_url(_public(settings, aws))
     siblings = {name: f"{base_url}/{name}" for name in agents}
     passes = Passes(DynamoApiKeys(table), now, os.urandom)
     credentials = _credentials(settings, aws, now)
@@ -507,11 +516,25 @@ def _aws_of(stack: StackName) -> Aws:
 
 
 def _table(settings: Settings, aws: Aws) -> Table:
+    return _table_named(settings.need("TABLE_NAME"), aws)
+
+
+def _public(settings: Settings, aws: Aws) -> Table:
+    """The table of public documents; only the rotator may write it."""
+    return _table_named(settings.need("PUBLIC_TABLE_NAME"), aws)
+
+
+def _access(settings: Settings, aws: Aws) -> Table:
+    """The table of API keys; only operators may write it."""
+    return _table_named(settings.need("ACCESS_TABLE_NAME"), aws)
+
+
+def _table_named(name: str, aws: Aws) -> Table:
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.adapters.table import Patience, Table
 
     patience = Patience(sleep=time.sleep, chance=random.random)
-    return Table(aws.dynamodb, settings.need("TABLE_NAME"), SystemClock().now, patience)
+    return Table(aws.dynamodb, name, SystemClock().now, patience)
 
 
 def _bodies(settings: Settings, aws: Aws) -> Bodies:
@@ -562,13 +585,13 @@ def _own(settings: Settings) -> tuple[str, ...]:
     return tuple(filter(None, (settings.get("PUBLIC_BASE_URL"), settings.get("GATEWAY_URL"))))
 
 
-def _own_or_published(settings: Settings, table: Table) -> Callable[[], tuple[str, ...]]:
+def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
     """The same for the api function, which has to read its own address from the table, once."""
     found: list[str] = [*_own(settings)]
 
     def own() -> tuple[str, ...]:
         if not found:
-            found.extend(filter(None, [_published_base_url(table)]))
+            found.extend(filter(None, [_published_base_url(_public(settings, aws))]))
         return tuple(found)
 
     return own
@@ -585,15 +608,15 @@ def _agents(settings: Settings) -> Mapping[str, Agent]:
     return by_id((*conformance.AGENTS, *AGENTS))
 
 
-def _gate(settings: Settings, table: Table, now: Callable[[], int]) -> Gate:
+def _gate(settings: Settings, aws: Aws, table: Table, now: Callable[[], int]) -> Gate:
     """Who comes in: everybody in a local run; else whoever has an API key, or a token of the issuer that is set."""
     from a2a_serverless.handlers.gate import OpenGate, SignIn
 
     if settings.anonymous_access:
         return OpenGate()
-    from a2a_serverless.adapters.api_keys import DynamoApiKeys, RememberedApiKeys
+    from a2a_serverless.adapters.api_keys import DynamoKeysAndPasses, RememberedApiKeys
 
-    keys = RememberedApiKeys(DynamoApiKeys(table), now)
+    keys = RememberedApiKeys(DynamoKeysAndPasses(_access(settings, aws), table), now)
     return SignIn(keys.find, _tokens(settings, now))
 
 

@@ -40,6 +40,7 @@ class Shell:
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
         self.callers: Callable[[StackName], ApiKeys] | None = None
+        self.earlier_callers: Callable[[StackName], ApiKeys] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
 
     def run(self, *arguments: str) -> Done:
@@ -55,6 +56,8 @@ class Shell:
         )
         if self.callers:
             world = replace(world, callers=self.callers)
+        if self.earlier_callers:
+            world = replace(world, earlier_callers=self.earlier_callers)
         if self.alarms:
             world = replace(world, alarms=self.alarms)
         with pytest.raises(SystemExit) as ended:

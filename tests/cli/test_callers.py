@@ -3,8 +3,9 @@ import json
 import pytest
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeys
-from a2a_serverless.domain.access import digest_of
+from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import NotDeployed, StackName
+from a2a_serverless.domain.model import Principal
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
@@ -61,6 +62,17 @@ def test_what_names_no_single_key_revokes_none(key: str) -> None:
     at.run("callers", "add", "alice")
     assert at.run("callers", "remove", key).code == 2
     assert len(keys.all()) == 1
+
+
+def test_keys_of_an_earlier_release_are_moved_once_and_shown() -> None:
+    at, keys = shell()
+    earlier = MemoryApiKeys()
+    at.earlier_callers = lambda _: earlier
+    earlier.add(ApiKey(digest_of("a2a_duty"), Principal("acme", "duty"), "", 0, operator=True))
+    assert "acme  duty  operator,a2a" in at.run("callers", "move").out
+    assert ([key.who.owner for key in keys.all()], earlier.all()) == (["duty"], [])
+    assert "none to move" in at.run("callers", "move").err
+    assert json.loads(at.run("callers", "move", "--json").out) == []
 
 
 def test_a_stack_that_is_not_there_says_where_to_look() -> None:

@@ -111,7 +111,7 @@ def test_every_queue_has_the_policy_and_is_encrypted() -> None:
 def test_everything_that_holds_a_customer_s_data_outlives_the_stack_and_the_keys_that_sign_do_not() -> None:
     policies = {name: one.get("DeletionPolicy") for name, one in transformed()["Resources"].items()}
     kept = {name for name, policy in policies.items() if policy == "RetainExceptOnCreate"}
-    assert kept == {"Table", "Blobs", "SealingKey"}
+    assert kept == {"Table", "AccessTable", "Blobs", "SealingKey"}
     assert policies["KeyRingSecret"] == "Delete"
 
 
@@ -164,3 +164,16 @@ def test_no_concurrency_is_reserved_unless_a_constant_says_so() -> None:
     functions_ = [one["Properties"] for one in evaluated().values() if one["Type"] == "AWS::Lambda::Function"]
     assert functions_
     assert not any("ReservedConcurrentExecutions" in one for one in functions_), "a small account has none to give"
+
+
+def test_no_function_may_write_api_keys_and_only_the_rotator_public_documents() -> None:
+    writes = {"PutItem", "UpdateItem", "BatchWriteItem", "PartiQLInsert", "PartiQLUpdate"}
+    found = {
+        (role, resource["Fn::GetAtt"][0])
+        for role, statement in statements()
+        for resource in listed(statement["Resource"])
+        if isinstance(resource, dict)
+        and resource.get("Fn::GetAtt", ["", ""])[0] in {"PublicTable", "AccessTable"}
+        and {action.partition(":")[2] for action in listed(statement["Action"])} & writes
+    }
+    assert found == {("RotatorRole", "PublicTable")}

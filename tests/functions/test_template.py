@@ -148,7 +148,7 @@ def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
     (bucket,) = resources("AWS::S3::Bucket").values()
     assert bucket["BucketEncryption"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    (table,) = resources("AWS::DynamoDB::Table").values()
+    table = resources("AWS::DynamoDB::Table")["Table"]
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     for name in ("Table", "Blobs", "SealingKey"):
         assert template()["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"

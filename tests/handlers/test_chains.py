@@ -230,3 +230,15 @@ def test_a_task_of_an_earlier_release_has_its_agents_read_and_call_nobody() -> N
     chain.world.settle()
     assert chain.said("first")[0] is TaskState.FAILED
     assert {key.scopes for key in chain.passes()} == {frozenset({"a2a:read", "a2a:first"})}
+
+
+@pytest.mark.parametrize("parent", [digest_of(KEY), digest_of("a2a_unknown"), ""])
+def test_a_pass_that_was_forged_in_the_table_stands_for_nobody_but_the_owner_of_its_key(parent: str) -> None:
+    keys = MemoryApiKeys()
+    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0))
+    forged = "a2a_pass_forged"
+    bob = Principal("acme", "bob")
+    keys.add(ApiKey(digest_of(forged), bob, "", 0, operator=True, expires=LIFE_MS, parent=parent))
+    with pytest.raises(Unauthenticated):
+        SignIn(keys.find).admit({"x-api-key": forged})
+    assert not SignIn(keys.find).operates({"x-api-key": forged})

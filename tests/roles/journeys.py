@@ -60,7 +60,7 @@ def start(account: Account, street: Street) -> None:
     assert account.invoke("rotator", resource)["Status"] == "SUCCESS"
     for command in ("schedule", "show", "rotate"):
         account.invoke("rotator", {"command": command})
-    keys = DynamoApiKeys(account.table("Table"))
+    keys = DynamoApiKeys(account.table("AccessTable"))
     keys.add(ApiKey(digest_of(KEY), WHO, "", 0))
     keys.add(ApiKey(digest_of(OPERATOR), WHO, "", 0, operator=True))
 

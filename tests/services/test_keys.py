@@ -15,7 +15,7 @@ from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.memory import MemoryTable, MemoryVault
 from a2a_serverless.domain.key_ring import KeyRing, SigningKey, Waits
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
-from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+from a2a_serverless.services.keys import Altered, Locksmith, ensure_ring, revoke_key, rotate_ring, rotate_when_old
 from a2a_serverless.services.publish import Press
 from a2a_serverless.testing import START
 from tests.echo import Writer
@@ -87,6 +87,45 @@ class Shop:
     def listed(self) -> list[str]:
         """The keys that anybody can know of."""
         return [key["kid"] for key in json.loads(self.document(JWKS)["body"])["keys"]]
+
+
+# ---- What somebody else has written where the rotator publishes
+
+
+def altered(shop: Shop, name: str, body: dict[str, Any]) -> None:
+    """A forger writes a document, with the marks of the genuine one."""
+    shop.public.publish(name, shop.document(name) | {"body": json.dumps(body)})
+
+
+def test_a_key_that_is_not_in_the_ring_is_taken_off_the_key_set_and_told_of() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    altered(shop, JWKS, {"keys": [{"kty": "EC", "kid": "forged"}]})
+    with pytest.raises(Altered, match="jwks"):
+        rotate_when_old(shop.smith)
+    assert shop.listed == ["key-1", "key-2"]
+    assert rotate_when_old(shop.smith) == shop.ring
+
+
+@pytest.mark.parametrize("name", [card_name("echo"), AGENTS])
+def test_a_document_that_was_altered_is_published_anew_and_told_of(name: str) -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    before = json.loads(shop.document(name)["body"])
+    altered(shop, name, before | {"agents": [], "url": "https://forger.example.com"})
+    with pytest.raises(Altered, match=name):
+        rotate_when_old(shop.smith)
+    assert json.loads(shop.document(name)["body"]) == before
+    rotate_when_old(shop.smith)
+
+
+def test_a_document_that_is_missing_is_published_and_nobody_is_alarmed() -> None:
+    shop = Shop()
+    ensure_ring(shop.smith)
+    shop.public = MemoryTable(shop.clock.now)
+    shop.use(NoFaults())
+    rotate_when_old(shop.smith)
+    assert shop.listed == ["key-1", "key-2"]
 
 
 # ---- First keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items
@@ -52,6 +53,23 @@ class DynamoApiKeys:
 
     def all(self) -> list[ApiKey]:
         return [_key_of(item) for item in self._table.between(PARTITION, "0", "g")]  # hex: no passes
+
+
+class DynamoKeysAndPasses(DynamoApiKeys):
+    """API keys in the table that only operators write, and passes in the one that functions write.
+
+    What stands in the second one is a pass or nothing: it ends, and opens no operator's API.
+    """
+
+    def __init__(self, access: Table, table: Table) -> None:
+        super().__init__(access)
+        self._passes = DynamoApiKeys(table)
+
+    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        if not digest.startswith(PASS_DIGEST):
+            return super().find(digest, fresh=fresh)
+        found = self._passes.find(digest, fresh=fresh)
+        return replace(found, operator=False) if found and found.expires is not None else None
 
 
 class MemoryApiKeys:

@@ -104,6 +104,7 @@ erase_app.command("owner", epilog=EXAMPLES["erase owner"])(erase.erase_owner)
 app.add_typer(erase_app, name="erase", rich_help_panel=ACCOUNT)
 callers_app.command("add", epilog=EXAMPLES["callers add"])(callers.add_caller)
 callers_app.command("list", epilog=EXAMPLES["callers list"])(callers.list_callers)
+callers_app.command("move", epilog=EXAMPLES["callers move"])(callers.move_callers)
 callers_app.command("remove", epilog=EXAMPLES["callers remove"])(callers.remove_caller)
 app.add_typer(callers_app, name="callers", rich_help_panel=ACCOUNT)
 

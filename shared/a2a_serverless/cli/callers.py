@@ -14,6 +14,7 @@ from a2a_serverless.domain.access import ENTROPY_BYTES, EVERYTHING, SCOPE_FORM, 
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
+    from a2a_serverless.cli.options import World
     from a2a_serverless.domain.model import JsonObject
 
 SHOWN = 16
@@ -67,12 +68,29 @@ def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = Fal
     if world.terminal.json:
         world.terminal.data([_printed(key) for key in keys])
         return
-    for key in keys:
-        may = ["operator"] * key.operator + sorted(key.scopes)
-        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, ",".join(may), key.note)
-        world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
+    _list(world, keys)
     if not keys:
         world.terminal.note("There are none. `callers add` makes one.")
+
+
+def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
+    """Move the API keys of an earlier release to where only operators write. Until then they let nobody in.
+
+    Look at the list: whatever function could write there could have made a key. `callers remove` revokes one.
+    """
+    world = world_of(ctx)
+    meant = stack_meant(ctx, stack)
+    earlier, keys = world.earlier_callers(meant), world.callers(meant)
+    moved = earlier.all()
+    for key in moved:
+        keys.add(key)
+        earlier.revoke(key.digest)
+    if world.terminal.json:
+        world.terminal.data([_printed(key) for key in moved])
+        return
+    _list(world, moved)
+    if not moved:
+        world.terminal.note("There is none to move.")
 
 
 def remove_caller(
@@ -89,6 +107,13 @@ def remove_caller(
         world.terminal.data(_printed(found[0]))
     else:
         world.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].who.owner}.")
+
+
+def _list(world: "World", keys: "list[ApiKey]") -> None:
+    for key in keys:
+        may = ["operator"] * key.operator + sorted(key.scopes)
+        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, ",".join(may), key.note)
+        world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
 
 
 def _printed(key: ApiKey) -> "JsonObject":

@@ -75,6 +75,7 @@ _LINES: Final = {
         ("default/alice", "All of it. Started again, it goes on where it was interrupted"),
     ),
     "callers list": (("", "Whom the keys stand for"),),
+    "callers move": (("", "Once, after the upgrade to the release with a table for API keys"),),
     "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),
     "push list": (
         ("", "Every webhook that was given up"),

@@ -31,6 +31,12 @@ def _callers(stack: "StackName") -> "ApiKeys":
     return make_callers(stack)
 
 
+def _earlier_callers(stack: "StackName") -> "ApiKeys":
+    from a2a_serverless.wiring import make_earlier_callers
+
+    return make_earlier_callers(stack)
+
+
 def _operations(stack: "StackName") -> "Operations":
     from a2a_serverless.wiring import make_operations
 
@@ -48,7 +54,8 @@ class World:
     """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
 
     ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack,
-    ``callers`` the API keys of those who may call it, ``alarms`` the state of each of its alarms.
+    ``callers`` the API keys of those who may call it, ``alarms`` the state of each of its alarms;
+    ``earlier_callers`` the API keys that an earlier release has left behind.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -59,6 +66,7 @@ class World:
     program: str = field(default_factory=program)
     operations: "Callable[[StackName], Operations]" = _operations
     callers: "Callable[[StackName], ApiKeys]" = _callers
+    earlier_callers: "Callable[[StackName], ApiKeys]" = _earlier_callers
     alarms: "Callable[[StackName], Mapping[str, str]]" = _alarms
     clock: Callable[[], float] = time.monotonic
 

@@ -73,7 +73,14 @@ class SignIn:
     def _key(self, key: str) -> ApiKey | None:
         """The key; a pass only while there is the key that it was made for. What cannot be ours is not looked for."""
         found = self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
-        return None if found and found.parent and self.keys(found.parent) is None else found
+        return found if found is None or found.expires is None or self._stands_for(found) else None
+
+    def _stands_for(self, made: ApiKey) -> bool:
+        """Whether a pass is backed: by a key of the same owner, which no function can write, or by an issuer."""
+        if not made.parent:
+            return self.tokens is not None
+        parent = self.keys(made.parent)
+        return parent is not None and parent.expires is None and parent.who == made.who
 
     def _token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, promotable_at, revoke, rotate
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.services.publish import Press, publish, publish_cards
+from a2a_serverless.services.publish import Press, altered, publish, publish_cards
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
@@ -26,6 +26,10 @@ CHANGED: Final = (
     "the key ring is changed by others all the time; or its secret was set back to an older version, which cannot be "
     "followed by another one: store the ring's text as a new version"
 )
+
+
+class Altered(Exception):
+    """Somebody else has changed what is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,18 @@ def rotate_ring(smith: Locksmith) -> KeyRing:
 
 
 def rotate_when_old(smith: Locksmith) -> KeyRing:
-    """What the schedule does: rotates once the current key is older than ``age_ms``, else only publishes."""
+    """What the schedule does: rotates once the current key is older than ``age_ms``, else only publishes.
+
+    Raises Altered, once all is published as it should be, when something else was there: nobody but us may write it.
+    """
+    held = smith.vault.load()
+    names = altered(smith.press, _public_keys(held)) if held else []
     ring = ensure_ring(smith)
-    return rotate_ring(smith) if smith.press.clock.now() - ring.promoted_at >= smith.age_ms else ring
+    if smith.press.clock.now() - ring.promoted_at >= smith.age_ms:
+        ring = rotate_ring(smith)
+    if names:
+        raise Altered(f"published documents had been altered, and are as they were: {', '.join(names)}")
+    return ring
 
 
 def revoke_key(smith: Locksmith, kid: str) -> KeyRing:
@@ -92,6 +105,11 @@ def describe(smith: Locksmith) -> dict[str, Json]:
         "next": {"kid": following.kid, "madeAt": following.made_at, "promotableAt": promotable},
         "previous": previous,
     }
+
+
+def _public_keys(ring: KeyRing) -> list[Json]:
+    """All that the ring's key set may ever have listed."""
+    return [ring.current.public, ring.next.public, *(old.public for old in ring.previous)]
 
 
 def _publish(smith: Locksmith, ring: KeyRing) -> KeyRing:

@@ -7,13 +7,13 @@ A document is stored as the text that is served, so that its ETag and its signat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
 from a2a_serverless.domain.card import Card, Interface, OpenIdConnect
-from a2a_serverless.domain.publications import AGENTS, card_name, extended_card_name, legacy_card_name
+from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended_card_name, legacy_card_name
 from a2a_serverless.wire import card as cards
 from a2a_serverless.wire.document import dumps
 
@@ -61,15 +61,74 @@ def publish(
 ) -> None:
     """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same.
 
+    What was altered meanwhile is published anew.
+
     ``more`` is stored with it and not served; it is made of what was stored before.
     """
     digest = cards.etag(dumps(document if basis is None else basis))
     before = press.public.published(name)
-    if isinstance(before, dict) and before.get("basis") == digest:
+    if isinstance(before, dict) and before.get("basis") == digest and _said(before) == _plain(document):
         return
     body, modified = dumps(document), formatdate(press.clock.now() / 1000, usegmt=True)
     stored: JsonObject = {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest}
     press.public.publish(name, stored | more(before))
+
+
+def unsigned(document: Json) -> Json:
+    """A document without its signatures, at the top and one level below."""
+    if not isinstance(document, dict):
+        return document
+    found = {name: one for name, one in document.items() if name != "signatures"}
+    return {name: unsigned(one) if name in VERSIONS else one for name, one in found.items()}
+
+
+def altered(press: Press, keys: Sequence[Json]) -> list[str]:
+    """The names of published documents that do not say what they should. Signatures are not looked at.
+
+    ``keys`` are those that the key set may hold; a document that is not there has not been altered.
+    """
+    found = [
+        name for name, document in documents(press) if (said := _said_under(press, name)) and said != _plain(document)
+    ]
+    listed = _said_under(press, JWKS)
+    named = listed.get("keys") if isinstance(listed, dict) else []
+    strange = not isinstance(named, list) or any(key not in keys for key in named)
+    return [*([JWKS] if strange else []), *found]
+
+
+def documents(press: Press) -> Iterator[tuple[str, Json]]:
+    """Every document but the key set, by its name, without signatures."""
+    listed: list[Json] = []
+    for agent in press.agents.values():
+        card, url = (
+            card_of(agent, press.base_url, press.schemes, press.scopes(agent.id)),
+            f"{press.base_url}/{agent.id}",
+        )
+        yield card_name(agent.id), _served(press, card)
+        if agent.extended_skills:
+            more = replace(card, skills=(*agent.skills, *agent.extended_skills))
+            yield extended_card_name(agent.id), {"1.0": cards.v1_card(more), "0.3": cards.v0_3_card(more)}
+        yield legacy_card_name(agent.id), cards.legacy_card(card, f"{press.base_url}/legacy/{agent.id}")
+        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+    yield AGENTS, {"agents": listed}
+
+
+def _plain(document: Json) -> Json:
+    """A document as its readers see it, without signatures."""
+    return unsigned(json.loads(dumps(document)))
+
+
+def _said_under(press: Press, name: str) -> Json:
+    stored = press.public.published(name)
+    return _said(stored) if isinstance(stored, dict) else None
+
+
+def _said(stored: Mapping[str, Json]) -> Json:
+    """What a stored document says, without signatures; the text itself where it is no JSON."""
+    try:
+        return unsigned(json.loads(str(stored.get("body"))))
+    except ValueError:
+        return str(stored.get("body"))
 
 
 def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> None:
