@@ -115,7 +115,10 @@ NOT_OF_1_0: Final = "it sends and reads configurations in a shape from before 1.
 OFFICIAL: Final = {
     "Python 1.3.0": Official(lambda: _python("sdk-1", "sdk_1.py")),
     "Python 0.3.26": Official(lambda: _python("sdk-0.3", "sdk_0_3.py"), ("0.3",)),
-    "JavaScript 1.3.0": Official(_javascript),
+    "JavaScript 1.3.0": Official(
+        _javascript,
+        cannot={"JSONRPC refused stream": "an error in a stream has no class, but its code in the text"},
+    ),
     "Go 2.2.0": Official(
         _go,
         cannot={

@@ -140,7 +140,6 @@ def test_who_is_not_let_in_is_told_so_in_the_type_that_was_asked_for(kind: str) 
 def test_a_refused_stream_over_json_rpc_is_a_stream_for_those_who_read_nothing_else(
     operation: Operation, accept: str | None, binding: str, *, streams: bool
 ) -> None:
-    streams = streams and (operation is Operation.STREAM or binding == "0.3 JSON-RPC")
     said = {"a2a-version": binding[:3]} | ({"accept": accept} if accept else {})
     answer = Place(NEEDED).answer(binding, said, operation)
     assert (answer.stream is not None) is streams

@@ -245,8 +245,8 @@ def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messag
     answer = place.ask(binding, Operation.STREAM, Names())
     place.work_in(1000)
     task = place.call("ListTasks")["tasks"][0]["id"]
-    place.world.plan(2 * MINUTE_MS, lambda: place.send("m-2", taskId=task))
-    place.work_in(3 * MINUTE_MS)
+    place.world.plan(MINUTE_MS, lambda: place.send("m-2", taskId=task))
+    place.work_in(2 * MINUTE_MS)
     (told,) = place.read(answer)
     states = [state(item) for item in told]
     assert states[:3] == ["submitted", "working", "auth-required"]

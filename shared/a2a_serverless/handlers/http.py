@@ -30,7 +30,6 @@ from a2a_serverless.wire.codecs import codec
 from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
@@ -128,7 +127,7 @@ class Edge:
             content_type=JSON,
             success=lambda result: jsonrpc.success(call_id, result),
             failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
-            streams_errors=version == "0.3" or _reads_only_streams(request, operation),
+            streams_errors=version == "0.3" or rest.only_streams(request.headers.get("accept")),
         )
         return self._operator(agent, caller, "jsonrpc", version, request).operate(
             caller, request, operation, call.params, envelope
@@ -178,11 +177,6 @@ def _routes(binding: Binding) -> tuple[rest.Route, ...]:
     from a2a_serverless.wire import legacy
 
     return legacy.ROUTES
-
-
-def _reads_only_streams(request: HttpRequest, operation: Operation) -> bool:
-    """Whether a refusal has to be an event. SDKs and the official kit look for that of a subscription in the answer."""
-    return operation is not Operation.SUBSCRIBE and rest.only_streams(request.headers.get("accept"))
 
 
 def _refused_type(request: HttpRequest) -> jsonrpc.Refusal | None:
