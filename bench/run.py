@@ -21,6 +21,7 @@ SCRIPTS = (
     "cold_start",
     "zips",
     "warm",
+    "depth",
     "capacity",
     "inline",
     "latency",
