@@ -25,7 +25,7 @@ MOST_BUFFERED: Final = 6 * 1024 * 1024 + 100
 
 @dataclass
 class Invocation:
-    """An event on its way through a function, and what was posted. ``chunks`` ends with None."""
+    """An event on its way through a function, and what was posted. ``chunks`` ends with None; ``last`` was the last."""
 
     event: bytes
     chunks: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
@@ -33,6 +33,7 @@ class Invocation:
     headers: dict[str, str] = field(default_factory=dict)
     trailers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
+    last: bytes = b""
 
     @property
     def streamed(self) -> bool:
@@ -118,7 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
             size = int(self.rfile.readline() or b"0", 16)
             if size == 0:
                 break
-            invocation.chunks.put(self.rfile.read(size))
+            invocation.last = self.rfile.read(size)
+            invocation.chunks.put(invocation.last)
             self.rfile.readline()
             seen += 1
         trailers: Message = parse_headers(self.rfile)

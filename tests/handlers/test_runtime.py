@@ -1,14 +1,11 @@
-"""The streaming loop against a Runtime API that records every chunk as it comes."""
+"""The streaming loop against a Runtime API: what it posts, and how much of it at a time."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,72 +17,10 @@ from a2a_serverless.handlers.gateway import SECURE, make_gateway_handler
 from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
 from tests.echo import Writer
 from tests.edge import Edge
+from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
 from tests.world import ME, World
 
 pytestmark = pytest.mark.enable_socket
-
-FAR = 4_000_000_000_000
-
-
-@dataclass
-class Posted:
-    path: str
-    headers: dict[str, str]
-    chunks: list[bytes] = field(default_factory=list)
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(self.chunks)
-
-
-class FakeRuntimeApi(ThreadingHTTPServer):
-    """Hands out the events that it was given, and keeps what is posted."""
-
-    daemon_threads = True
-
-    def __init__(self, events: list[dict[str, Any]]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.events = iter(events)
-        self.posted: list[Posted] = []
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: FakeRuntimeApi
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        assert self.path == "/2018-06-01/runtime/invocation/next"
-        body = json.dumps(next(self.server.events)).encode()
-        self.send_response(200)
-        self.send_header("Lambda-Runtime-Aws-Request-Id", "request-1")
-        self.send_header("Lambda-Runtime-Deadline-Ms", str(FAR))
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self) -> None:
-        posted = Posted(self.path, dict(self.headers))
-        self.server.posted.append(posted)
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            posted.chunks = list(self._chunks())
-        else:
-            posted.chunks = [self.rfile.read(int(self.headers["Content-Length"]))]
-        self.send_response(202)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def _chunks(self) -> Iterator[bytes]:
-        while size := int(self.rfile.readline(), 16):
-            yield self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
 
 class Mine(OpenGate):
@@ -116,21 +51,28 @@ def event(resource: str, path: str, verb: str = "GET", body: object = None) -> d
     }
 
 
-def answered(world: World, writer: Writer, *events: dict[str, Any]) -> list[Posted]:
-    api = FakeRuntimeApi(list(events))
-    thread = threading.Thread(target=api.serve_forever)
-    thread.start()
-    left = iter([True] * len(events) + [False])
+def answered(world: World, writer: Writer, *events: dict[str, Any]) -> list[Invocation]:
+    """What became of the events; nothing that was posted was refused."""
     made = edge(world, writer)
-    runtime = RuntimeApi(api.address)
-    try:
-        serve(runtime, made, make_gateway_handler(made), lambda: next(left))
-    finally:
-        runtime.close()
-        api.shutdown()
-        thread.join()
-        api.server_close()
-    return api.posted
+    invocations, server = served(made, *(json.dumps(one).encode() for one in events))
+    assert server.refused == []
+    return invocations
+
+
+def served(
+    made: Any, *events: bytes, cut_after: int | None = None, buffered: Any = None
+) -> tuple[list[Invocation], RuntimeApiServer]:
+    """What became of the events, and the Runtime API that has seen it."""
+    invocations = [Invocation(one) for one in events]
+    left, still = iter(invocations), iter([True] * len(events) + [False])
+    edge_ = cast("Edge", made)
+    with runtime_api(lambda: next(left), cut_after) as server:
+        runtime = RuntimeApi(server.address)
+        try:
+            serve(runtime, edge_, buffered or make_gateway_handler(edge_), lambda: next(still))
+        finally:
+            runtime.close()
+    return invocations, server
 
 
 def call(method: str, params: object) -> dict[str, object]:
@@ -142,10 +84,10 @@ def test_an_ordinary_answer_on_a_streaming_route_has_the_prelude_too() -> None:
     [posted] = answered(
         World([writer.agent]), writer, event("/{agent}", "/echo", "POST", call("GetTask", {"id": "no"}))
     )
-    assert posted.path == "/2018-06-01/runtime/invocation/request-1/response"
+    assert posted.kind == "response"
     assert posted.headers["Lambda-Runtime-Function-Response-Mode"] == "streaming"
     assert posted.headers["Content-Type"] == CONTENT_TYPE
-    prelude, body = posted.body.split(SEPARATOR)
+    prelude, body = b"".join(posted.posted()).split(SEPARATOR)
     assert json.loads(prelude) == {
         "statusCode": 200,
         "headers": {"content-type": "application/json", "cache-control": "no-store"} | SECURE,
@@ -161,7 +103,7 @@ def test_a_stream_is_sent_event_by_event() -> None:
     subscribe = event("/{agent}/{proxy+}", f"/echo/tasks/{task.task_id}:subscribe")
     subscribe["multiValueHeaders"]["last-event-id"] = ["1"]
     [posted] = answered(world, writer, subscribe)
-    prelude, first, *rest = [chunk for chunk in posted.chunks if chunk]
+    prelude, first, *rest = posted.posted()
     assert json.loads(prelude.removesuffix(SEPARATOR))["headers"]["content-type"] == "text/event-stream"
     assert [chunk.split(b"\n")[0] for chunk in (first, *rest)] == [b"id: %d" % n for n in range(2, 8)]
 
@@ -172,15 +114,15 @@ def test_a_buffered_route_gets_the_buffered_form() -> None:
     world.table.publish("jwks", {"body": '{"keys":[]}', "etag": '"1"', "modified": "x", "basis": "1"})
     [posted] = answered(world, writer, event("/.well-known/jwks.json", "/.well-known/jwks.json"))
     assert "Lambda-Runtime-Function-Response-Mode" not in posted.headers
-    assert json.loads(posted.body)["body"] == '{"keys":[]}'
+    assert json.loads(posted.posted()[0])["body"] == '{"keys":[]}'
 
 
 def test_an_event_that_cannot_be_answered_is_reported_and_the_next_one_is_answered() -> None:
     writer = Writer()
     bad, good = {"resource": "/agents", "nonsense": True}, event("/{agent}", "/echo", "POST", call("No", {}))
     failed, posted = answered(World([writer.agent]), writer, bad, good)
-    assert failed.path.endswith("/error")
-    assert posted.path.endswith("/response")
+    assert failed.kind == "error"
+    assert posted.kind == "response"
 
 
 def test_the_streamed_routes_are_those_whose_integration_streams() -> None:

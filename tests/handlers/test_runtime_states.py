@@ -12,10 +12,10 @@ import pytest
 
 from a2a_serverless.handlers.exchange import HttpAnswer
 from a2a_serverless.handlers.gateway import make_gateway_handler
-from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi, serve
+from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi
 from tests.echo import Writer
-from tests.handlers.test_runtime import call, edge, event
-from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
+from tests.handlers.test_runtime import call, edge, event, served
+from tests.runtime_api import Invocation, runtime_api
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -55,22 +55,6 @@ class Answering:
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
         return self.answers(request)
-
-
-def served(
-    made: Any, *events: bytes, cut_after: int | None = None, buffered: Any = None
-) -> tuple[list[Invocation], RuntimeApiServer]:
-    """What became of the events, and the Runtime API that has seen it."""
-    invocations = [Invocation(one) for one in events]
-    left, still = iter(invocations), iter([True] * len(events) + [False])
-    edge_ = cast("Edge", made)
-    with runtime_api(lambda: next(left), cut_after) as server:
-        runtime = RuntimeApi(server.address)
-        try:
-            serve(runtime, edge_, buffered or make_gateway_handler(edge_), lambda: next(still))
-        finally:
-            runtime.close()
-    return invocations, server
 
 
 def written(*events: object) -> list[bytes]:

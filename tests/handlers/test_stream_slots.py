@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import repeat
@@ -21,8 +20,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.share import Allowance
 from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.gateway import make_gateway_handler
-from a2a_serverless.handlers.runtime import STALL_S, Invocation, RuntimeApi, serve
+from a2a_serverless.handlers.runtime import STALL_S, Invocation, RuntimeApi
 from a2a_serverless.handlers.web import make_web
 from a2a_serverless.services.follow import HEARTBEAT_MS, QUIET_S
 from a2a_serverless.services.turnstile import STREAM_LEASE_MS, STREAM_RENEW_MS, Turnstile
@@ -30,7 +28,7 @@ from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names
-from tests.handlers.test_runtime import FakeRuntimeApi, _Handler, event
+from tests.handlers.test_runtime import event, served
 from tests.webhook_receiver.serving import serving
 from tests.world import LIFE, ME, MINUTE_MS, World
 
@@ -210,25 +208,6 @@ def test_a_stream_of_which_nothing_was_asked_for_is_freed_when_it_is_closed(plac
 # ---- The same under the streaming loop
 
 
-class Leaving(FakeRuntimeApi):
-    """A Runtime API whose connection breaks after so many chunks of an answer; ``None`` is never."""
-
-    def __init__(self, events: list[dict[str, Any]], after: int) -> None:
-        super().__init__(events)
-        self.RequestHandlerClass = _Breaking
-        self.after = after
-
-
-class _Breaking(_Handler):
-    server: Leaving
-
-    def do_POST(self) -> None:  # noqa: N802 - the library calls it so
-        for _, _chunk in zip(range(self.server.after), self._chunks(), strict=False):
-            pass
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
-
-
 class Hurrying:
     """A clock that moves whenever somebody looks at it, so that a quiet stream shows a sign of life soon."""
 
@@ -249,53 +228,19 @@ def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next
     place = Place(streams=2)
     place.world.desk = replace(place.world.desk, clock=Hurrying(place.world))
     edge = place.instance()
-    api = Leaving([event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")] * 3, after)
-    thread = threading.Thread(target=api.serve_forever)
-    thread.start()
-    left = iter([True] * 3 + [False])
-    runtime = RuntimeApi(api.address)
-    try:
-        serve(runtime, edge, make_gateway_handler(edge), lambda: next(left))
-    finally:
-        runtime.close()
-        api.shutdown()
-        thread.join()
-        api.server_close()
+    subscribe = json.dumps(event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")).encode()
+    streams, _ = served(edge, *[subscribe] * 3, cut_after=after)
+    assert [one.cut for one in streams] == [True] * 3
     assert place.open == (0, 0)
-
-
-class Deaf(FakeRuntimeApi):
-    """A Runtime API that takes the head of an answer and nothing of its body."""
-
-    def __init__(self) -> None:
-        super().__init__([])
-        self.RequestHandlerClass = _Deaf
-        self.over = Event()
-
-
-class _Deaf(_Handler):
-    server: Deaf
-
-    def do_POST(self) -> None:  # noqa: N802 - the library calls it so
-        assert self.server.over.wait(DEADLINE_S)
-        self.close_connection = True
 
 
 @pytest.mark.enable_socket
 def test_who_reads_nothing_of_a_stream_for_longer_than_a_write_may_take_is_as_good_as_gone() -> None:
-    api = Deaf()
-    thread = threading.Thread(target=api.serve_forever)
-    thread.start()
-    runtime = RuntimeApi(api.address, stall_s=0.1)
-    try:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        runtime = RuntimeApi(f"127.0.0.1:{deaf.getsockname()[1]}", stall_s=0.1)
         with pytest.raises(TimeoutError):
             runtime.stream(Invocation("request-1", 0, {}), repeat(b"x" * 1_000_000, 1_000))
-    finally:
-        api.over.set()
         runtime.close()
-        api.shutdown()
-        thread.join()
-        api.server_close()
 
 
 def test_a_write_and_a_sign_of_life_take_less_than_a_lease() -> None:
