@@ -295,6 +295,23 @@ def test_a_refusal_that_is_not_the_agents_is_told() -> None:
     assert at.run("get", "echo", "t").err.startswith("The request was refused: HTTP 500")
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "remedy"),
+    [
+        (413, "Request Too Long", "--file"),
+        (429, "Too Many Requests", "in a moment"),
+        (504, "Endpoint request timed out", "api function's log"),
+    ],
+)
+def test_what_api_gateway_refuses_by_itself_is_told_with_what_helps(status: int, said: str, remedy: str) -> None:
+    transport, _ = answering((status, {}, json.dumps({"message": said}).encode()))
+    done = Shell(Deployment(Writer().agent), transport=transport).run("get", "echo", "t")
+    assert done.code == 1
+    assert f"HTTP {status}: " in done.err
+    assert said in done.err
+    assert remedy in done.err
+
+
 @pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", None])
 def test_a_file_that_cannot_be_sent_is_refused_before_anything_is_asked(tmp_path: Path, content: bytes | None) -> None:
     at, path = shell(), tmp_path / "file.txt"

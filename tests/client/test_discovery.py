@@ -58,6 +58,12 @@ def test_where_there_is_no_card_there_is_no_agent() -> None:
         discover(HOME, documents({}))
 
 
+def test_what_a_gateway_says_in_place_of_a_document_is_told() -> None:
+    transport, _ = answering((429, {}, b'{"message":"Too Many Requests"}'))
+    with pytest.raises(Refused, match=f"HTTP 429: no document at {HOME}/.*: Too Many Requests"):
+        discover(HOME, transport)
+
+
 def test_a_page_is_no_document() -> None:
     transport, _ = answering((200, {}, b"<html>"))
     with pytest.raises(InvalidAgentResponse, match="JSON"):

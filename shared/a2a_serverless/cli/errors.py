@@ -10,6 +10,13 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFou
 from a2a_serverless.wire.errors import code_of
 
 UNAUTHORIZED = 401
+# What API Gateway answers by itself, and what helps then.
+GATEWAYS = {
+    413: "a request is 10 MB at most: --file uploads what is big",
+    429: "ask again in a moment: the stage or the account takes so many requests a second",
+    502: "the api function's log says why, by the time",
+    504: "ask again: the answer took too long; the api function's log says why, by the time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,8 @@ def explain(error: Exception, world: World) -> Explained | None:
             return Explained("NoSuchAgent", str(error), f"{world.program} cards list --url {error.url}")
         case Refused(status=status) if status == UNAUTHORIZED:
             return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(world))
-        case Refused():
-            return Explained("Refused", f"The request was refused: {error}.")
+        case Refused(status=status):
+            return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
         case A2AError():
             return Explained(code_of(error).name, _with_violations(error), _when_refused(error))
     return _of_stack(error)

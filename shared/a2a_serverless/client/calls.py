@@ -198,6 +198,14 @@ def _result_in(status: int, body: bytes) -> Json:
     return document["result"]
 
 
+def words_in(body: bytes) -> str:
+    """What the body of a refusal says; nothing when that cannot be read."""
+    try:
+        return _words(loads(body, ANSWER))
+    except A2AError:
+        return ""
+
+
 def _words(document: Json) -> str:
     """What a gateway says about its refusal."""
     inner = document.get("error", document) if isinstance(document, dict) else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.calls import ANSWER, OK, Client, Refused
+from a2a_serverless.client.calls import ANSWER, OK, Client, Refused, words_in
 from a2a_serverless.client.http import HttpCall, is_local
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.wire.card import read_card
@@ -93,7 +93,7 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
     with transport(HttpCall(url, {"Accept": "application/json", **headers})) as answer:
         status, body = answer.status, answer.body.read(ANSWER.body + 1)
     if status != OK:
-        raise Refused(status, f"no document at {url}")
+        raise Refused(status, ": ".join(filter(None, [f"no document at {url}", words_in(body)])))
     try:
         return loads(body, ANSWER)
     except A2AError as error:

@@ -1,0 +1,163 @@
+"""The command line talks to the deployed stack as it would on AWS: signed in, through a gateway that answers as API
+Gateway does, to the api function from its own zip, in whose loop answers stream.
+
+The rest (table, queues, worker, relay, notifier, keys) is what runs in the emulator.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.stack import places, processes, sam
+from a2a_serverless.stack.emulator import aws_environment
+from tests.gateway import Behind, Gateway, gateway
+from tests.journeys.shell import Shell, shell
+from tests.stack.local import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from a2a_serverless.stack.places import Places
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_behind_a_gateway")]
+__all__ = ["shell"]
+
+INSTANCES = 5
+LONG = "Ships. " * 40
+
+
+@dataclass(frozen=True)
+class Place:
+    """What runs. ``alice`` and ``bob`` have a key each; ``throttled`` is whether the gateway refuses everything."""
+
+    behind: Behind
+    throttled: threading.Event
+    stranger: Shell
+    alice: Shell
+    bob: Shell
+    inbox: str
+    places: Places
+
+    @property
+    def url(self) -> str:
+        return self.behind.gateway.url
+
+
+@pytest.fixture(scope="module")
+def place(shell: Shell) -> Iterator[Place]:
+    """A stack that is up, whose api is not the laptop's server but the function behind a gateway at its address."""
+    inbox = shell.json("up")["inbox"]
+    here = places.find(state=shell.folder / "state")
+    throttled = threading.Event()
+    try:
+        (api,) = [one for one in processes.started(here) if one.name == "api"]
+        processes.stop(here, api)
+        with gateway(INSTANCES, port=api.port, throttles=throttled.is_set) as behind:
+            with deployed_function(here, behind, shell.folder / "task"):
+                alice, bob = (signed_in(shell, name) for name in ("alice", "bob"))
+                yield Place(behind, throttled, shell, alice, bob, inbox, here)
+            assert behind.refused == [], "its loop has asked its Runtime API for what may not be"
+    finally:
+        shell.run("down")
+
+
+def signed_in(shell: Shell, owner: str) -> Shell:
+    """A shell with an API key of its own."""
+    key = shell.json("callers", "add", owner, "--local")["key"]
+    return replace(shell, environment=shell.environment | {"A2A_AUTHORIZATION": f"Bearer {key}"})
+
+
+@contextmanager
+def deployed_function(here: Places, behind: Behind, code: Path) -> Iterator[None]:
+    """The api function from its zip, started as on AWS by its wrapper, an instance for each Runtime API.
+
+    Its environment is what the deployed template gives it, but that nobody is let in without credentials.
+    """
+    (emulator,) = [one for one in processes.started(here) if one.name == "emulator"]
+    with zipfile.ZipFile(sam.build(here, sam.this_machine()).path / "ApiFunction.zip") as archive:
+        archive.extractall(code)
+    env = sam.function_environment(sam.outputs(emulator.url), "api") | aws_environment(emulator.url)
+    env |= {"PATH": os.environ["PATH"], "PYTHONPATH": str(code), "LAMBDA_TASK_ROOT": str(code)}
+    del env["ANONYMOUS_ACCESS"]
+    with ExitStack() as running:
+        for number, runtime in enumerate(behind.runtimes):
+            command: list[str | Path] = ["/bin/sh", code / "stream", sys.executable]
+            own = env | {"AWS_LAMBDA_RUNTIME_API": runtime.address}
+            instance = processes.start(here, f"function-{number}", command, own, port=runtime.server_port)
+            running.callback(processes.stop, here, instance)
+        yield
+
+
+def test_a_check_from_outside_passes_with_two_callers_whose_tasks_do_not_exist_for_each_other(place: Place) -> None:
+    both = place.alice.environment | {"A2A_OTHER_AUTHORIZATION": place.bob.environment["A2A_AUTHORIZATION"]}
+    done = replace(place.alice, environment=both).run(
+        "check", place.url, "--agent", "orchestrator", "--receiver", place.inbox, "--local", "--json"
+    )
+    lines = {line["name"]: line for line in json.loads(done.stdout)["checks"]}
+    passed = {name for name, line in lines.items() if line["verdict"] == "PASS"}
+    assert (done.returncode, lines.keys() - passed) == (0, {"rotation"}), lines
+
+
+def test_a_task_is_streamed_to_its_end_and_told_by_webhooks(place: Place) -> None:
+    done = place.alice.run("send", "document", "Ships have sails.", "--inbox", place.inbox, "--out", "made")
+    assert done.returncode == 0, done.stderr
+    assert "Ships have sails." in (place.alice.folder / "made/document.md").read_text()
+
+
+def test_who_has_no_key_is_told_what_to_do_and_the_challenge_has_its_other_name(place: Place) -> None:
+    done = place.stranger.run("get", "document", "any")
+    assert (done.returncode, "A2A_AUTHORIZATION" in done.stderr) == (1, True), done.stderr
+    status, headers, _ = raw(place.behind.gateway, b"{}")
+    assert (status, headers["x-amzn-remapped-www-authenticate"]) == (401, 'Bearer realm="a2a"')
+    assert "www-authenticate" not in headers
+
+
+def test_what_the_gateway_refuses_by_itself_is_told_as_such(place: Place) -> None:
+    before = len(place.behind.seen)
+    place.throttled.set()
+    try:
+        done = place.alice.run("get", "document", "any")
+    finally:
+        place.throttled.clear()
+    assert done.returncode == 1
+    assert "HTTP 429" in done.stderr
+    assert "Too Many Requests" in done.stderr
+    status, headers, body = raw(place.behind.gateway, b"x" * (place.behind.gateway.limits.body + 1))
+    assert (status, json.loads(body)) == (413, {"message": "Request Too Long"})
+    assert headers["access-control-allow-origin"] == "*"
+    assert len(place.behind.seen) == before
+
+
+def test_a_client_that_is_killed_in_mid_stream_stops_nothing_and_another_takes_the_task_up(place: Place) -> None:
+    task = place.alice.run("send", "document", LONG, "--no-wait").stdout.strip()
+    with place.alice.start("watch", "document", task, "--json") as client:
+        assert client.stdout
+        assert client.stdout.readline()
+        client.kill()
+    assert place.alice.run("watch", "document", task).returncode == 0
+    assert place.alice.json("get", "document", task)["status"]["state"] == "TASK_STATE_COMPLETED"
+    eventually(lambda: not place.behind.busy)
+    streams = [one for one in place.behind.seen if task.encode() in one.event and one.streamed]
+    assert [(one.cut, one.trailers) for one in streams] == [(False, {})] * len(streams)
+
+
+def raw(front: Gateway, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a POST without credentials."""
+    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=30)
+    try:
+        connection.request("POST", "/document", body, {"Content-Type": "application/json", "A2A-Version": "1.0"})
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.read()
+    finally:
+        connection.close()
