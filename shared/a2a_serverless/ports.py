@@ -446,7 +446,19 @@ class ApiKeys(Protocol):
         ...
 
     def all(self) -> list[ApiKey]:
-        """Every key, by digest. Passes (``domain.access``) are not listed: they end by themselves."""
+        """Every key, by digest."""
+        ...
+
+
+class PassSealer(Protocol):
+    """Seals the claims of passes (``domain.access``), so that whoever holds one can neither make nor change one."""
+
+    def seal(self, claims: str) -> bytes:
+        """The claims, sealed. Raises Overloaded when it cannot be done now."""
+        ...
+
+    def open(self, sealed: bytes) -> str:
+        """The claims. Raises ValueError when this deployment has not sealed them as a pass, Overloaded as above."""
         ...
 
 

@@ -97,7 +97,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         desk,
         public,
         agents,
-        _gate(settings, aws, table, now),
+        _gate(settings, aws, now),
         SignedProofs(public, now),
         settings.jwks_max_age_seconds,
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
@@ -130,7 +130,7 @@ def _desk(settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent
         life=Life(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        here=_here(agents, lambda: _engine(settings, aws, bells, metrics, apart=frozenset(settings.agent_urls))),
+        here=_here(agents, lambda: _engine(settings, aws, bells, metrics, calls=False)),
         metrics=metrics,
         contents=_contents(settings, aws),
     )
@@ -391,10 +391,8 @@ def _here(agents: Mapping[str, Agent], engine: Callable[[], Engine]) -> Here:
     return LateHere(agents, make)
 
 
-def _engine(
-    settings: Settings, aws: Aws, bells: Bells, metrics: Metrics, apart: frozenset[str] = frozenset()
-) -> Engine:
-    """What runs agents. It leaves calls to those in ``apart`` to the worker."""
+def _engine(settings: Settings, aws: Aws, bells: Bells, metrics: Metrics, *, calls: bool = True) -> Engine:
+    """What runs agents. Without ``calls`` it leaves their calls to other agents to the worker."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.engine.files import Files
@@ -402,7 +400,6 @@ def _engine(
 
     table, agents, now = _table(settings, aws), _agents(settings), SystemClock().now
     log, index = DynamoTaskLog(table, _bodies(settings, aws)), DynamoTaskIndex(table)
-    directory = replace(_directory(settings, aws, agents, table, now), apart=apart)
     return Engine(
         log,
         index,
@@ -411,7 +408,7 @@ def _engine(
         now,
         agents,
         make_models(settings),
-        directory,
+        _directory(settings, aws, agents, now, calls=calls),
         metrics,
         files=Files(_contents(settings, aws), _fetch(settings)),
     )
@@ -438,21 +435,26 @@ def make_models(settings: Settings) -> Models:
 
 
 def _directory(
-    settings: Settings, aws: Aws, agents: Mapping[str, Agent], table: Table, now: Callable[[], int]
+    settings: Settings, aws: Aws, agents: Mapping[str, Agent], now: Callable[[], int], *, calls: bool
 ) -> Directory:
-    """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated)."""
-    from a2a_serverless.adapters.api_keys import DynamoApiKeys
-    from a2a_serverless.adapters.passes import Passes
+    """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated).
+
+    Only the worker calls them: it alone may make passes, and read the credentials for agents elsewhere.
+    """
+    from a2a_serverless.adapters.kms import KmsPassSealer
+    from a2a_serverless.adapters.passes import Passes, left_to_the_worker
     from a2a_serverless.adapters.peers import A2APeers
     from a2a_serverless.adapters.system import UuidIds
     from a2a_serverless.engine.calls import Directory
 
     base_url = settings.get("PUBLIC_BASE_URL") or _published_base_url(_public(settings, aws))
     siblings = {name: f"{base_url}/{name}" for name in agents}
-    passes = Passes(DynamoApiKeys(table), now, os.urandom)
+    sealer = KmsPassSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
+    passes = Passes(sealer, now).headers if calls else left_to_the_worker
     credentials = _credentials(settings, aws, now)
-    peers = A2APeers(siblings, settings.agent_urls, passes.headers, credentials=credentials)
-    return Directory(peers, UuidIds(), base_url)
+    peers = A2APeers(siblings, settings.agent_urls, passes, credentials=credentials)
+    apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
+    return Directory(peers, UuidIds(), base_url, apart)
 
 
 def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentCredentials | None:
@@ -608,16 +610,19 @@ def _agents(settings: Settings) -> Mapping[str, Agent]:
     return by_id((*conformance.AGENTS, *AGENTS))
 
 
-def _gate(settings: Settings, aws: Aws, table: Table, now: Callable[[], int]) -> Gate:
+def _gate(settings: Settings, aws: Aws, now: Callable[[], int]) -> Gate:
     """Who comes in: everybody in a local run; else whoever has an API key, or a token of the issuer that is set."""
     from a2a_serverless.handlers.gate import OpenGate, SignIn
 
     if settings.anonymous_access:
         return OpenGate()
-    from a2a_serverless.adapters.api_keys import DynamoKeysAndPasses, RememberedApiKeys
+    from a2a_serverless.adapters.api_keys import DynamoApiKeys, RememberedApiKeys
+    from a2a_serverless.adapters.kms import KmsPassSealer
+    from a2a_serverless.adapters.passes import OpenedPasses
 
-    keys = RememberedApiKeys(DynamoKeysAndPasses(_access(settings, aws), table), now)
-    return SignIn(keys.find, _tokens(settings, now))
+    keys = RememberedApiKeys(DynamoApiKeys(_access(settings, aws)), now)
+    passes = OpenedPasses(KmsPassSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID")), now)
+    return SignIn(keys.find, _tokens(settings, now), passes.find)
 
 
 def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Caller] | None:

@@ -57,7 +57,7 @@ class Deployed:
             store=table,
             remains=MemoryRemains(table, MemoryOwners(clock.now)),
             blobs=MemoryBlobs(),
-            api_keys=MemoryApiKeys(clock.now),
+            api_keys=MemoryApiKeys(),
             clock=clock,
             ids=self.world.ids,
             place=lambda *names: f"{keys.path(*names)}/",

@@ -6,7 +6,6 @@ What the platform does between the functions (streams, queues) is a thread that 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 import threading
@@ -26,11 +25,12 @@ from a2a_serverless.adapters.memory import (
     MemoryBells,
     MemoryMetrics,
     MemoryNames,
+    MemoryPassSealer,
     MemorySealer,
     MemoryTable,
     MemoryVault,
 )
-from a2a_serverless.adapters.passes import Passes
+from a2a_serverless.adapters.passes import OpenedPasses, Passes
 from a2a_serverless.adapters.peers import A2APeers
 from a2a_serverless.adapters.proofs import SignedProofs
 from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -92,16 +92,16 @@ class Live:
         others: Mapping[str, str] | None = None,
     ) -> None:
         clock, ids = SystemClock(), UuidIds()
-        keys = MemoryApiKeys(clock.now)
+        keys, passes = MemoryApiKeys(), MemoryPassSealer()
         for key, who in (callers or {}).items():
             keys.add(ApiKey(digest_of(key), who, "", clock.now()))
-        gate = SignIn(keys.find) if callers else gate
+        gate = SignIn(keys.find, passes=OpenedPasses(passes, clock.now).find) if callers else gate
         self.table, self.bells = MemoryTable(clock.now), MemoryBells(clock.now)
         self.agents = by_id(tuple(agents))
         table: Any = self.table
         policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
         siblings = {name: f"{base_url}/{name}" for name in self.agents}
-        peers = A2APeers(siblings, others, Passes(keys, clock.now, os.urandom).headers)
+        peers = A2APeers(siblings, others, Passes(passes, clock.now).headers)
         directory = Directory(peers, ids, base_url)
         self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, MODELS, directory)
         hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, MemoryNames(), ownership=False)

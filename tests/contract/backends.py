@@ -73,8 +73,8 @@ def memory() -> Store:
     def left() -> int:
         return sum(len(items) for shelf in shelves for items in shelf.raw.values())
 
-    keys = MemoryApiKeys(now)
-    return Store(table, table, table, table, table, now, MemoryBlobs(), keys, owners, remains, left)
+    blobs, keys = MemoryBlobs(), MemoryApiKeys()
+    return Store(table, table, table, table, table, now, blobs, keys, owners, remains, left)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless.adapters.kms import PASSES, PURPOSE
 from a2a_serverless.settings import SettingsError, read
 from tests.functions.evaluated import evaluated
 from tests.functions.template import functions, settings
@@ -177,3 +178,21 @@ def test_no_function_may_write_api_keys_and_only_the_rotator_public_documents() 
         and {action.partition(":")[2] for action in listed(statement["Action"])} & writes
     }
     assert found == {("RotatorRole", "PublicTable")}
+
+
+def test_whoever_may_use_the_sealing_key_may_do_so_for_a_purpose_and_only_the_worker_makes_service_tokens() -> None:
+    found: set[tuple[str, str, str]] = set()
+    for role, statement in statements():
+        if {"Fn::GetAtt": ["SealingKey", "Arn"]} in listed(statement["Resource"]):
+            (purposes,) = statement["Condition"]["StringEquals"].values()
+            assert list(statement["Condition"]) == ["StringEquals"]
+            assert list(statement["Condition"]["StringEquals"]) == ["kms:EncryptionContext:purpose"]
+            found |= {(role, action, one) for action in listed(statement["Action"]) for one in listed(purposes)}
+    webhooks, tokens = PURPOSE["purpose"], PASSES["purpose"]
+    assert found == {
+        ("ApiRole", "kms:GenerateDataKey", webhooks),
+        ("ApiRole", "kms:Decrypt", webhooks),
+        ("ApiRole", "kms:Decrypt", tokens),
+        ("WorkerRole", "kms:Encrypt", tokens),
+        ("NotifierRole", "kms:Decrypt", webhooks),
+    }

@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
-from a2a_serverless.adapters.passes import LIFE_MS, Passes
+from a2a_serverless.adapters.memory import MemoryPassSealer
+from a2a_serverless.adapters.passes import OpenedPasses, Passes, left_to_the_worker
 from a2a_serverless.adapters.peers import A2APeers
-from a2a_serverless.client import Client, text_message
-from a2a_serverless.domain.access import PASS_DIGEST, ApiKey, Caller, digest_of
-from a2a_serverless.domain.errors import Unauthenticated
+from a2a_serverless.client import Client, HttpCall, text_message
+from a2a_serverless.domain.access import (
+    PASS_LIFE_MS,
+    PASS_PREFIX,
+    ApiKey,
+    Caller,
+    Pass,
+    claims_of,
+    digest_of,
+    pass_of,
+    spelled,
+)
+from a2a_serverless.domain.errors import Overloaded, Unauthenticated
 from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
+from a2a_serverless.engine.inline import Inline
 from a2a_serverless.handlers.gate import SignIn
 from tests.client.deployment import BASE, Deployment
 from tests.echo import agent_of
@@ -51,17 +63,35 @@ async def echo(task: AgentTask) -> str:
     return task.text()
 
 
+class Noting(MemoryPassSealer):
+    """Keeps the claims that it has sealed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: list[str] = []
+        self.down = False
+
+    def open(self, sealed: bytes) -> str:
+        if self.down:
+            raise Overloaded
+        return super().open(sealed)
+
+    def seal(self, claims: str) -> bytes:
+        self.claims.append(claims)
+        return super().seal(claims)
+
+
 class Chain:
     """A deployment whose agents call each other through its own front door."""
 
     def __init__(self, *agents: Agent) -> None:
-        self.deployment = Deployment(*agents, gate=SignIn(self.find, self.token))
+        self.deployment = Deployment(*agents, gate=SignIn(self.find, self.token, self.opened))
         self.world = self.deployment.world
-        self.keys = MemoryApiKeys(lambda: self.world.now)
+        self.keys, self.sealer = MemoryApiKeys(), Noting()
         self.remembered = RememberedApiKeys(self.keys, lambda: self.world.now)
+        self.passes_opened = OpenedPasses(self.sealer, lambda: self.world.now)
         self.scopes = frozenset[str]()
-        self.made = 0
-        passes = Passes(self.keys, lambda: self.world.now, self._entropy)
+        passes = Passes(self.sealer, lambda: self.world.now)
         peers = A2APeers(
             {agent.id: f"{BASE}/{agent.id}" for agent in agents}, None, passes.headers, self.deployment.transport
         )
@@ -74,9 +104,8 @@ class Chain:
         assert token == "token"
         return Caller(ALICE, self.scopes)
 
-    def _entropy(self, count: int) -> bytes:
-        self.made += 1
-        return bytes([self.made] * count)
+    def opened(self, token: str) -> Pass | None:
+        return self.passes_opened.find(token)
 
     def add(self, key: str, *scopes: str) -> None:
         self.keys.add(ApiKey(digest_of(key), ALICE, "", self.world.now, scopes=frozenset(scopes)))
@@ -98,9 +127,8 @@ class Chain:
         (_, task) = self.world.table.task(self.heads()[agent].key)
         return task.status.state, task.status.message.text() if task.status.message else ""
 
-    def passes(self) -> list[ApiKey]:
-        kept: dict[str, ApiKey] = self.keys._keys  # noqa: SLF001 - no list has them
-        return [key for digest, key in kept.items() if digest.startswith(PASS_DIGEST)]
+    def passes(self) -> list[Pass]:
+        return [pass_of(claims, self.world.now) for claims in self.sealer.claims]
 
 
 THREE = (calling("first", "second"), calling("second", "echo"), agent_of(echo))
@@ -117,7 +145,7 @@ def test_every_task_of_a_chain_has_the_scopes_and_the_key_of_the_first_caller() 
     assert {(head.scopes, head.api_key) for head in heads.values()} == {
         ("a2a:echo a2a:first a2a:second", digest_of(KEY))
     }
-    assert {(key.scopes, key.parent) for key in chain.passes()} == {
+    assert {(one.scopes, one.parent) for one in chain.passes()} == {
         (frozenset({"a2a:first", "a2a:second", "a2a:echo"}), digest_of(KEY))
     }
 
@@ -161,8 +189,7 @@ def test_a_revoked_key_takes_its_passes_along() -> None:
     assert state is TaskState.FAILED
     assert "The agent 'echo' refused" in reason
     assert "revoked" in reason
-    assert chain.passes() == [before], "the pass is still in the table, and admits nobody"
-    assert chain.keys.find(before.digest) == before
+    assert chain.passes() == [before], "the pass has not ended, and admits nobody"
 
 
 def test_a_child_that_no_longer_admits_the_caller_is_left_to_itself_and_not_asked_for_ever() -> None:
@@ -186,9 +213,9 @@ def test_a_child_that_no_longer_admits_the_caller_is_left_to_itself_and_not_aske
 def test_a_pass_works_no_longer_than_a_revoked_key_is_remembered() -> None:
     chain = Chain(agent_of(echo))
     chain.add(KEY, "a2a")
-    made = Passes(chain.keys, lambda: chain.world.now, chain._entropy).headers(Caller(ALICE, key=digest_of(KEY)))  # noqa: SLF001
+    made = Passes(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))
     headers = {"x-api-key": made["X-API-Key"]}
-    gate = SignIn(chain.find)
+    gate = SignIn(chain.find, passes=chain.opened)
     assert gate.admit(headers) == Caller(ALICE, key=digest_of(KEY))
     chain.keys.revoke(digest_of(KEY))
     chain.world.now += KEPT_MS
@@ -199,13 +226,15 @@ def test_a_pass_works_no_longer_than_a_revoked_key_is_remembered() -> None:
 def test_a_token_has_no_key_and_its_passes_end_by_themselves() -> None:
     chain = Chain(*THREE)
     chain.scopes = frozenset({"a2a:first", "a2a:second", "a2a:echo", "openid", "a2apple"})
+    made_at = chain.world.now
     chain.send("first", Authorization="Bearer token")
     chain.world.settle()
     assert chain.said("first") == (TaskState.COMPLETED, "second completed")
     assert {(head.scopes, head.api_key) for head in chain.heads().values()} == {("a2a:echo a2a:first a2a:second", "")}
-    assert {(key.scopes, key.parent, key.expires) for key in chain.passes()} == {
-        (frozenset({"a2a:first", "a2a:second", "a2a:echo"}), "", chain.passes()[0].made_at + LIFE_MS)
+    assert {(one.scopes, one.parent) for one in chain.passes()} == {
+        (frozenset({"a2a:first", "a2a:second", "a2a:echo"}), "")
     }
+    assert all(made_at < one.ends <= chain.world.now + PASS_LIFE_MS for one in chain.passes())
 
 
 def test_the_caller_whose_message_came_last_is_the_one_that_counts() -> None:
@@ -229,16 +258,53 @@ def test_a_task_of_an_earlier_release_has_its_agents_read_and_call_nobody() -> N
     assert chain.world.table.touch(head, replace(head, scopes="", api_key="", rev=head.rev + 1))
     chain.world.settle()
     assert chain.said("first")[0] is TaskState.FAILED
-    assert {key.scopes for key in chain.passes()} == {frozenset({"a2a:read", "a2a:first"})}
+    assert {one.scopes for one in chain.passes()} == {frozenset({"a2a:read", "a2a:first"})}
 
 
 @pytest.mark.parametrize("parent", [digest_of(KEY), digest_of("a2a_unknown"), ""])
-def test_a_pass_that_was_forged_in_the_table_stands_for_nobody_but_the_owner_of_its_key(parent: str) -> None:
-    keys = MemoryApiKeys()
-    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0))
-    forged = "a2a_pass_forged"
-    bob = Principal("acme", "bob")
-    keys.add(ApiKey(digest_of(forged), bob, "", 0, operator=True, expires=LIFE_MS, parent=parent))
+def test_a_pass_stands_for_nobody_but_the_owner_of_its_key(parent: str) -> None:
+    keys, sealer = MemoryApiKeys(), MemoryPassSealer()
+    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
+    claims = claims_of(Pass(Principal("acme", "bob"), frozenset({"a2a"}), parent, PASS_LIFE_MS))
+    gate = SignIn(keys.find, passes=OpenedPasses(sealer, lambda: 0).find)
+    headers = {"x-api-key": spelled(sealer.seal(claims), PASS_PREFIX)}
     with pytest.raises(Unauthenticated):
-        SignIn(keys.find).admit({"x-api-key": forged})
-    assert not SignIn(keys.find).operates({"x-api-key": forged})
+        gate.admit(headers)
+    assert not gate.operates(headers)
+
+
+def test_a_pass_of_an_operator_s_task_operates_nothing() -> None:
+    keys, sealer = MemoryApiKeys(), MemoryPassSealer()
+    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
+    gate = SignIn(keys.find, passes=OpenedPasses(sealer, lambda: 0).find)
+    made = Passes(sealer, lambda: 0).headers(Caller(ALICE, key=digest_of(KEY)))
+    headers = {"x-api-key": made["X-API-Key"]}
+    assert gate.admit(headers) == Caller(ALICE, key=digest_of(KEY))
+    assert not gate.operates(headers)
+
+
+@pytest.mark.parametrize("path", ["/echo", "/echo/tasks"])
+def test_while_passes_cannot_be_checked_callers_are_told_to_come_again_and_keys_go_on_working(path: str) -> None:
+    chain = Chain(agent_of(echo))
+    chain.add(KEY, "a2a")
+    token = Passes(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))["X-API-Key"]
+    chain.sealer.down = True
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}' if path == "/echo" else None
+    for key, status in ((token, 503), (KEY, 200), (token, 503)):
+        headers = {"X-API-Key": key, "A2A-Version": "1.0", "Content-Type": "application/json"}
+        with chain.deployment.transport(HttpCall(BASE + path, headers, body)) as answer:
+            assert (answer.status, answer.headers.get("retry-after")) == (status, "1" if status == 503 else None)
+
+
+def test_an_inline_agent_leaves_its_calls_to_the_worker_which_alone_may_make_passes() -> None:
+    chain = Chain(replace(calling("first", "echo"), runs="inline"), agent_of(echo))
+    chain.add(KEY, "a2a")
+    peers = A2APeers({"first": f"{BASE}/first", "echo": f"{BASE}/echo"}, None, left_to_the_worker)
+    apart = replace(chain.world.directory, peers=peers, apart=frozenset({"first", "echo"}))
+    chain.send("first")
+    assert Inline(replace(chain.world.engine, directory=apart), chain.world.play).run(
+        "first", chain.heads()["first"].key, 20_000
+    )
+    assert (set(chain.heads()), chain.passes()) == ({"first"}, [])
+    chain.world.settle()
+    assert chain.said("first") == (TaskState.COMPLETED, "echo completed")

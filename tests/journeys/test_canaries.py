@@ -69,7 +69,7 @@ class Everywhere:
         world.engine = replace(world.engine, metrics=counting)
         world.post = replace(world.post, metrics=counting, hosts=Hosts(world.table, metrics=counting))
         world.broom = replace(world.broom, metrics=counting)
-        keys = MemoryApiKeys(world.clock.now)
+        keys = MemoryApiKeys()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))
         self.edge = Edge(world.desk, world.table, world.engine.agents, SignIn(keys.find), MemoryProofs(), 60)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ PSEUDO: Final = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 NOTHING: Final = object()
+PURPOSE: Final = "kms:EncryptionContext:purpose"
 
 
 CONSTANTS: Final = ("agent_credentials", "agent_credentials_key")
@@ -95,14 +96,14 @@ class Stack:
             rest = need.resource.removeprefix(arn)
             if rest != need.resource and rest[:1] in {"", "/", ":"}:
                 of_objects = need.resource.startswith("arn:aws:s3:::") and rest
-                return Need(need.action, name.removesuffix(".Arn") + ("/*" if of_objects else rest))
+                return replace(need, resource=name.removesuffix(".Arn") + ("/*" if of_objects else rest))
         return need
 
     def meant(self, need: Need) -> Need:
         """The opposite of ``told``."""
         name, mark, rest = need.resource.partition("/")
         known = self.resources.get(f"{name}.Arn") or self.resources.get(name) or name
-        return Need(need.action, known + mark + rest)
+        return replace(need, resource=known + mark + rest)
 
     def _statements(self, role: Mapping[str, Any]) -> list[dict[str, Any]]:
         policies = role["Properties"]["Policies"]
@@ -130,19 +131,22 @@ def listed(value: Any) -> list[Any]:
 
 
 def grants(statements: list[dict[str, Any]]) -> Iterator[Need]:
-    """Each action with each resource that is allowed together.
+    """Each action with each resource, and each purpose of an encryption context, that is allowed together.
 
-    Conditions are not looked at: the one statement that has some is for calls that Secrets Manager makes.
+    Other conditions are not looked at: the one statement that has some is for calls that Secrets Manager makes.
     """
     for statement in statements:
         assert statement["Effect"] == "Allow"
-        assert "Condition" not in statement or "kms:ViaService" in str(statement["Condition"]), statement
+        condition = statement.get("Condition", {})
+        purposes = listed(condition["StringEquals"][PURPOSE]) if PURPOSE in str(condition) else [""]
+        assert not condition or purposes != [""] or "kms:ViaService" in str(condition), statement
         for action in listed(statement["Action"]):
             for resource in listed(statement["Resource"]):
-                yield Need(action, resource)
+                for purpose in purposes:
+                    yield Need(action, resource, purpose)
 
 
 def covers(grant: Need, need: Need) -> bool:
     """Whether a grant allows what a call needs. Only ``*`` and ``?`` are special, as in IAM."""
-    names = fnmatchcase(need.action.lower(), grant.action.lower())
+    names = fnmatchcase(need.action.lower(), grant.action.lower()) and grant.purpose in {"", need.purpose}
     return names and fnmatchcase(need.resource, grant.resource.replace("[", "[[]"))

@@ -29,10 +29,11 @@ TRANSACTED: Final = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """What a role has to allow so that a call gets through."""
+    """What a role has to allow so that a call gets through; ``purpose`` is the one in the encryption context."""
 
     action: str
     resource: str
+    purpose: str = ""
 
 
 class Recorder:
@@ -98,8 +99,9 @@ def _sqs(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
 
 
 def _kms(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
-    key = params["KeyId"]
-    yield Need(f"kms:{operation}", key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{key}")
+    key, purpose = params["KeyId"], params.get("EncryptionContext", {}).get("purpose", "")
+    arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{key}"
+    yield Need(f"kms:{operation}", arn, purpose)
 
 
 def _secrets(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:

@@ -87,7 +87,8 @@ def table() -> str:
             service, action = grant.action.split(":")
             word = f"*{action}*" if grant in found.unheard(function) else action
             named = NAMED.get(grant.resource, grant.resource.replace("/2026", ""))
-            cell = rows.setdefault(f"{service} | `{named}`", {}).setdefault(function, set())
+            place = f"`{named}`" + (f", purpose `{grant.purpose}`" if grant.purpose else "")
+            cell = rows.setdefault(f"{service} | {place}", {}).setdefault(function, set())
             cell.add(word)
     lines = [f"| service | on | {' | '.join(functions)} |", "|---|---|" + "---|" * len(functions)]
     for row in sorted(rows):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
+from a2a_serverless.adapters.kms import PASSES
 from a2a_serverless.stack import places
 from a2a_serverless.stack.errors import StackError
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.functions.template import functions
+from tests.roles.policies import PURPOSE, covers, grants
 from tests.roles.recorder import Need
 from tests.roles.table import REASONS, of_functions, reasons, table
 
@@ -30,7 +32,7 @@ from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_doc
 policy, needs = json.load(sys.stdin)
 statements = [parse_policy_document(policy)]
 who = "arn:aws:iam::123456789012:role/role", "AssumedRole", "123456789012"
-asked = [EvalContext(*who, action, resource, "us-east-1") for action, resource in needs]
+asked = [EvalContext(*who, action, resource, "us-east-1", service_context=more) for action, resource, more in needs]
 print(json.dumps([evaluate(one, statements).decision for one in asked]))
 """
 
@@ -63,21 +65,44 @@ def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> 
 def test_moto_s_evaluator_says_the_same(function: str) -> None:
     policy = IAMPolicy({"policy_document": json.dumps(_policy(function))})
     for need in _concrete(function):
-        assert policy.is_action_permitted(need.action, need.resource) is PermissionResult.PERMITTED, need
+        given = {PURPOSE: need.purpose}
+        permitted = policy.is_action_permitted(need.action, need.resource, incoming_condition_values=given)
+        assert permitted is PermissionResult.PERMITTED, need
         foreign = need.resource + "-other"
         if not need.resource.startswith(("arn:aws:s3:::blobs/", "arn:aws:bedrock")):
-            assert policy.is_action_permitted(need.action, foreign) is not PermissionResult.PERMITTED, need
+            permitted = policy.is_action_permitted(need.action, foreign, incoming_condition_values=given)
+            assert permitted is not PermissionResult.PERMITTED, need
+        if need.purpose:
+            given = {PURPOSE: "another"}
+            permitted = policy.is_action_permitted(need.action, need.resource, incoming_condition_values=given)
+            assert permitted is not PermissionResult.PERMITTED, need
 
 
 @EACH
 def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
     needs = _concrete(function)
-    given = json.dumps([_policy(function), [[need.action, need.resource] for need in needs]])
+    asked = [[need.action, need.resource, {PURPOSE.lower(): need.purpose}] for need in needs]
+    others = [[need.action, need.resource, {PURPOSE.lower(): "another"}] for need in needs if need.purpose]
+    given = json.dumps([_policy(function), asked + others])
     done = subprocess.run(  # noqa: S603 - the emulator's own Python
         [_emulator(), "-c", EMULATOR], input=given, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["Allow"] * len(needs)
+    assert json.loads(done.stdout) == ["Allow"] * len(needs) + ["ImplicitDeny"] * len(others)
+
+
+MAKES = {"kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptTo"}
+
+
+def test_only_the_worker_may_make_what_opens_as_a_service_token_and_only_the_api_may_open_it() -> None:
+    may: dict[str, set[str]] = {}
+    for function, statements in of_functions().stack.roles().items():
+        for grant in grants(statements):
+            for action in {*MAKES, "kms:Decrypt"}:
+                sealing = of_functions().stack.resources["SealingKey.Arn"]
+                if covers(grant, Need(action, sealing, PASSES["purpose"])):
+                    may.setdefault(action, set()).add(function)
+    assert may == {"kms:Encrypt": {"worker"}, "kms:Decrypt": {"api"}}
 
 
 def test_the_table_in_the_documents_is_as_the_roles_are() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items
-from a2a_serverless.domain.access import EVERYTHING, PASS_DIGEST, ApiKey
+from a2a_serverless.domain.access import EVERYTHING, ApiKey
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -42,47 +41,27 @@ class DynamoApiKeys:
             "made_at": {"N": str(key.made_at)},
             **({"operator": {"BOOL": True}} if key.operator else {}),
             "scopes": {"S": " ".join(sorted(key.scopes))},
-            **({"parent": {"S": key.parent}} if key.parent else {}),
         }
-        expires = None if key.expires is None else key.expires // 1000
-        self._table.write(self._table.put(items.placed(PARTITION, key.digest, expires, attributes)))
+        self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
         place = {"pk": {"S": PARTITION}, "sk": {"S": digest}}
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def all(self) -> list[ApiKey]:
-        return [_key_of(item) for item in self._table.between(PARTITION, "0", "g")]  # hex: no passes
-
-
-class DynamoKeysAndPasses(DynamoApiKeys):
-    """API keys in the table that only operators write, and passes in the one that functions write.
-
-    What stands in the second one is a pass or nothing: it ends, and opens no operator's API.
-    """
-
-    def __init__(self, access: Table, table: Table) -> None:
-        super().__init__(access)
-        self._passes = DynamoApiKeys(table)
-
-    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        if not digest.startswith(PASS_DIGEST):
-            return super().find(digest, fresh=fresh)
-        found = self._passes.find(digest, fresh=fresh)
-        return replace(found, operator=False) if found and found.expires is not None else None
+        # Hex digits: an earlier release has kept passes beside the keys, under another prefix.
+        return [_key_of(item) for item in self._table.between(PARTITION, "0", "g")]
 
 
 class MemoryApiKeys:
-    """The twin. ``now`` in ms."""
+    """The twin."""
 
-    def __init__(self, now: Callable[[], int] = lambda: 0) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self._keys: dict[str, ApiKey] = {}
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         del fresh
-        found = self._keys.get(digest)
-        return found if found and (found.expires is None or found.expires > self._now()) else None
+        return self._keys.get(digest)
 
     def add(self, key: ApiKey) -> None:
         self._keys[key.digest] = key
@@ -91,7 +70,7 @@ class MemoryApiKeys:
         self._keys.pop(digest, None)
 
     def all(self) -> list[ApiKey]:
-        return [self._keys[digest] for digest in sorted(self._keys) if not digest.startswith(PASS_DIGEST)]
+        return [self._keys[digest] for digest in sorted(self._keys)]
 
 
 class RememberedApiKeys:
@@ -142,6 +121,4 @@ def _key_of(item: Item) -> ApiKey:
     # Keys that were made before there were scopes may do everything.
     scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({EVERYTHING})
     made_at, operator = int(known["made_at"]["N"]), "operator" in known
-    expires = int(known["expires"]["N"]) * 1000 if "expires" in known else None
-    parent = known["parent"]["S"] if "parent" in known else ""
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes, expires, parent)
+    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes)

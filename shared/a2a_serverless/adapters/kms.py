@@ -1,8 +1,12 @@
-"""Seals client secrets: AES-256-GCM under a data key that KMS wrapped and that travels, wrapped, with each sealed text.
+"""Seals client secrets, and the claims of passes.
+
+Client secrets: AES-256-GCM under a data key that KMS wrapped and that travels, wrapped, with each sealed text.
 
 The data key is used for many secrets (a bounded number, for a bounded time), so sealing costs a call to KMS once an
 hour and not once a webhook. Each secret is bound to its own context by GCM's additional data; KMS itself only knows
 what the key is for.
+
+Passes: KMS itself encrypts the claims, under a context of its own, which only the worker's role may encrypt with.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +28,14 @@ if TYPE_CHECKING:
     from mypy_boto3_kms import KMSClient
 
 PURPOSE: Final = {"purpose": "a2a-webhook-secrets"}
+PASSES: Final = {"purpose": "a2a-service-token"}
 KEY_LIFE_MS: Final = 3_600_000
 KEY_USES: Final = 1_000_000
 KEYS_KEPT: Final = 256
 NONCE_BYTES: Final = 12
 _FORM: Final = "1"
+UNSEALED: Final = "A service token cannot be made now. Try again."
+UNOPENED: Final = "Service tokens cannot be checked now. Try again."
 _FOREIGN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 
 
@@ -110,6 +119,30 @@ class KmsSealer:
 
     def _old(self, key: _DataKey) -> bool:
         return self._now() - key.since >= KEY_LIFE_MS
+
+
+class KmsPassSealer:
+    """``ports.PassSealer``. ``client`` is asked for with the first pass."""
+
+    def __init__(self, client: Callable[[], KMSClient], key_id: str) -> None:
+        self._client = client
+        self._key_id = key_id
+
+    def seal(self, claims: str) -> bytes:
+        try:
+            answer = self._client().encrypt(KeyId=self._key_id, Plaintext=claims.encode(), EncryptionContext=PASSES)
+        except (BotoCoreError, ClientError) as error:
+            raise Overloaded(UNSEALED) from error
+        return answer["CiphertextBlob"]
+
+    def open(self, sealed: bytes) -> str:
+        try:
+            answer = self._client().decrypt(CiphertextBlob=sealed, KeyId=self._key_id, EncryptionContext=PASSES)
+        except (BotoCoreError, ClientError) as error:
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] in _FOREIGN:
+                raise ValueError("not sealed by this deployment") from None
+            raise Overloaded(UNOPENED) from error
+        return answer["Plaintext"].decode()
 
 
 def _encoded(content: bytes) -> str:

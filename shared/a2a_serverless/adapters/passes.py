@@ -1,40 +1,55 @@
-"""How agents of this deployment show each other for whom they work: by passes, API keys that end within the hour.
+"""How agents of this deployment show each other for whom they work: by passes, tokens that end within the hour.
 
 What one agent asks of another it asks in the name of its own caller, so that the tasks it makes there belong to that
 caller too. It may do what that caller may do, and admits nobody once the key is revoked that the caller signed in with.
-A pass is kept as a digest only, and in clear nowhere but in the memory of the process that made it.
+A pass is in clear in the memory of the worker that made it and in the request that carries it, and is stored nowhere.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.access import ENTROPY_BYTES, PASS_PREFIX, ApiKey, digest_of, spelled
+from a2a_serverless.domain.access import (
+    CLAIMS_LIMIT,
+    PASS_LIFE_MS,
+    PASS_PREFIX,
+    BadToken,
+    Pass,
+    claims_of,
+    pass_of,
+    sealed_in,
+    spelled,
+)
+from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.ports import ApiKeys
+    from a2a_serverless.ports import PassSealer
 
-LIFE_MS: Final = 3_600_000
-USED_MS: Final = LIFE_MS - 300_000  # nobody starts out with a pass that is about to end
+T = TypeVar("T")
+
+USED_MS: Final = PASS_LIFE_MS - 300_000  # nobody starts out with a pass that is about to end
 KEPT: Final = 1000
+FAILURES: Final = 20
 
 
 class Passes:
-    """The passes that this process has made. ``entropy`` gives so many random bytes, ``now`` the time in ms."""
+    """The passes that this process has made. ``now`` is the time in ms."""
 
-    def __init__(self, keys: ApiKeys, now: Callable[[], int], entropy: Callable[[int], bytes]) -> None:
-        self._keys = keys
+    def __init__(self, sealer: PassSealer, now: Callable[[], int]) -> None:
+        self._sealer = sealer
         self._now = now
-        self._entropy = entropy
         self._lock = Lock()
         self._made: dict[Caller, tuple[int, str]] = {}
 
     def headers(self, caller: Caller) -> dict[str, str]:
-        """What to send along so that a sibling serves ``caller``."""
+        """What to send along so that a sibling serves ``caller``; raises PeerFailed when there can be none."""
         with self._lock:
             made = self._made.get(caller)
             if made is None or self._now() - made[0] >= USED_MS:
@@ -42,11 +57,79 @@ class Passes:
         return {"X-API-Key": made[1]}
 
     def _new(self, caller: Caller) -> tuple[int, str]:
-        now, key = self._now(), spelled(self._entropy(ENTROPY_BYTES), PASS_PREFIX)
-        note, expires = "a call to a sibling", now + LIFE_MS
-        made = ApiKey(digest_of(key), caller.who, note, now, scopes=caller.scopes, expires=expires, parent=caller.key)
-        self._keys.add(made)
+        now = self._now()
+        claims = claims_of(Pass(caller.who, caller.scopes, caller.key, now + PASS_LIFE_MS))
+        if len(claims.encode()) > CLAIMS_LIMIT:
+            raise PeerFailed("The caller has too many scopes for a call to another agent of this deployment.")
+        try:
+            sealed = self._sealer.seal(claims)
+        except Overloaded as error:
+            raise PeerFailed(str(error)) from error
         if len(self._made) >= KEPT:
             self._made.clear()
-        self._made[caller] = (now, key)
+        self._made[caller] = (now, spelled(sealed, PASS_PREFIX))
         return self._made[caller]
+
+
+def left_to_the_worker(caller: Caller) -> dict[str, str]:
+    """In place of ``Passes.headers`` where none can be made."""
+    del caller
+    raise PeerFailed("Agents of this deployment are called by the worker.")
+
+
+class OpenedPasses:
+    """Opens passes, each once: what it says is remembered until it ends, and that one is forged as well.
+
+    Whoever tries invented ones has ``FAILURES`` of them opened a second at most; until the next second all passes that
+    are not remembered are refused as Overloaded, because the good ones among them are not known.
+    """
+
+    def __init__(self, sealer: PassSealer, now: Callable[[], int]) -> None:
+        self._sealer = sealer
+        self._now = now
+        self._lock = Lock()
+        self._good: OrderedDict[bytes, Pass] = OrderedDict()
+        self._bad: OrderedDict[bytes, None] = OrderedDict()
+        self._failures = (0, 0)
+
+    def find(self, token: str) -> Pass | None:
+        """What the pass says, unless it is none or has ended. What cannot be one is not opened."""
+        try:
+            sealed = sealed_in(token)
+        except BadToken:
+            return None
+        digest, now = sha256(sealed).digest(), self._now()
+        with self._lock:
+            found = self._good.get(digest)
+            if found is None and digest in self._bad:
+                return None
+        if found is None:
+            found = self._opened(sealed, digest, now)
+        return found if found and now < found.ends else None
+
+    def _opened(self, sealed: bytes, digest: bytes, now: int) -> Pass | None:
+        second = now // 1000
+        with self._lock:
+            if self._failures[0] == second and self._failures[1] >= FAILURES:
+                raise Overloaded("Too many unknown service tokens at once. Try again.")
+        try:
+            made = pass_of(self._sealer.open(sealed), now)
+        except Overloaded:
+            self._failed(second)
+            raise
+        except (BadToken, ValueError):
+            self._failed(second)
+            self._keep(self._bad, digest, None)
+            return None
+        self._keep(self._good, digest, made)
+        return made
+
+    def _failed(self, second: int) -> None:
+        with self._lock:
+            self._failures = (second, self._failures[1] + 1 if self._failures[0] == second else 1)
+
+    def _keep(self, kept: OrderedDict[bytes, T], digest: bytes, found: T) -> None:
+        with self._lock:
+            kept[digest] = found
+            while len(kept) > KEPT:
+                kept.popitem(last=False)

@@ -1,22 +1,26 @@
 """What a caller may do, and API keys: what is kept of them, and how one is made.
 
 A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
-(reading only). The key itself is shown once and kept by nobody. A pass is an API key that ends by itself: what an agent
-of a deployment shows to its siblings, in its caller's name. It has its caller's scopes, and ends with its caller's key.
+(reading only). The key itself is shown once and kept by nobody. A pass is a short-lived service token: what an agent of
+a deployment shows to its siblings, in its caller's name. It has its caller's scopes, ends within the hour, and is worth
+nothing without its caller's key. It is stored nowhere: its claims travel in it, sealed by the deployment's KMS key.
 """
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.errors import InsufficientScope
+from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Principal
+    from collections.abc import Mapping
 
 Access: TypeAlias = Literal["read", "operate"]
 
@@ -26,7 +30,12 @@ EVERYTHING: Final = "a2a"
 READ: Final = "read"  # so no agent may be called like that
 SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
 PASS_PREFIX: Final = "a2a_pass_"  # noqa: S105 - how one begins
-PASS_DIGEST: Final = "pass-"  # noqa: S105 - as above
+PASS_LIFE_MS: Final = 3_600_000
+PASS_LEEWAY_MS: Final = 60_000  # of the clock of whoever made it
+CLAIMS_LIMIT: Final = 4096  # bytes that KMS encrypts
+SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
+_VERSION: Final = 1
+_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class BadToken(Exception):
@@ -78,8 +87,7 @@ class Trust:
 class ApiKey:
     """A key that admits ``who``, and to the operator's API when it is an ``operator``'s.
 
-    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits. ``expires`` (ms) is when a pass ends; None
-    for a key that lasts until it is revoked. ``parent`` is the digest of the key without which a pass admits nobody.
+    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits.
     """
 
     digest: str
@@ -88,13 +96,29 @@ class ApiKey:
     made_at: int
     operator: bool = False
     scopes: frozenset[str] = frozenset({EVERYTHING})
-    expires: int | None = None
-    parent: str = ""
 
     @property
     def caller(self) -> Caller:
         """Who calls with it."""
-        return Caller(self.who, self.scopes, key=self.digest if self.expires is None else self.parent)
+        return Caller(self.who, self.scopes, key=self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The claims of a pass: whom it stands for, what it may do, and when it ends (ms).
+
+    ``parent`` is the digest of the API key without which it admits nobody; empty for a caller with an issuer's token.
+    """
+
+    who: Principal
+    scopes: frozenset[str]
+    parent: str
+    ends: int
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls with it."""
+        return Caller(self.who, self.scopes, key=self.parent)
 
 
 def scope_of(agent: str, access: Access) -> str:
@@ -120,6 +144,57 @@ def spelled(entropy: bytes, prefix: str = PREFIX) -> str:
 
 
 def digest_of(key: str) -> str:
-    """What a key is known by. Those of passes stand apart."""
-    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-    return PASS_DIGEST + digest if key.startswith(PASS_PREFIX) else digest
+    """What a key is known by."""
+    return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed_in(token: str) -> bytes:
+    """The sealed claims in a pass as it travels; raises BadToken for what cannot be one."""
+    text = token.removeprefix(PASS_PREFIX)
+    if text == token or len(text) > 2 * SEALED_BYTES.stop or not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
+        raise BadToken
+    sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(sealed) not in SEALED_BYTES or spelled(sealed, PASS_PREFIX) != token:
+        raise BadToken
+    return sealed
+
+
+def claims_of(made: Pass) -> str:
+    """The claims as they are sealed."""
+    claims = {
+        "v": _VERSION,
+        "tenant": made.who.tenant,
+        "owner": made.who.owner,
+        "scopes": sorted(made.scopes),
+        "parent": made.parent,
+        "ends": made.ends,
+    }
+    return json.dumps(claims, ensure_ascii=False, separators=(",", ":"))
+
+
+def pass_of(claims: str, now: int) -> Pass:
+    """What the claims say; raises BadToken for anything but claims of ours that end within the hour."""
+    try:
+        said = json.loads(claims)
+    except (ValueError, RecursionError):
+        raise BadToken from None
+    if not isinstance(said, dict) or {name: type(one) for name, one in said.items()} != _CLAIMS:
+        raise BadToken
+    if (
+        said["v"] != _VERSION
+        or not (said["tenant"] and said["owner"])
+        or not all(isinstance(scope, str) and ours([scope]) for scope in said["scopes"])
+        or not now < said["ends"] <= now + PASS_LIFE_MS + PASS_LEEWAY_MS
+    ):
+        raise BadToken
+    return Pass(Principal(said["tenant"], said["owner"]), frozenset(said["scopes"]), said["parent"], said["ends"])
+
+
+_CLAIMS: Final[Mapping[str, Any]] = {
+    "v": int,
+    "tenant": str,
+    "owner": str,
+    "scopes": list,
+    "parent": str,
+    "ends": int,
+}

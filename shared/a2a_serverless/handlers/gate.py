@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from a2a_serverless.domain.access import PREFIX, ApiKey, BadToken, Caller, digest_of
+from a2a_serverless.domain.access import PASS_PREFIX, PREFIX, ApiKey, BadToken, Caller, Pass, digest_of
 from a2a_serverless.domain.errors import TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
 
@@ -45,15 +45,19 @@ class OpenGate:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Admits API keys (``X-API-Key``, or as a bearer token) and the bearer tokens of an issuer, whichever is set up."""
+    """Admits API keys (``X-API-Key``, or as a bearer token) and the bearer tokens of an issuer, whichever is set up.
+
+    ``passes`` opens what agents of this deployment show each other; whatever it returns was sealed by a worker.
+    """
 
     keys: Callable[[str], ApiKey | None]
     tokens: Callable[[str], Caller] | None = None
+    passes: Callable[[str], Pass | None] = lambda _: None
 
     def admit(self, headers: Mapping[str, str]) -> Caller:
         """The caller; every reason to refuse looks the same from outside."""
         key, bearer = _given(headers)
-        found = self._key(key)
+        found = self._pass(key) if key.startswith(PASS_PREFIX) else self._key(key)
         caller = found.caller if found else None if key else self._token(bearer)
         if caller is None:
             raise Unauthenticated(given=bool(key or bearer))
@@ -71,16 +75,19 @@ class SignIn:
         return found is not None and found.operator
 
     def _key(self, key: str) -> ApiKey | None:
-        """The key; a pass only while there is the key that it was made for. What cannot be ours is not looked for."""
-        found = self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
-        return found if found is None or found.expires is None or self._stands_for(found) else None
+        """The key. What cannot be ours is not looked for."""
+        return self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
 
-    def _stands_for(self, made: ApiKey) -> bool:
-        """Whether a pass is backed: by a key of the same owner, which no function can write, or by an issuer."""
+    def _pass(self, token: str) -> Pass | None:
+        """The pass, while there is the API key that it was made for, or an issuer for those without one."""
+        made = self.passes(token)
+        return made if made and self._is_backed(made) else None
+
+    def _is_backed(self, made: Pass) -> bool:
         if not made.parent:
             return self.tokens is not None
         parent = self.keys(made.parent)
-        return parent is not None and parent.expires is None and parent.who == made.who
+        return parent is not None and parent.who == made.who
 
     def _token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:

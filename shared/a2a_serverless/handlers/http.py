@@ -16,6 +16,7 @@ from a2a_serverless.domain.errors import (
     A2AError,
     ContentTypeNotSupported,
     MethodNotFound,
+    Overloaded,
     TooManyRequests,
     Unauthenticated,
 )
@@ -80,6 +81,8 @@ class Edge:
             return self._route(request)
         except (Unauthenticated, TooManyRequests) as error:
             return refused(error, _form(request), _answer_type(request))
+        except Overloaded as error:  # who calls cannot be found out now: 503 in every binding
+            return replace(refused(error, _form(request), _answer_type(request)), status=503)
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
             version = _written_in(request.path.strip("/").split("/"))
             return _refused(noted(error, self.desk), version, _answer_type(request))
