@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports import ApiKeys
+    from a2a_serverless.services.deliveries import Operations
     from tests.client.deployment import Deployment
 
 
@@ -42,6 +43,7 @@ class Shell:
         self.callers: Callable[[StackName], ApiKeys] | None = None
         self.earlier_callers: Callable[[StackName], ApiKeys] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
+        self.operations: Callable[[StackName], Operations] | None = None
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()
@@ -60,6 +62,8 @@ class Shell:
             world = replace(world, earlier_callers=self.earlier_callers)
         if self.alarms:
             world = replace(world, alarms=self.alarms)
+        if self.operations:
+            world = replace(world, operations=self.operations)
         with pytest.raises(SystemExit) as ended:
             run(arguments, world)
         code = ended.value.code
