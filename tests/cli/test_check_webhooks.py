@@ -54,6 +54,7 @@ def as_it_is(request: WebhookRequest) -> WebhookRequest | None:
 def lost(request: WebhookRequest) -> WebhookRequest | None:
     """A receiver whose address nobody answers at."""
     del request
+    return None
 
 
 def another_body(request: WebhookRequest) -> WebhookRequest | None:
