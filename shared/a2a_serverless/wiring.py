@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.queues import Handler
-    from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, PushStore, Sealer, TaskLog
+    from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, Sealer, TaskLog
     from a2a_serverless.services.deliveries import Operations
     from a2a_serverless.services.erase import Rubber
     from a2a_serverless.services.push import Webhooks
@@ -86,6 +86,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UNMEASURED) -> Edge:
     """Everything that answers HTTP, on the real adapters."""
     from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.adapters.functions import IN_A_REQUEST_S, Functions
     from a2a_serverless.adapters.proofs import SignedProofs
     from a2a_serverless.handlers.http import Edge
 
@@ -103,7 +104,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = UN
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
         turnstile=_turnstile(settings, table, desk),
         origins=settings.cors_origins,
-        rubber=lambda: _rubber(settings, aws, table, desk.log, desk.webhooks.store),
+        eraser=partial(Functions(aws, IN_A_REQUEST_S).invoke, settings.need("ERASER_FUNCTION_NAME")),
     )
 
 
@@ -308,6 +309,14 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
     )
 
 
+def make_eraser(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the eraser function."""
+    from a2a_serverless.handlers.eraser import make_eraser_handler
+
+    settings = read(environment)
+    return _ready(make_eraser_handler(_rubber(settings, _aws())), _metrics(environment), "eraser")
+
+
 def make_callers(stack: StackName) -> ApiKeys:
     """The API keys of a deployed stack, by the rights of the AWS credentials at hand."""
     from a2a_serverless.adapters.api_keys import DynamoApiKeys
@@ -343,7 +352,7 @@ def make_operations(stack: StackName) -> Operations:
 
     aws = _aws_of(stack)
     deployed = Stack(aws, stack.name)
-    outputs = {"TABLE_NAME": "TableName", "ACCESS_TABLE_NAME": "AccessTableName", "BLOBS_BUCKET": "BlobsBucket"}
+    outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
     settings = Settings({name: deployed.output(output) for name, output in outputs.items()})
     table = _table(settings, aws)
     board = Switchboard(
@@ -352,24 +361,27 @@ def make_operations(stack: StackName) -> Operations:
         bells=SqsBells(aws.sqs, "", deployed.output("DeliveryQueueUrl")),
         clock=SystemClock(),
     )
-    rotator = deployed.output("RotatorFunctionName")
-    rubber = _rubber(settings, aws, table, board.log, board.store)
-    return Operations(board, lambda command: deployed.invoke(rotator, command), rubber)
+    return Operations(
+        board,
+        lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
+        lambda order: deployed.invoke(deployed.output("EraserFunctionName"), order),
+    )
 
 
-def _rubber(settings: Settings, aws: Aws, table: Table, log: TaskLog, store: PushStore) -> Rubber:
+def _rubber(settings: Settings, aws: Aws) -> Rubber:
     """What erases, all over the table and the bucket."""
     from a2a_serverless.adapters import keys
     from a2a_serverless.adapters.api_keys import DynamoApiKeys
+    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.remains import DynamoRemains
     from a2a_serverless.adapters.s3 import S3Blobs
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.services.erase import Rubber
 
-    blobs = S3Blobs(lambda: aws.s3, settings.need("BLOBS_BUCKET"))
+    table, blobs = _table(settings, aws), S3Blobs(lambda: aws.s3, settings.need("BLOBS_BUCKET"))
     return Rubber(
-        log=log,
-        store=store,
+        log=DynamoTaskLog(table, _bodies(settings, aws)),
+        store=DynamoPushStore(table),
         remains=DynamoRemains(table),
         blobs=blobs,
         api_keys=DynamoApiKeys(_access(settings, aws)),

@@ -25,7 +25,7 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.deployed import NotDeployed, StackName
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.services.deliveries import Operations, Switchboard
-from a2a_serverless.services.erase import Rubber
+from a2a_serverless.services.erase import Rubber, obey, order_of
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
 
@@ -62,7 +62,11 @@ class Deployed:
             ids=self.world.ids,
             place=lambda *names: f"{keys.path(*names)}/",
         )
-        return Operations(Switchboard(table, table, self.world.queue, clock), self.rotator, rubber)
+        return Operations(
+            Switchboard(table, table, self.world.queue, clock),
+            self.rotator,
+            lambda order: obey(rubber, order_of(order)).told(),
+        )
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)
@@ -71,8 +75,11 @@ class Deployed:
     def type(self, *arguments: str, state: Path | None = None) -> tuple[int, str, str]:
         out, err = (Console(file=io.StringIO(), width=200, highlight=False) for _ in range(2))
         environment = {"A2A_STATE": str(state)} if state else {}
+        outside = Outside(
+            Terminal(out, err), environment=environment, operations=self.operations, sleep=self.world.clock.sleep
+        )
         with pytest.raises(SystemExit) as ended:
-            run(arguments, Outside(Terminal(out, err), environment=environment, operations=self.operations))
+            run(arguments, outside)
         assert isinstance(ended.value.code, int)
         return ended.value.code, _written(out), _written(err)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from moto import mock_aws
 
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain.access import ApiKey
@@ -16,17 +19,21 @@ from a2a_serverless.domain.head import LEASE_MS, take
 from a2a_serverless.domain.model import Part, Principal, TaskKey
 from a2a_serverless.domain.share import Share, Unfinished
 from a2a_serverless.ports import StepResult
-from a2a_serverless.services.erase import Erased, Rubber, Scope, count, erase, erase_all
+from a2a_serverless.services.erase import Erased, Order, Rubber, Scope, count, erase, obey
+from a2a_serverless.services.erase import erase_all as asked_until_done
 from a2a_serverless.testing import Counter
-from tests.contract.backends import LIMIT, NOW
+from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.contract.backends import Store
 
 NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores
 ALICE = Principal(KEY.tenant, KEY.owner)
 BOB = Principal(KEY.tenant, "bob")
+MOST_CALLS_ARE_SEEN = 20
 BIG = Part("text", "x" * (LIMIT + 1))
 
 
@@ -54,6 +61,11 @@ def rubber(store: Store) -> Rubber:
         ids=Counter(),
         place=lambda *names: f"{keys.path(*names)}/",
     )
+
+
+def erase_all(given: Rubber, scope: Scope) -> Erased:
+    """Somebody asks until nothing is left."""
+    return asked_until_done(lambda: obey(given, Order(scope)), given.clock.sleep)
 
 
 def full(store: Store, key: TaskKey = KEY) -> None:
@@ -178,46 +190,108 @@ class Interrupted(Exception):
     """The line went dead."""
 
 
-class Failing:
-    """A port whose n-th call of a changing kind fails before it does anything."""
+class Disturbed:
+    """A port at whose n-th call something happens, before it or after it took effect; all ports count together."""
 
-    def __init__(self, real: Any, names: set[str], left: list[int]) -> None:
+    def __init__(self, real: Any, happens: Callable[[], object], left: list[int], *, after: bool) -> None:
         self._real = real
-        self._names = names
+        self._happens = happens
         self._left = left
+        self._after = after
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
-        if name not in self._names:
-            return found
 
         def called(*arguments: Any, **named: Any) -> Any:
             self._left[0] -= 1
-            if self._left[0] == 0:
-                raise Interrupted
-            return found(*arguments, **named)
+            now = self._left[0] == 0
+            if now and not self._after:
+                self._happens()
+            answer = found(*arguments, **named)
+            if now and self._after:
+                self._happens()
+            return answer
 
         return called
 
 
+def disturbed(store: Store, at: int, happens: Callable[[], object], *, after: bool) -> tuple[Rubber, list[int]]:
+    """A rubber at whose call number ``at`` something happens, and how many calls are left until then."""
+    left = [at]
+    ports = {"log": store.log, "store": store.push, "remains": store.remains}
+    ports |= {"blobs": store.blobs, "api_keys": store.api_keys}
+    changed: Any = {name: Disturbed(port, happens, left, after=after) for name, port in ports.items()}
+    return replace(rubber(store), **changed), left
+
+
+def dies() -> None:
+    raise Interrupted
+
+
+def filled(store: Store, number: int) -> None:
+    """Two owners, each with a task and all that is kept of it; ``number`` tells the tasks of all calls apart."""
+    store.now.ms = NOW
+    for who in (ALICE, BOB):
+        full(store, who.key(f"task-{number}"))
+        owned(store, who)
+
+
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
-@pytest.mark.parametrize("at", range(1, 12))
-def test_whoever_is_interrupted_at_any_call_starts_again_and_leaves_nothing(store: Store, at: int) -> None:
-    full(store)
-    owned(store, ALICE)
-    whole, left = rubber(store), [at]
-    broken = replace(
-        whole,
-        remains=Failing(store.remains, {"erase_beside", "erase_task", "erase_owner"}, left),
-        blobs=Failing(store.blobs, {"delete"}, left),
-        api_keys=Failing(store.api_keys, {"revoke"}, left),
-        store=Failing(store.push, {"move", "remove"}, left),
-    )
-    try:
-        erase_all(broken, Scope(ALICE))
-    except Interrupted:
-        assert erase_all(whole, Scope(ALICE)).later == 0
-    assert (store.left(), store.blobs.content, store.api_keys.all()) == (0, {}, [])
+@pytest.mark.parametrize("after", [False, True])
+def test_whoever_dies_at_any_call_starts_again_and_leaves_nothing_and_touches_nobody_else(
+    store: Store, *, after: bool
+) -> None:
+    at, left = 1, [0]
+    while left[0] <= 0:
+        filled(store, at)
+        of_both, blobs = store.left(), len(store.blobs.content)
+        broken, left = disturbed(store, at, dies, after=after)
+        with suppress(Interrupted):
+            erase_all(broken, Scope(ALICE))
+        assert erase_all(rubber(store), Scope(ALICE)).later == 0
+        assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
+        assert [key.who for key in store.api_keys.all()] == [BOB]
+        erase_all(rubber(store), Scope(BOB))
+        assert (store.left(), store.blobs.content, store.api_keys.all()) == (0, {}, [])
+        at += 1
+    assert at > MOST_CALLS_ARE_SEEN
+
+
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+@pytest.mark.parametrize("after", [False, True])
+def test_two_erasers_at_once_leave_nothing_and_touch_nobody_else(store: Store, *, after: bool) -> None:
+    """At each call of the one, another one begins and ends."""
+    at, left = 1, [0]
+    while left[0] <= 0:
+        filled(store, at)
+        of_both, blobs = store.left(), len(store.blobs.content)
+        one, left = disturbed(store, at, partial(erase_all, rubber(store), Scope(ALICE)), after=after)
+        assert erase_all(one, Scope(ALICE)).later == 0
+        assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
+        assert [key.who for key in store.api_keys.all()] == [BOB]
+        erase_all(rubber(store), Scope(BOB))
+        at += 1
+    assert at > MOST_CALLS_ARE_SEEN
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*, after: bool) -> None:
+    """At every thirteenth request, because each is a whole erasing."""
+    with mock_aws(), client_at(None) as client, dynamo(client, "erased", lambda _: None) as store:
+        at, left = 1, [0]
+        while left[0] <= 0:
+            store.now.ms = NOW
+            full(store, ALICE.key(f"task-{at}"))
+            owned(store, ALICE)
+            left = [at]
+            failing: Any = Disturbed(client, dies, left, after=after)
+            broken = replace(store_on(failing, "erased", lambda _: None, store.blobs, LIMIT), now=store.now)
+            with suppress(Interrupted):
+                erase_all(rubber(broken), Scope(ALICE))
+            assert erase_all(rubber(store), Scope(ALICE)).later == 0
+            assert (store.left(), store.blobs.content) == (0, {}), at
+            at += 13
+        assert at > MOST_CALLS_ARE_SEEN
 
 
 @NEARBY

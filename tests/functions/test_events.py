@@ -20,6 +20,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "api-jwks": {"statusCode": 200},
     "api-rest-get-unknown-task": {"statusCode": 404},
     "api-send": {"statusCode": 200},
+    "eraser-count": {"tasks": 0, "later": 0},
+    "eraser-owner": {"tasks": 0, "later": 0},
     "notifier-bell": {"batchItemFailures": []},
     "relay-event": {"batchItemFailures": []},
     "rotator-create": {"Status": "SUCCESS"},

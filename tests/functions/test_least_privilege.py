@@ -196,3 +196,17 @@ def test_whoever_may_use_the_sealing_key_may_do_so_for_a_purpose_and_only_the_wo
         ("WorkerRole", "kms:Encrypt", tokens),
         ("NotifierRole", "kms:Decrypt", webhooks),
     }
+
+
+def test_the_api_can_neither_delete_objects_nor_list_the_bucket_nor_revoke_keys_and_only_the_eraser_can() -> None:
+    erasing = {("Blobs", "s3:DeleteObject"), ("Blobs", "s3:ListBucket")}
+    erasing |= {("AccessTable", f"dynamodb:{action}") for action in ("Query", "DeleteItem")}
+    allowed = {
+        (role, resource, action)
+        for role, statement in statements()
+        for named in listed(statement["Resource"])
+        for resource in [re.sub(r"[^A-Za-z]*\bFn::\w+\W+(\w+).*", r"\1", json.dumps(named))]
+        for action in listed(statement["Action"])
+    }
+    assert {one for one in allowed if one[1:] in erasing} == {("EraserRole", *one) for one in erasing}
+    assert ("ApiRole", "EraserFunction", "lambda:InvokeFunction") in allowed

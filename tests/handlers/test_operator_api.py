@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,9 @@ from a2a_serverless.adapters.memory import MemoryBlobs, MemoryProofs
 from a2a_serverless.adapters.owners import MemoryOwners
 from a2a_serverless.adapters.remains import MemoryRemains
 from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.handlers.eraser import make_eraser_handler
 from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
 from a2a_serverless.handlers.gate import OpenGate, SignIn
 from a2a_serverless.services.erase import Rubber
@@ -22,6 +24,9 @@ from a2a_serverless.wire.timestamps import to_text
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import HOUR_MS, ME, World, accepting
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
 
 OPERATOR, CALLER = "a2a_operator", "a2a_caller"
 HOST = "hooks.example.com"
@@ -46,12 +51,21 @@ def rubber_of(world: World) -> Rubber:
     )
 
 
+class Context:
+    """Lambda's."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
 @dataclass
 class Office:
     """An operator at the edge of a world."""
 
     world: World = field(default_factory=made_world)
     key: str | None = OPERATOR
+    orders: list[Any] = field(default_factory=list)
+    error: Exception | None = None
 
     def ask(self, verb: str, path: str, body: object = None, **query: str) -> HttpAnswer:
         keys = MemoryApiKeys()
@@ -59,9 +73,7 @@ class Office:
         keys.add(ApiKey(digest_of(CALLER), ME, "", 0))
         world = self.world
         gate = SignIn(keys.find)
-        edge = Edge(
-            world.desk, world.table, world.engine.agents, gate, MemoryProofs(), 60, rubber=lambda: rubber_of(world)
-        )
+        edge = Edge(world.desk, world.table, world.engine.agents, gate, MemoryProofs(), 60, eraser=self.erase)
         headers = {"x-api-key": self.key} if self.key else {}
         sent = b"" if body is None else json.dumps(body).encode()
         return edge.answer(HttpRequest(verb, f"/operator/{path}", headers, tuple(query.items()), sent))
@@ -70,6 +82,15 @@ class Office:
         answer = self.ask(verb, path, body, **query)
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store"), answer.body
         return json.loads(answer.body)
+
+    def erase(self, order: JsonObject) -> JsonObject:
+        """The eraser function; it goes on, or fails, with ``error`` once it is done."""
+        self.orders.append(order)
+        handler = make_eraser_handler(rubber_of(self.world))
+        done = handler(json.loads(json.dumps(order)), Context())
+        if self.error:
+            raise self.error
+        return dict(done)
 
     def given_up(self) -> str:
         """The path of the one webhook that was given up."""
@@ -197,12 +218,40 @@ def test_an_operator_erases_an_owner_after_a_count() -> None:
         {"tenant": "t", "owner": "o", "task": ""},
         {"tenant": "t", "owner": "o", "task": 7},
         {"tenant": "t", "owner": "o", "task": "x", "context": "y"},
+        {"tenant": "t", "owner": "o", "dryRun": "true"},
+        {"tenant": "t", "owner": "o", "dryRun": None},
     ],
 )
 def test_a_request_that_may_mean_less_than_it_says_erases_nothing(wanted: object) -> None:
-    assert Office().ask("POST", "erase", wanted).status == 400
+    office = Office()
+    assert office.ask("POST", "erase", wanted).status == 400
+    assert office.orders == []
+
+
+def test_an_eraser_that_goes_on_leaves_something_for_the_next_request() -> None:
+    office = Office(error=TimeoutError("goes on"))
+    office.world.wait(60_000)
+    who = {"tenant": ME.tenant, "owner": ME.owner}
+    assert office.json("POST", "erase", who) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 1}
+    office.error = None
+    assert office.json("POST", "erase", who) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 0}
+
+
+def test_a_count_that_takes_longer_than_a_request_says_what_waits_for_it() -> None:
+    office = Office(error=TimeoutError("goes on"))
+    answer = office.ask("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner, "dryRun": True})
+    assert (answer.status, "retry-after" in answer.headers) == (503, True)
+    assert b"a2a-serverless erase" in answer.body
+    assert len(office.orders) == 1
+
+
+def test_an_eraser_that_fails_is_our_fault_and_is_asked_once() -> None:
+    office = Office(error=CommandFailed("eraser failed: a secret"))
+    answer = office.ask("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner})
+    assert (answer.status, b"secret" in answer.body, len(office.orders)) == (500, False, 1)
 
 
 def test_whoever_is_no_operator_cannot_erase() -> None:
     office = Office(key=CALLER)
     assert office.ask("POST", "erase", {"tenant": ME.tenant, "owner": ME.owner}).status == 404
+    assert office.orders == []

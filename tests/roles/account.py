@@ -46,6 +46,7 @@ FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
     "notifier": wiring.make_notifier,
     "sweeper": wiring.make_sweeper,
     "rotator": wiring.make_rotator,
+    "eraser": wiring.make_eraser,
 }
 PICTURE: Final = b64encode(PIXEL).decode()
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
@@ -288,6 +289,7 @@ class _Visitor(BaseHTTPRequestHandler):
         self.wfile.write(said)
 
     def _said(self, verb: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        assert self.server.account
         if self.path.startswith("/receiver"):  # agrees to be told, and takes whatever comes
             self.server.heard += 1
             challenge = json.loads(body).get("challenge")
@@ -299,7 +301,9 @@ class _Visitor(BaseHTTPRequestHandler):
             return 200, spoken.headers, spoken.body
         if self.path.startswith("/cloudformation"):
             return 200, {}, b""
-        assert self.server.account
+        if self.path.startswith("/2015-03-31/functions/EraserFunction/"):
+            answered = self.server.account.functions["eraser"](json.loads(body), Context(60_000))
+            return 200, {"Content-Type": "application/json"}, json.dumps(answered).encode()
         event = gateway_event(verb, self.path, dict(self.headers.items()), body)
         served = self.server.account.functions["api"](event, Context(60_000))
         headers = {name: value for name, value in served["headers"].items() if name.lower() != "content-length"}
@@ -324,6 +328,7 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
+            "AWS_ENDPOINT_URL_LAMBDA": street.url,
         }
         stack.enter_context(patch.dict(os.environ, environment))
         edited = {"PUBLIC_BASE_URL": street.base_url, "AGENT_URLS": agent_urls.replace("{url}", street.base_url)}

@@ -187,7 +187,11 @@ def operating(account: Account) -> None:
     for head in account.heads():
         account.change(head, status_at={"N": "1"})
     who = {"tenant": WHO.tenant, "owner": WHO.owner}
-    account.http("POST", "/operator/erase", {**who, "dryRun": True}, key=OPERATOR)
+    counted = account.invoke("eraser", {**who, "dryRun": True})
+    assert account.http("POST", "/operator/erase", {**who, "dryRun": True}, key=OPERATOR) == counted
+    working = account.send("image", {"text": "Draw a boat."})
+    account.invoke("eraser", {**who, "task": working["id"]})
+    account.invoke("eraser", {**who, "context": working["contextId"]})
     assert account.http("POST", "/operator/erase", who, key=OPERATOR)["blobs"]
 
 

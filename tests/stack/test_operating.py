@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.keys import key_of_path
+from a2a_serverless.adapters.aws import emulated
+from a2a_serverless.adapters.keys import HEAD, key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
+from a2a_serverless.services.erase import Erased
 from a2a_serverless.wiring import make_operations
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
@@ -98,6 +100,16 @@ class Desk:
         assert cursor is not None
         assert store.move(key, cursor, replace(cursor, state=CursorState.EXHAUSTED, due_at=1, position=0))
 
+    def ended_long_ago(self) -> None:
+        """The task's end, moved to the past, so that nobody can still be at it."""
+        place = {"pk": {"S": f"TASK#{self.task}"}, "sk": {"S": HEAD}}
+        emulated(self.stack.deployment.endpoint).dynamodb.update_item(
+            TableName=self.stack.deployment.outputs["TableName"],
+            Key=place,
+            UpdateExpression="SET status_at = :past",
+            ExpressionAttributeValues={":past": {"N": "1"}},
+        )
+
 
 @pytest.fixture
 def desk(stack: LocalStack) -> Iterator[Desk]:
@@ -155,3 +167,25 @@ def test_keys_are_shown_and_a_key_is_revoked_by_the_program(desk: Desk) -> None:
     assert after["next"]["kid"] != ring["next"]["kid"]
     public = [key["kid"] for key in desk.http("GET", ".well-known/jwks.json")["keys"]]
     assert sorted(public) == sorted([after["current"]["kid"], after["next"]["kid"]])
+
+
+def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(desk: Desk) -> None:
+    desk.answers(HTTPStatus.OK)
+    desk.send()
+    owner, _, task = desk.task.rpartition("/")
+    tenant, _, name = owner.partition("/")
+    asked_for = {"tenant": tenant, "owner": name, "task": task}
+    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    counted = desk.http("POST", "operator/erase", {**asked_for, "dryRun": True})
+    assert (counted["tasks"], counted["later"]) == (1, 0)
+    assert counted == desk.type("erase", "task", desk.task, "--dry-run")
+    assert desk.http("POST", "operator/erase", asked_for) == Erased(later=1).told(), "it has ended just now"
+    desk.ended_long_ago()
+    assert desk.http("POST", "operator/erase", asked_for)["tasks"] == 1
+    assert desk.type("erase", "task", desk.task) == Erased().told()
+    desk.send()
+    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    desk.ended_long_ago()
+    assert desk.type("erase", "task", desk.task)["tasks"] == 1
+    with pytest.raises(AssertionError, match="TASK_NOT_FOUND"):
+        desk.http("GET", f"operator/deliveries/{desk.task}")

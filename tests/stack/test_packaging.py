@@ -84,12 +84,13 @@ def test_the_sdks_data_is_as_it_was_but_for_its_documentation(build: Path) -> No
 
 @pytest.mark.parametrize("service", sorted(trimming.SERVICES))
 def test_the_sdk_makes_a_client_of_its_trimmed_data(service: str, tmp_path: Path) -> None:
-    data, whole = tmp_path / "botocore/data", Path(botocore.__file__).with_name("data")
+    function = tmp_path / "ApiFunction"
+    data, whole = function / "botocore/data", Path(botocore.__file__).with_name("data")
     data.mkdir(parents=True)
     for name in ("endpoints.json", "partitions.json", "_retry.json", "sdk-default-configuration.json"):
         shutil.copyfile(whole / name, data / name)
     shutil.copytree(whole / service, data / service)
-    trimming.trim(tmp_path)
+    trimming.trim(function)
     session = botocore.session.Session()
     session.register_component(
         "data_loader", Loader(extra_search_paths=[str(data)], include_default_search_paths=False)

@@ -28,6 +28,7 @@ PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions",
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
     "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"certifi", "h11", "receiver"},
+    "eraser": SDK,
     "notifier": SDK | SIGNING | {"certifi", "h11"},
     "relay": SDK,
     "rotator": SDK | SIGNING | {"rfc8785"},
@@ -75,7 +76,9 @@ def test_the_sdks_data_in_a_zip_is_of_our_services_and_neither_compressed_nor_do
 ) -> None:
     with opened(stack, function) as archive:
         models = [name for name in archive.namelist() if re.match(r"botocore/data/[^/]+/.*/service-2\.json", name)]
-        assert {name.split("/")[2] for name in models} == trimming.SERVICES
+        users = {service: trimming.USED_BY.get(f"botocore/data/{service}") for service in trimming.SERVICES}
+        used = {service for service, by in users.items() if by is None or f"{function.title()}Function" in by}
+        assert {name.split("/")[2] for name in models} == used
         assert not [name for name in models if not name.endswith(".json") or b"<p>" in archive.read(name)]
 
 
@@ -103,6 +106,6 @@ def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     paths = (ROOT / "shared/a2a_serverless/adapters").rglob("*.py")
     # deployed.py is the operator's command line, which runs in no function.
     adapters = "\n".join(path.read_text() for path in paths if path.name != "deployed.py")
-    asked = set(re.findall(r'_client\("([a-z0-9-]+)"\)', adapters))
+    asked = set(re.findall(r'[._]client\("([a-z0-9-]+)"', adapters))
     assert asked
     assert asked <= trimming.SERVICES

@@ -61,9 +61,10 @@ class Aws:
     def session(self) -> Session:
         return self._given or Session()
 
-    def client(self, service: str) -> Any:  # noqa: ANN401 - botocore makes the type
-        """A client of any service, with our timeouts."""
+    def client(self, service: str, read_s: float = READ_S, tries: int = TRIES) -> Any:  # noqa: ANN401 - botocore's type
+        """A client of any service, with our timeouts. It makes a call ``tries`` times at most."""
         config = _CONFIG.merge(_LINKS) if service == "s3" else _CONFIG
+        config = config.merge(Config(read_timeout=read_s, retries={"mode": "standard", "total_max_attempts": tries}))
         return self.session.create_client(service, endpoint_url=self._endpoint, config=config)
 
     def _client(self, service: str) -> object:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from a2a_serverless.adapters.functions import Functions
 from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.model import Json, JsonObject
 
 
 PAGE: Final = 100
@@ -34,15 +34,12 @@ class Stack:
         except KeyError:
             raise NotDeployed(f"the stack {self._name} has no output {name}: deploy the current template") from None
 
-    def invoke(self, function: str, event: Mapping[str, str]) -> JsonObject:
-        """The answer of a function; raises CommandFailed."""
-        client: Any = self._aws.client("lambda")
-        answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
-        body = json.loads(answer["Payload"].read())
-        if answer.get("FunctionError"):
-            raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
-        result: JsonObject = body
-        return result
+    def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
+        """The answer of a function; raises CommandFailed, and Overloaded when too many functions run."""
+        try:
+            return Functions(self._aws).invoke(function, event)
+        except (BotoCoreError, ClientError, TimeoutError) as error:
+            raise CommandFailed(f"{function} has not answered: {error}") from error
 
     def alarms(self) -> dict[str, str]:
         """The state of each of its alarms, and of those of stacks inside of it, by name. Raises NotDeployed."""

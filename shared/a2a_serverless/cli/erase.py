@@ -56,11 +56,11 @@ def erase_owner(
 
 
 def _erase(ctx: typer.Context, stack: str, named: str, kind: int, *, dry_run: bool) -> None:
-    from a2a_serverless.services.erase import count, erase_all
+    from a2a_serverless.services.erase import Order, erase_all, erased_of
 
-    scope, world = _scope(named, kind), world_of(ctx)
-    rubber = world.operations(stack_meant(ctx, stack)).rubber
-    done = (count if dry_run else erase_all)(rubber, scope)
+    order, world = Order(_scope(named, kind), dry_run).told(), world_of(ctx)
+    eraser = world.operations(stack_meant(ctx, stack)).eraser
+    done = erased_of(eraser(order)) if dry_run else erase_all(lambda: erased_of(eraser(order)), world.sleep)
     if world.terminal.json:
         world.terminal.data(done.told())
         return

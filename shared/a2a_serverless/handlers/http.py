@@ -35,10 +35,10 @@ from a2a_serverless.wire.limits import LIMITS, Limits
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.gate import Gate
     from a2a_serverless.ports import Ids, Proofs, Publications
-    from a2a_serverless.services.erase import Rubber
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.services.turnstile import Turnstile
     from a2a_serverless.wire.codecs import Binding
@@ -52,7 +52,10 @@ APART: Final = frozenset({OPERATOR, CALLBACKS})  # not for pages in a browser
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Everything that answers HTTP. ``jwks_max_age_s`` is what receivers may cache; a stream lasts ``stream_ms``."""
+    """Everything that answers HTTP. ``jwks_max_age_s`` is what receivers may cache; a stream lasts ``stream_ms``.
+
+    ``eraser`` gives the answer of the eraser function, and raises TimeoutError while it goes on.
+    """
 
     desk: Desk
     public: Publications
@@ -64,7 +67,7 @@ class Edge:
     limits: Limits = LIMITS
     rest_binding: Binding = "rest"
     turnstile: Turnstile | None = None
-    rubber: Callable[[], Rubber] | None = None
+    eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -98,7 +101,7 @@ class Edge:
         if first == OPERATOR:
             from a2a_serverless.handlers.operator_api import serve_operator
 
-            return serve_operator(self.desk, self.gate, request, below, self.limits, self.rubber)
+            return serve_operator(self.desk, self.gate, request, below, self.limits, self.eraser)
         binding = self.rest_binding
         if first == LEGACY:
             first, _, below = below.partition("/")

@@ -3,8 +3,8 @@
 ``GET /operator/deliveries`` is what was given up, ``GET /operator/deliveries/TENANT/OWNER/TASK[/CONFIG]`` how webhooks
 of a task stand, ``POST .../CONFIG/redrive`` (``pause``, ``resume``) steers one, ``POST /operator/deliveries/redrive``
 all that were given up and are meant. ``POST /operator/erase`` with ``tenant``, ``owner``, and ``context`` or ``task``
-if not all of the owner's is meant, erases for as long as a request may take and says how much is left; ``dryRun`` only
-counts. For whoever is no operator there is no such path.
+if not all of the owner's is meant, asks the eraser function, which erases for as long as a request may take and says
+how much is left; ``dryRun`` only counts. For whoever is no operator there is no such path.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from a2a_serverless.adapters.keys import path
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound, TaskNotFound
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound, Overloaded, TaskNotFound
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
 from a2a_serverless.services.deliveries import (
     Selection,
@@ -27,7 +27,7 @@ from a2a_serverless.services.deliveries import (
     resume,
     standings,
 )
-from a2a_serverless.services.erase import Scope, count, erase
+from a2a_serverless.services.erase import Erased, order_of
 from a2a_serverless.wire.deliveries import print_standing
 from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.errors import VerbNotAllowed
@@ -40,11 +40,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import Standing
     from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.services.erase import Rubber
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.wire.limits import Limits
 
-ERASES_MS: Final = 15_000
 LISTED: Final = 100
 LISTED_MOST: Final = 1000
 _LIMIT: Final = re.compile(r"[1-9][0-9]{0,3}")
@@ -52,7 +50,12 @@ CHANGES: Final = {"redrive": redrive, "pause": pause, "resume": resume}
 
 
 def serve_operator(
-    desk: Desk, gate: Gate, request: HttpRequest, below: str, limits: Limits, rubber: Callable[[], Rubber] | None = None
+    desk: Desk,
+    gate: Gate,
+    request: HttpRequest,
+    below: str,
+    limits: Limits,
+    eraser: Callable[[JsonObject], JsonObject] | None = None,
 ) -> HttpAnswer:
     """The answer to an operator's request. Raises Unauthenticated, MethodNotFound, TaskNotFound and the like."""
     gate.admit(request.headers)
@@ -60,9 +63,9 @@ def serve_operator(
         raise MethodNotFound("There is no such path.")
     if request.body:
         check_content_type(request.headers.get("content-type"))
-    if below == "erase" and rubber:
+    if below == "erase" and eraser:
         _only(request, "POST")
-        erased = dumps(_erase(rubber(), loads(request.body, limits), desk.clock.now() + ERASES_MS))
+        erased = dumps(_erase(eraser, loads(request.body, limits)))
         return HttpAnswer(200, erased, {"content-type": JSON, "cache-control": "no-store"})
     board = Switchboard(desk.log, desk.webhooks.store, desk.bells, desk.clock)
     answer = _answer(board, request, tuple(map(unquote, below.split("/"))), limits)
@@ -90,17 +93,16 @@ def _answer(board: Switchboard, request: HttpRequest, where: tuple[str, ...], li
     raise MethodNotFound("There is no such path.")
 
 
-def _erase(rubber: Rubber, wanted: Json, until: int) -> JsonObject:
-    """Nobody erases an owner by leaving something out: what is not known is refused."""
-    named = {name: value for name, value in wanted.items() if name != "dryRun"} if isinstance(wanted, dict) else {}
-    texts = {name: value for name, value in named.items() if isinstance(value, str) and value}
-    if texts != named or not {"tenant", "owner"} <= texts.keys() <= {"tenant", "owner", "context", "task"}:
-        raise InvalidParams("Name tenant and owner, and the context or the task if not all of the owner's is meant.")
-    scope = Scope(Principal(texts["tenant"], texts["owner"]), texts.get("context"), texts.get("task"))
-    if scope.context_id and scope.task:
-        raise InvalidParams("Name the context or the task, not both.")
-    dry = isinstance(wanted, dict) and wanted.get("dryRun") is True
-    return (count(rubber, scope) if dry else erase(rubber, scope, until)).told()
+def _erase(eraser: Callable[[JsonObject], JsonObject], wanted: Json) -> JsonObject:
+    """The eraser's answer. What takes longer than the request may goes on: whoever asks again finds less."""
+    order = order_of(wanted)
+    try:
+        return eraser(order.told())
+    except TimeoutError:
+        if order.dry_run:
+            text = "Counting takes longer than a request may. The command a2a-serverless erase waits for it."
+            raise Overloaded(text) from None
+        return Erased(later=1).told()
 
 
 def _redrive_all(board: Switchboard, wanted: Json) -> JsonObject:

@@ -20,7 +20,6 @@ from a2a_serverless.services.changes import found
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports import Bells, Clock, PushStore, TaskLog
-    from a2a_serverless.services.erase import Rubber
 
 TRIES: Final = 20
 ATTEMPTS_SHOWN: Final = 100
@@ -39,11 +38,11 @@ class Switchboard:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """All that an operator can do: ``rotator`` takes a command of the rotator's and gives its answer."""
+    """All that an operator can do: ``rotator`` and ``eraser`` take a command of that function's and give its answer."""
 
     board: Switchboard
     rotator: Callable[[Mapping[str, str]], JsonObject]
-    rubber: Rubber
+    eraser: Callable[[JsonObject], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)

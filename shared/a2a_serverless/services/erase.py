@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.contents import UPLOADS, file_of
-from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.changes import change
 from a2a_serverless.services.push import close
@@ -23,8 +24,11 @@ from a2a_serverless.services.push import close
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+    from a2a_serverless.domain.model import Json, JsonObject, TaskKey
     from a2a_serverless.ports import ApiKeys, Blobs, Clock, Ids, PushStore, Remains, TaskLog
+
+ERASES_MS: Final = 15_000
+PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,21 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """What an operator asks of the eraser: to erase, or with ``dry_run`` only to count."""
+
+    scope: Scope
+    dry_run: bool = False
+
+    def told(self) -> JsonObject:
+        """The same as JSON; ``order_of`` reads it."""
+        said: JsonObject = {"tenant": self.scope.who.tenant, "owner": self.scope.who.owner, "dryRun": self.dry_run}
+        if self.scope.context_id is not None:
+            said["context"] = self.scope.context_id
+        return said if self.scope.task is None else said | {"task": self.scope.task}
+
+
+@dataclass(frozen=True, slots=True)
 class Erased:
     """How much was erased, or would be. ``later``: tasks that ended just now and wait for their time."""
 
@@ -68,6 +87,34 @@ class Erased:
     def __add__(self, other: Erased) -> Erased:
         """Both together."""
         return Erased(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+
+def order_of(wanted: Json) -> Order:
+    """An order from its JSON. Raises InvalidParams: nobody erases an owner by leaving something out."""
+    named = {name: value for name, value in wanted.items() if name != "dryRun"} if isinstance(wanted, dict) else {}
+    texts = {name: value for name, value in named.items() if isinstance(value, str) and value}
+    if texts != named or not {"tenant", "owner"} <= texts.keys() <= {"tenant", "owner", "context", "task"}:
+        raise InvalidParams("Name tenant and owner, and the context or the task if not all of the owner's is meant.")
+    scope = Scope(Principal(texts["tenant"], texts["owner"]), texts.get("context"), texts.get("task"))
+    if scope.context_id and scope.task:
+        raise InvalidParams("Name the context or the task, not both.")
+    dry_run = wanted.get("dryRun", False) if isinstance(wanted, dict) else False
+    if not isinstance(dry_run, bool):
+        raise InvalidParams(violations=(FieldViolation("dryRun", "is true or false"),))
+    return Order(scope, dry_run)
+
+
+def erased_of(answer: JsonObject) -> Erased:
+    """What ``Erased.told`` told."""
+    counts = [answer.get(name) for name in ("tasks", "items", "blobs", "apiKeys", "later")]
+    return Erased(*(count if isinstance(count, int) else 0 for count in counts))
+
+
+def obey(rubber: Rubber, order: Order) -> Erased:
+    """Counts, or erases for as long as a request may take; ``later`` says how many tasks are left for the next one."""
+    if order.dry_run:
+        return count(rubber, order.scope)
+    return erase(rubber, order.scope, rubber.clock.now() + ERASES_MS)
 
 
 def count(rubber: Rubber, scope: Scope) -> Erased:
@@ -91,14 +138,14 @@ def erase(rubber: Rubber, scope: Scope, until: int) -> Erased:
     return done + _erase_owner(rubber, scope.who)
 
 
-def erase_all(rubber: Rubber, scope: Scope) -> Erased:
-    """Erases all of it, and waits for what has to wait."""
+def erase_all(ask: Callable[[], Erased], sleep: Callable[[float], None]) -> Erased:
+    """Asks until nothing is left, and waits for what has to wait. Returns what was erased in all."""
     done = Erased(later=1)
     while done.later:
-        again = erase(rubber, scope, rubber.clock.now() + LEASE_MS)
+        again = ask()
         done = replace(done, later=0) + again
         if again.later:
-            rubber.clock.sleep(1.0)
+            sleep(PAUSE_S)
     return done
 
 

@@ -34,7 +34,7 @@ INPUTS = (
     "requirements/sam.txt",
 )
 INPUT_FOLDERS = ("functions", "shared", "webhook_receiver")
-FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
+FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator", "eraser")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "s3", "secretsmanager", "sqs"})
+SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
 UNUSED = (
     ".lock",  # uv's
     "bin",  # console scripts
@@ -47,6 +47,7 @@ USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/agents": READ_AGENTS,
+    "botocore/data/lambda": frozenset({"ApiFunction"}),
     **{f"a2a_serverless/handlers/{name}.py": frozenset({"ApiFunction"}) for name in _SERVING.split()},
 }
 
