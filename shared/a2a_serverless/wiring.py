@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.deployed import StackName
+    from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import Directory
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import ApiKeys, Bells, Contents, Fetch, Here, Metrics, Sealer, TaskLog
     from a2a_serverless.services.deliveries import Operations
     from a2a_serverless.services.erase import Rubber
+    from a2a_serverless.services.keys import Locksmith
     from a2a_serverless.services.push import Webhooks
     from a2a_serverless.services.tasks import Desk
     from a2a_serverless.services.turnstile import Turnstile
@@ -264,15 +267,48 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     return _ready(make_schedule_handler(partial(sweep, broom), "swept"), metrics, "sweeper")
 
 
-def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler of the rotator function."""
+def make_rotator(
+    environment: Mapping[str, str] = os.environ, answer: Callable[[str, bytes], None] | None = None
+) -> Handler:
+    """The handler of the rotator function. ``answer`` PUTs to CloudFormation's URL, over HTTP unless it is given.
+
+    What is wrong with its settings is raised by each command, so that CloudFormation is told and does not wait.
+    """
+    from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
+    from a2a_serverless.services.keys import describe, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+
+    metrics, smith = _metrics(environment), cache(partial(_locksmith, environment))
+    with suppress(Exception):
+        smith()
+
+    def said(ring: KeyRing) -> dict[str, Any]:
+        age_ms = smith().press.clock.now() - ring.promoted_at
+        metrics.measure({"KeyAge": round(100 * age_ms / smith().age_ms, 1)})
+        return {"current": ring.current.kid, "next": ring.next.kid}
+
+    return _ready(
+        make_rotator_handler(
+            {
+                "ensure": lambda _: said(ensure_ring(smith())),
+                "show": lambda _: describe(smith()),
+                "schedule": lambda _: said(rotate_when_old(smith())),
+                "rotate": lambda _: said(rotate_ring(smith())),
+                "revoke": lambda event: said(revoke_key(smith(), str(event["kid"]))),
+            },
+            answer or put_answer,
+        ),
+        metrics,
+        "rotator",
+    )
+
+
+def _locksmith(environment: Mapping[str, str]) -> Locksmith:
     from a2a_serverless.adapters.dynamo import DynamoPublications
     from a2a_serverless.adapters.jose import Es256Keys
     from a2a_serverless.adapters.secrets import SecretVault
     from a2a_serverless.adapters.system import SystemClock
-    from a2a_serverless.domain.key_ring import KeyRing, Waits
-    from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
-    from a2a_serverless.services.keys import Locksmith, describe, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+    from a2a_serverless.domain.key_ring import Waits
+    from a2a_serverless.services.keys import Locksmith
     from a2a_serverless.services.publish import Press, no_scopes
 
     settings, aws, clock = read(environment), _aws(), SystemClock()
@@ -285,28 +321,7 @@ def make_rotator(environment: Mapping[str, str] = os.environ) -> Handler:
         retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
     )
     vault = SecretVault(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
-    smith = Locksmith(vault, Es256Keys(), press, waits, settings.key_ring_rotation_days * DAY_MS)
-
-    metrics = _metrics(environment)
-
-    def said(ring: KeyRing) -> dict[str, Any]:
-        metrics.measure({"KeyAge": round(100 * (clock.now() - ring.promoted_at) / smith.age_ms, 1)})
-        return {"current": ring.current.kid, "next": ring.next.kid}
-
-    return _ready(
-        make_rotator_handler(
-            {
-                "ensure": lambda _: said(ensure_ring(smith)),
-                "show": lambda _: describe(smith),
-                "schedule": lambda _: said(rotate_when_old(smith)),
-                "rotate": lambda _: said(rotate_ring(smith)),
-                "revoke": lambda event: said(revoke_key(smith, str(event["kid"]))),
-            },
-            put_answer,
-        ),
-        metrics,
-        "rotator",
-    )
+    return Locksmith(vault, Es256Keys(), press, waits, settings.key_ring_rotation_days * DAY_MS)
 
 
 def make_eraser(environment: Mapping[str, str] = os.environ) -> Handler:

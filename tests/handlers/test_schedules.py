@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
+from a2a_serverless.settings import SettingsError
 from tests.handlers.test_queues import Clock
 
 URL = "https://cloudformation.example.com/answer?signature=secret"
@@ -111,6 +112,13 @@ def test_a_failure_is_answered_too_and_keeps_its_reason_to_itself(kind: str, cap
     assert answer == IDS | {"Status": "FAILED", "Reason": reason, "PhysicalResourceId": "key-ring"}
     assert [line.getMessage() for line in caplog.records] == ["custom resource failed"]
     assert "signature=secret" not in caplog.text
+
+
+def test_a_setting_that_is_refused_is_told_in_full_because_it_says_what_to_do() -> None:
+    rotator = Rotator(SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE"))
+    rotator.handle(request("Create"))
+    ((_, answer),) = rotator.answers
+    assert answer["Reason"] == "SettingsError: OIDC_ISSUER needs OIDC_AUDIENCE"
 
 
 def test_a_command_that_fails_fails_the_invocation() -> None:

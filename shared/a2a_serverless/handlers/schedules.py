@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.failures import described
+from a2a_serverless.settings import SettingsError
 
 if TYPE_CHECKING:
     from a2a_serverless.handlers.queues import Context, Event, Handler
@@ -56,7 +57,8 @@ def make_rotator_handler(
                 result["Data"] = commands["ensure"](event)
         except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
             logger.error("custom resource failed", extra=described(error))
-            result = {"Status": "FAILED", "Reason": f"{type(error).__name__}; see the log of the rotator"}
+            why = f": {error}" if isinstance(error, SettingsError) else "; see the log of the rotator"
+            result = {"Status": "FAILED", "Reason": f"{type(error).__name__}{why}"}
         ids = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
         physical = event.get("PhysicalResourceId", PHYSICAL_ID)
         answer(event["ResponseURL"], json.dumps(result | ids | {"PhysicalResourceId": physical}).encode())
