@@ -53,3 +53,11 @@ def test_each_run_has_its_figures() -> None:
 
 def test_a_reason_can_be_read_without_the_row_above_it() -> None:
     assert [why for _, why in (*results.DEFECTS, *results.SKIPS) if "the same" in why] == []
+
+
+def test_what_a_binding_does_not_have_is_not_explained_by_the_run_of_that_binding() -> None:
+    """The kit names its transport in both: where a test does not belong, and where there is nothing to test."""
+    elsewhere = Case("0.3 REST", "t.test_headers", "skipped", "Test specific to JSON-RPC transport")
+    nowhere = Case("0.3 JSON-RPC", "t.test_tasks_list", "skipped", "tasks/list not supported on JSON-RPC transport")
+    assert results.reason(elsewhere, {elsewhere.place: set()}) == "runs in the JSON-RPC run"
+    assert results.reason(nowhere, {nowhere.place: set()}) == "A2A 0.3 has no `tasks/list` over JSON-RPC"
