@@ -200,6 +200,28 @@ def test_a_defect_in_fetching_does_not_block_the_next_fetch() -> None:
     assert KID in cache.keys_for(KID, NOW + COOL_DOWN)
 
 
+def test_a_fetch_that_never_ends_is_given_up_after_the_cool_down() -> None:
+    """As on Lambda, which freezes an instance between requests, and with it a thread in mid-fetch."""
+    issuer, lost = Issuer(), list[Callable[[], None]]()
+    issuer.answer = ONLY_NEXT
+    cache = JwksCache(issuer.fetch, lost.append)
+    aged = NOW + REFRESH_AFTER
+    assert NEXT_KID in cache.keys_for(NEXT_KID, NOW)
+    for now in (aged, aged + COOL_DOWN - 1):
+        assert NEXT_KID in cache.keys_for(NEXT_KID, now), "answered from memory, and fetched beside"
+    assert (len(lost), issuer.asked) == (1, 1)
+    assert NEXT_KID in cache.keys_for(NEXT_KID, aged + COOL_DOWN)
+    assert len(lost) == 2, "another thread has been sent"
+
+    issuer.answer = JWKS
+    assert KID in cache.keys_for(KID, aged + 2 * COOL_DOWN), "nor does an unknown key wait for either"
+    assert issuer.asked == 2
+    issuer.answer = ONLY_NEXT
+    for work in lost:  # the threads go on after all, and bring sets that are older than what is there
+        work()
+    assert KID in cache.keys_for(KID, aged + 2 * COOL_DOWN + 1)
+
+
 def test_work_beside_runs_in_a_thread_that_ends_with_the_process() -> None:
     seen: list[bool] = []
     done = threading.Event()

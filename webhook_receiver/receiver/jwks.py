@@ -3,7 +3,7 @@
 * One URL, from configuration. At most one fetch per cool-down, whether it succeeds or fails, whoever asks for what.
 * A known key is answered from memory, at once, always. When the set has aged, it is fetched again beside the requests.
 * An unknown key waits for the one fetch under way; only a few may wait, so invented ids cannot occupy the threads.
-* When fetching fails, what we have stays good for a day.
+* When fetching fails, what we have stays good for a day. A fetch that has not ended by the next cool-down is given up.
 """
 
 import logging
@@ -68,7 +68,7 @@ class JwksCache:
 
     def _refresh_beside(self, now: int) -> None:
         with self._lock:
-            due = now - self._fetched >= REFRESH_AFTER and self._flight is None and self._may_try(now)
+            due = now - self._fetched >= REFRESH_AFTER and self._may_try(now)
             flight = self._take_off(now) if due else None
         if flight is not None:
             self._spawn(lambda: self._fly(flight, now))
@@ -76,7 +76,7 @@ class JwksCache:
     def _join_or_start(self, now: int) -> "Future[None] | None":
         """The fetch to wait for; None when there is nothing to wait for."""
         with self._lock:
-            if self._flight is not None or not self._may_try(now):
+            if not self._may_try(now):
                 return self._flight
             flight = self._take_off(now)
         self._fly(flight, now)
@@ -101,9 +101,10 @@ class JwksCache:
 
     def _land(self, flight: "Future[None]", keys: KeySet | None, now: int) -> None:
         with self._lock:
-            if keys is not None:
+            if keys is not None and now >= self._fetched:
                 self._keys, self._fetched = keys, now
-            self._flight = None
+            if self._flight is flight:
+                self._flight = None
         flight.set_result(None)
 
     def _wait(self, flight: "Future[None]") -> None:
