@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.adapters.aws import emulated
+from a2a_serverless.adapters.keys import HEAD
 from a2a_serverless.stack import places, processes, sam
 from a2a_serverless.stack.emulator import aws_environment
 from tests.gateway import Behind, Gateway, gateway
@@ -72,9 +74,9 @@ def place(shell: Shell) -> Iterator[Place]:
         shell.run("down")
 
 
-def signed_in(shell: Shell, owner: str) -> Shell:
+def signed_in(shell: Shell, owner: str, *options: str) -> Shell:
     """A shell with an API key of its own."""
-    key = shell.json("callers", "add", owner, "--local")["key"]
+    key = shell.json("callers", "add", owner, *options, "--local")["key"]
     return replace(shell, environment=shell.environment | {"A2A_AUTHORIZATION": f"Bearer {key}"})
 
 
@@ -152,11 +154,45 @@ def test_a_client_that_is_killed_in_mid_stream_stops_nothing_and_another_takes_t
     assert [(one.cut, one.trailers) for one in streams] == [(False, {})] * len(streams)
 
 
-def raw(front: Gateway, body: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of a POST without credentials."""
+def test_an_operator_erases_an_owner_and_nobody_else_and_a_caller_erases_nothing(place: Place) -> None:
+    carol = signed_in(place.stranger, "carol")
+    gone, kept = (who.run("send", "document", "Ships.", "--no-wait").stdout.strip() for who in (carol, place.alice))
+    for who, task in ((carol, gone), (place.alice, kept)):
+        assert who.run("watch", "document", task).returncode == 0
+    wanted = json.dumps({"tenant": "default", "owner": "carol"}).encode()
+    status, _, _ = raw(place.behind.gateway, wanted, "/operator/erase", carol)
+    assert status == 404
+    long_ago(place.places, f"default/carol/{gone}")
+    operator = signed_in(place.stranger, "operator", "--operator")
+    status, _, body = raw(place.behind.gateway, wanted, "/operator/erase", operator)
+    said = json.loads(body)
+    assert (status, said["tasks"], said["apiKeys"], said["later"]) == (200, 1, 1, 0)
+    assert "carol" not in place.stranger.run("callers", "list", "--local").stdout
+    assert place.alice.json("get", "document", kept)["status"]["state"] == "TASK_STATE_COMPLETED"
+    counted = place.stranger.json("erase", "owner", "default/carol", "--dry-run", "--local")
+    assert set(counted.values()) == {0}
+
+
+def long_ago(here: Places, task: str) -> None:
+    """The task's end, moved to the past, so that nobody can still be at it."""
+    (emulator,) = [one for one in processes.started(here) if one.name == "emulator"]
+    emulated(emulator.url).dynamodb.update_item(
+        TableName=sam.outputs(emulator.url).outputs["TableName"],
+        Key={"pk": {"S": f"TASK#{task}"}, "sk": {"S": HEAD}},
+        UpdateExpression="SET status_at = :past",
+        ExpressionAttributeValues={":past": {"N": "1"}},
+    )
+
+
+def raw(
+    front: Gateway, body: bytes, path: str = "/document", who: Shell | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a POST, without credentials unless somebody is signed in."""
     connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=30)
+    signed = {"Authorization": who.environment["A2A_AUTHORIZATION"]} if who else {}
     try:
-        connection.request("POST", "/document", body, {"Content-Type": "application/json", "A2A-Version": "1.0"})
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0", **signed}
+        connection.request("POST", path, body, headers)
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.read()
     finally:
