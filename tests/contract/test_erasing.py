@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from moto import mock_aws
@@ -19,7 +19,7 @@ from a2a_serverless.domain.head import LEASE_MS, take
 from a2a_serverless.domain.model import Part, Principal, TaskKey
 from a2a_serverless.domain.share import Share, Unfinished
 from a2a_serverless.ports import StepResult
-from a2a_serverless.services.erase import Erased, Order, Rubber, Scope, count, erase, obey
+from a2a_serverless.services.erase import ERASES_MS, Erased, Order, Rubber, Scope, count, erase, obey
 from a2a_serverless.services.erase import erase_all as asked_until_done
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
@@ -28,6 +28,7 @@ from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, openi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.ports import Remains
     from tests.contract.backends import Store
 
 NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores
@@ -292,6 +293,33 @@ def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*
             assert (store.left(), store.blobs.content) == (0, {}), at
             at += 13
         assert at > MOST_CALLS_ARE_SEEN
+
+
+class Slow:
+    """Remains that tell of one task at a time, and take a while for it."""
+
+    def __init__(self, store: Store, takes_ms: int) -> None:
+        self._store = store
+        self._takes_ms = takes_ms
+
+    def tasks(self, who: Principal, context_id: str | None, after: str | None) -> tuple[list[TaskKey], str | None]:
+        self._store.now.ms += self._takes_ms
+        found, _ = self._store.remains.tasks(who, context_id, None)
+        first = [key for key in sorted(found, key=lambda key: key.task) if key.task > (after or "")][:1]
+        return first, first[0].task if first else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store.remains, name)
+
+
+@NEARBY
+def test_an_owner_whose_list_takes_longer_than_a_request_is_erased_bit_by_bit(store: Store) -> None:
+    for number in range(3):
+        store.log.create(opening(replace(KEY, task=f"task-{number}")))
+    slow = replace(rubber(store), remains=cast("Remains", Slow(store, ERASES_MS * 2 // 3)))
+    done = [obey(slow, Order(Scope(ALICE))) for _ in range(3)]
+    assert [(one.tasks, one.later) for one in done] == [(1, 2), (1, 1), (1, 0)]
+    assert count(rubber(store), Scope(ALICE)) == Erased()
 
 
 @NEARBY

@@ -128,9 +128,16 @@ def count(rubber: Rubber, scope: Scope) -> Erased:
 
 
 def erase(rubber: Rubber, scope: Scope, until: int) -> Erased:
-    """Erases until all is done but what has to wait, or until it is ``until`` (ms); ``later`` counts what is left."""
+    """Erases until all is done but what has to wait, or until it is ``until`` (ms); ``later`` counts what is left.
+
+    Tasks are erased as they are listed: an owner may have so many that the list alone takes longer than that.
+    """
     done = Erased(api_keys=_revoke(rubber, scope.who)) if _is_owner(scope) else Erased()
-    for key in list(_tasks(rubber, scope)):
+    met: set[TaskKey] = set()  # one that was canceled just now is listed again at the end
+    for key in _tasks(rubber, scope):
+        if key in met:
+            continue
+        met.add(key)
         over = rubber.clock.now() >= until
         done += Erased(later=1) if over or not _ended_long_ago(rubber, key) else _erase_task(rubber, key)
     if done.later or not _is_owner(scope):
