@@ -41,19 +41,19 @@ class LocalStack:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """The one stack of a test session."""
-    with running_stack(_places(tmp_path_factory)) as made:
+    with running_stack(places_for(tmp_path_factory)) as made:
         yield made
 
 
 @contextmanager
-def running_stack(here: Places) -> Iterator[LocalStack]:
+def running_stack(here: Places, **switches: str) -> Iterator[LocalStack]:
     """What `make up` starts, on free ports, with the agents for tests. Webhooks may be anywhere on 127.0.0.1."""
     said = io.StringIO()
     options = session.Options(
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
-        switches={"CONFORMANCE_AGENT": "on"},
+        switches={"CONFORMANCE_AGENT": "on", **switches},
     )
     console = Console(file=said, width=200)
     try:
@@ -63,7 +63,7 @@ def running_stack(here: Places) -> Iterator[LocalStack]:
         session.down(here, console)
 
 
-def _places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+def places_for(tmp_path_factory: pytest.TempPathFactory) -> Places:
     try:
         return places.find(state=tmp_path_factory.mktemp("stack"))
     except StackError as error:
