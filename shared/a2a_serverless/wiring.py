@@ -554,7 +554,7 @@ def _public(settings: Settings, aws: Aws) -> Table:
 
 
 def _access(settings: Settings, aws: Aws) -> Table:
-    """The table of API keys; only operators may write it."""
+    """The table of API keys; only operators may write it, and the eraser revokes."""
     return _table_named(settings.need("ACCESS_TABLE_NAME"), aws)
 
 

@@ -66,3 +66,9 @@ def test_a_function_runs_from_its_zip_alone_and_answers_its_event(functions: Fun
 
 def test_every_event_is_tried() -> None:
     assert sorted(path.stem for path in EVENTS.glob("*.json")) == sorted(ANSWERS)
+
+
+def test_an_order_to_erase_that_leaves_something_out_is_told_what_is_wrong(functions: Functions) -> None:
+    answer = functions["eraser"].invoke({"owner": "alice"})
+    assert answer["errorType"] == "InvalidParams"
+    assert answer["errorMessage"].startswith("Name tenant and owner")
