@@ -34,12 +34,15 @@ UNUSED = (
     "pillow.libs/libwebp*",
     "urllib3/contrib/emscripten",  # browsers
     "a2a_serverless/cli",  # for people
+    "a2a_serverless/adapters/deployed.py",
     "a2a_serverless/stack",
     "a2a_serverless/testing.py",  # for authors of agents
 )
-# What only some functions use: what runs agents, what draws and writes for them, what serves HTTP.
+# What only some functions use: what runs agents, what draws and writes for them, what serves HTTP, what erases.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
 READ_AGENTS = RUN_AGENTS | {"RotatorFunction"}
+ASKS_TO_ERASE = frozenset({"ApiFunction"})
+ERASES = frozenset({"EraserFunction"})
 _SERVING = "callback cors deliveries documents gate http openapi operate operator_api uploads web"
 USED_BY = {
     "a2a_serverless/adapters/bedrock": RUN_AGENTS,
@@ -47,7 +50,11 @@ USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/agents": READ_AGENTS,
-    "botocore/data/lambda": frozenset({"ApiFunction"}),
+    "a2a_serverless/adapters/functions.py": ASKS_TO_ERASE,
+    "a2a_serverless/adapters/remains.py": ERASES,
+    "a2a_serverless/handlers/eraser.py": ERASES,
+    "a2a_serverless/services/erase.py": ASKS_TO_ERASE | ERASES,
+    "botocore/data/lambda": ASKS_TO_ERASE,
     **{f"a2a_serverless/handlers/{name}.py": frozenset({"ApiFunction"}) for name in _SERVING.split()},
 }
 
