@@ -119,8 +119,8 @@ demo up down logs:
 
 .PHONY: invoke
 invoke: FUNCTION ?= Worker
-invoke: EVENT ?= events/worker-bell.json
-invoke: $(ENVIRONMENTS) ## one function in Docker, on the stack of `make up`: make invoke FUNCTION=Worker EVENT=events/worker-bell.json
+invoke: EVENT ?= events/worker-message.json
+invoke: $(ENVIRONMENTS) ## one function in Docker, on the stack of `make up`: make invoke FUNCTION=Worker EVENT=events/worker-message.json
 	@$(RUN)python -m a2a_serverless.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
 
 .PHONY: bench

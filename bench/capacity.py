@@ -21,15 +21,15 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 
 sys.path.insert(0, str(ROOT))
 
-from a2a_serverless.adapters import items, keys, stored
-from a2a_serverless.adapters.bodies import Bodies
+from a2a_serverless.adapters import items, keys, log_format
 from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
-from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.adapters.payloads import PayloadStore
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.adapters.table import RetryPolicy, Table
 from a2a_serverless.domain.agent import Agent, AgentTask
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import Life, submit
+from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.model import Message, Part, Principal, Role, TaskState
 from a2a_serverless.domain.queries import ListTasks
 from a2a_serverless.services import tasks
@@ -61,8 +61,8 @@ class Database:
 
     def deploy(self, work: Callable[[AgentTask], Awaitable[Any]]) -> Deployment:
         """An agent over this table."""
-        table = Table(self.client, NAME, SystemClock().now, Patience(time.sleep, lambda: 0.5))
-        log = DynamoTaskLog(table, Bodies(MemoryBlobs()))
+        table = Table(self.client, NAME, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
+        log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
         agent = Agent("bench", "Bench", "Is measured", (SKILL,), work)
         return deployed(agent, log, DynamoTaskIndex(table), DynamoPushStore(table))
 
@@ -103,37 +103,37 @@ def counted(meter: Meter) -> tuple[float, float, float]:
     return float(meter.writes), meter.units - meter.read, meter.read
 
 
-def fill(client: DynamoDBClient, who: Principal, count: int) -> None:
+def fill(client: DynamoDBClient, principal: Principal, count: int) -> None:
     """So many tasks of an owner, as their first transaction leaves them; all but the newest have only their heads."""
     now = SystemClock().now()
-    puts = ({"PutRequest": {"Item": item}} for number in range(count) for item in _items(who, number, count, now))
+    puts = ({"PutRequest": {"Item": item}} for number in range(count) for item in _items(principal, number, count, now))
     while some := list(islice(puts, 25)):
         left: Any = {NAME: some}
         while left:
             left = client.batch_write_item(RequestItems=left)["UnprocessedItems"]
 
 
-def _items(who: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
-    key = who.key(f"task-{number:06d}")
+def _items(principal: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
+    key = principal.key(f"task-{number:06d}")
     incoming = Incoming(Message(f"m-{number}", Role.USER, (Part("text", TEXT),), f"context-{number % 10}", key.task))
-    life = Life(7 * DAY_MS, 30 * DAY_MS)
+    life = TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     at = now - (count - number) * 1000
     head, event = submit(
         key, "bench", f"context-{number % 10}", incoming, now=at, by=f"by-{number}", life=life, push=False
     )
     pk, expires = keys.task(key), head.expires
-    made = [items.placed(pk, keys.HEAD, expires, items.head_item(head))]
+    made = [items.make_item(pk, keys.HEAD, expires, items.head_item(head))]
     if number >= count - FULL:
-        body = {"by": {"S": event.by}, "body": {"S": stored.event_text(event)}}
-        made.append(items.placed(pk, keys.event(1), expires, body))
+        body = {"by": {"S": event.append_id}, "body": {"S": log_format.dump_event(event)}}
+        made.append(items.make_item(pk, keys.event(1), expires, body))
     return made
 
 
-def listed(of: Database, who: Principal) -> tuple[float, float]:
+def listed(of: Database, principal: Principal) -> tuple[float, float]:
     """Calls and read units of the first page of the newest tasks."""
     deployment = of.deploy(ordinary)
     of.meter.reset()
-    page = list_tasks(deployment.desk.shelf, who, "bench", ListTasks(page_size=PAGE))
+    page = list_tasks(deployment.service.lister, principal, "bench", ListTasks(page_size=PAGE))
     if len(page.tasks) != PAGE:
         raise SystemExit(f"a page of {len(page.tasks)}")
     return float(len(of.meter.calls)), of.meter.units
@@ -145,17 +145,17 @@ def measure(_rounds: int) -> Report:
         deployment, task_id = lived(of, ordinary)
         calls, writes, reads = counted(of.meter)
         of.meter.reset()
-        done = tasks.get(deployment.desk, WHO, "bench", task_id)
+        done = tasks.get(deployment.service, WHO, "bench", task_id)
         get = float(len(of.meter.calls)), of.meter.units
         deployment, talk_id = lived(of, talkative)
         talk = counted(of.meter)
-        whole = tasks.get(deployment.desk, WHO, "bench", talk_id)
+        whole = tasks.get(deployment.service, WHO, "bench", talk_id)
         if done.status.state is not TaskState.COMPLETED or len(whole.artifacts[0].parts) != CHUNKS:
             raise SystemExit("a task is not whole")
         few, many = Principal("tenant", "few"), Principal("tenant", "many")
         fill(of.client, few, FEW)
         fill(of.client, many, MANY)
-        pages = {count: listed(of, who) for count, who in ((FEW, few), (MANY, many))}
+        pages = {count: listed(of, principal) for count, principal in ((FEW, few), (MANY, many))}
     return Report(
         "What DynamoDB is asked",
         __doc__ or "",

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from a2a_serverless.stack import places, sam
+from a2a_serverless.stack import paths, sam
 from measuring import ROOT, Report, cpu_ms, figure, goal, main, ratios, side_by_side
 from stand_in import running
 
@@ -79,7 +79,7 @@ def environment(endpoint: str) -> dict[str, str]:
 
 def unpacked(function: str) -> Path:
     """The folder of a function as it was built for this machine, from its zip, as Lambda unpacks it."""
-    built = sam.build(places.find(), sam.this_machine())
+    built = sam.build(paths.find(), sam.this_machine())
     folder = ROOT / ".a2a/bench" / built.path.name / function
     if not folder.exists():
         with zipfile.ZipFile(built.path / f"{function}Function.zip") as archive:

@@ -26,83 +26,83 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.egress import connect, strict_ssl_context
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import MemoryMetrics, MemorySealer, MemoryTable
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import Bell, DeliveryBell
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.key_ring import first_ring
+from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.ports import Opening
-from a2a_serverless.services.deliver import Post, deliver
-from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.ports import NewTask
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
-from a2a_serverless.wiring import BELLS_AT_ONCE
+from a2a_serverless.wiring import MESSAGES_AT_ONCE
 from tests.adapters.strangers import authority, server_context
 
 PER_SECOND: Final = 50
 ADDRESS: Final = "93.184.215.14"
 NOWHERE: Final = "93.184.215.15"
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-LIFE: Final = heads.Life(86_400_000, 86_400_000)
+LIFE: Final = heads.TaskLifetime(86_400_000, 86_400_000)
 RUN_MS: Final = 900_000
 
 Arrivals = dict[tuple[str, int], float]
 """(task, event number) -> when its first request began to arrive, in seconds of the monotonic clock."""
 
 
-class Bells:
+class Messages:
     """Bells that ring at once, or after a delay, in this process."""
 
     def __init__(self) -> None:
-        self.queue: SimpleQueue[DeliveryBell | None] = SimpleQueue()
+        self.queue: SimpleQueue[DeliveryMessage | None] = SimpleQueue()
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
-        if not isinstance(bell, DeliveryBell):
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
+        if not isinstance(message, DeliveryMessage):
             return
         if not delay_s:
-            self.queue.put(bell)
+            self.queue.put(message)
             return
-        later = threading.Timer(delay_s, self.queue.put, [bell])
+        later = threading.Timer(delay_s, self.queue.put, [message])
         later.daemon = True
         later.start()
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for bell in bells:
-            self.ring(bell)
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for message in queues:
+            self.enqueue(message)
 
 
 class Instance:
     """The notifier, with as many bells at a time as the deployed one; ``dead`` hosts swallow every connection."""
 
     def __init__(self, port: int, context: ssl.SSLContext) -> None:
-        self.clock, self.ids, self.bells = SystemClock(), UuidIds(), Bells()
+        self.clock, self.ids, self.queues = SystemClock(), UuidIds(), Messages()
         self.table = MemoryTable(self.clock.now)
         self.committed: Arrivals = {}
-        self._looks: dict[TaskKey, heads.Look] = {}  # nobody else appends
+        self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nobody else appends
         self.dead: frozenset[str] = frozenset()
         self._port = port
         keys = Es256Keys()
-        ring = first_ring(keys.make(0), keys.make(0), now=0)
-        self._post = Post(
+        ring = create_ring(keys.make(0), keys.make(0), now=0)
+        self._post = DeliveryContext(
             log=self.table,
             store=self.table,
-            bells=self.bells,
+            queues=self.queues,
             sender=WebhookSender(EgressPolicy(), resolver=self._resolve, connector=self._connect, ssl_context=context),
-            signer=RingSigner(lambda: ring),
+            signer=KeyRingSigner(lambda: ring),
             sealer=MemorySealer(),
             clock=self.clock,
             ids=self.ids,
             issuer="https://agents.example.com",
             chance=random.random,
-            hosts=Hosts(self.table),
+            hosts=CircuitBreakers(self.table),
             metrics=MemoryMetrics(),
         )
-        for _ in range(BELLS_AT_ONCE):
+        for _ in range(MESSAGES_AT_ONCE):
             threading.Thread(target=self._work, daemon=True).start()
 
     def open(self, host: str) -> TaskKey:
@@ -113,36 +113,36 @@ class Instance:
         cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
         message = Message(by(), Role.USER, (Part("text", "hi"),))
         head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
-        self.table.create(Opening(head, event, None, ((config, cursor),)))
-        look = self.table.look(key)
-        if look is None or not self.table.append(heads.take(look, now=now, by=by())):
+        self.table.create(NewTask(head, event, None, ((config, cursor),)))
+        snapshot = self.table.read_head(key)
+        if snapshot is None or not self.table.append(heads.start_run(snapshot, now=now, by=by())):
             raise RuntimeError("nobody else is here")
-        relay(self.table, self.bells, [key], now)
+        relay(self.table, self.queues, [key], now)
         return key
 
     def commit(self, *keys: TaskKey) -> None:
         """Appends a chunk of 800 characters to each task, and rings as the relay does for a batch."""
         for key in keys:
             self._append(key)
-        relay(self.table, self.bells, list(dict.fromkeys(keys)), self.clock.now())
+        relay(self.table, self.queues, list(dict.fromkeys(keys)), self.clock.now())
 
     def _append(self, key: TaskKey) -> None:
-        look = self._looks.get(key) or self.table.look(key)
-        if look is None:
+        snapshot = self._looks.get(key) or self.table.read_head(key)
+        if snapshot is None:
             raise RuntimeError("the task is gone")
-        n, artifact = look.last + 1, Artifact("a", (Part("text", "x" * 800),))
-        event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), look.head.fence)  # noqa: FBT003, PLR2004
-        self.table.append_chunk(key, event, look.head.expires)
+        n, artifact = snapshot.last + 1, Artifact("a", (Part("text", "x" * 800),))
+        event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), snapshot.head.fence)  # noqa: FBT003, PLR2004
+        self.table.append_chunk(key, event, snapshot.head.expires)
         self.committed[key.task, n] = time.monotonic()
-        self._looks[key] = heads.Look(look.head, n)
+        self._looks[key] = heads.HeadSnapshot(snapshot.head, n)
 
     def close(self) -> None:
-        for _ in range(BELLS_AT_ONCE):
-            self.bells.queue.put(None)
+        for _ in range(MESSAGES_AT_ONCE):
+            self.queues.queue.put(None)
 
     def _work(self) -> None:
-        while (bell := self.bells.queue.get()) is not None:
-            deliver(self._post, bell, lambda: RUN_MS)
+        while (message := self.queues.queue.get()) is not None:
+            deliver(self._post, message, lambda: RUN_MS)
 
     def _resolve(self, host: str, _port: int) -> list[str]:
         return [NOWHERE if host in self.dead else ADDRESS]

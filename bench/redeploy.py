@@ -25,20 +25,20 @@ from rich.console import Console
 from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.domain.model import PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.stack import places, processes, sam, session
-from a2a_serverless.stack.places import CHECKOUT, Places
+from a2a_serverless.stack import local_stack, paths, processes, sam
+from a2a_serverless.stack.paths import CHECKOUT, Paths
 
 COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
 TASKS: Final = 4
 STEPS: Final = 60
-PATIENCE_S: Final = 300
+TIMEOUT_S: Final = 300
 SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
 
 import asyncio
 
-from a2a_serverless.domain.agent import AgentTask, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, agent
 
-SKILL = Skill("slow", "Slow", "Takes its time.", ("slow",))
+SKILL = AgentSkill("slow", "Slow", "Takes its time.", ("slow",))
 RELEASE = 1
 
 
@@ -59,7 +59,7 @@ async def wait(number: int) -> str:
 '''
 
 
-def checkout(folder: Path) -> Places:
+def checkout(folder: Path) -> Paths:
     """A copy of the checkout with the slow agent in it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -76,10 +76,10 @@ def checkout(folder: Path) -> Places:
     (agents / "slow.py").write_text(SLOW)
     registry = agents / "registry.py"
     registry.write_text(registry.read_text().replace("NAMES: Final = (", 'NAMES: Final = (\n    "slow",', 1))
-    return places.find(folder)
+    return paths.find(folder)
 
 
-def changed(here: Places) -> None:
+def changed(here: Paths) -> None:
     """The next release: every function's code is another."""
     agents = here.root / "shared/a2a_serverless"
     slow = agents / "agents/slow.py"
@@ -87,7 +87,7 @@ def changed(here: Places) -> None:
     (agents / "__init__.py").write_text('"""A2A on AWS Lambda, the next release."""\n')
 
 
-def begin(stack: session.Running) -> list[str]:
+def begin(stack: local_stack.RunningStack) -> list[str]:
     """Tasks, with webhooks, that are at work when this returns."""
     agent, found = slow_agent(stack), []
     for _ in range(TASKS):
@@ -96,13 +96,13 @@ def begin(stack: session.Running) -> list[str]:
         task = agent.send(SendRequest(text_message("go"), return_immediately=True, push=push))
         assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
         found.append(task.task_id)
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while not all(agent.get(task).artifacts for task in found) and time.monotonic() < until:
         time.sleep(0.5)
     return found
 
 
-def slow_agent(stack: session.Running) -> Client:
+def slow_agent(stack: local_stack.RunningStack) -> Client:
     """The agent through the emulator's REST API, so that the deployed function answers."""
     return Client(f"{stack.deployment.rest_url}/slow", over_urllib)
 
@@ -115,9 +115,9 @@ def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         return dict(json.loads(answer.read()))
 
 
-def answered(stack: session.Running, tasks: list[str]) -> None:
+def answered(stack: local_stack.RunningStack, tasks: list[str]) -> None:
     """Every task's question, answered as soon as it is asked."""
-    agent, until, open_ = slow_agent(stack), time.monotonic() + PATIENCE_S, set(tasks)
+    agent, until, open_ = slow_agent(stack), time.monotonic() + TIMEOUT_S, set(tasks)
     while open_ and time.monotonic() < until:
         for task in [one for one in open_ if agent.get(one).status.state is TaskState.INPUT_REQUIRED]:
             agent.send(SendRequest(text_message("yes", task_id=task), return_immediately=True))
@@ -125,9 +125,9 @@ def answered(stack: session.Running, tasks: list[str]) -> None:
         time.sleep(1)
 
 
-def ended(stack: session.Running, tasks: list[str]) -> list[Task]:
+def ended(stack: local_stack.RunningStack, tasks: list[str]) -> list[Task]:
     """The tasks at their end, or when patience is."""
-    agent, until = slow_agent(stack), time.monotonic() + PATIENCE_S
+    agent, until = slow_agent(stack), time.monotonic() + TIMEOUT_S
     while True:
         found = [agent.get(task) for task in tasks]
         told = all(delivered(stack, task) for task in tasks)
@@ -136,13 +136,13 @@ def ended(stack: session.Running, tasks: list[str]) -> list[Task]:
         time.sleep(1)
 
 
-def delivered(stack: session.Running, task: str) -> bool:
+def delivered(stack: local_stack.RunningStack, task: str) -> bool:
     """Whether the task's webhook has got everything."""
     log = fetched(f"{stack.deployment.rest_url}/slow/tasks/{task}/deliveries")["deliveries"]
     return all(one["deliveredUpTo"] == one["lastEvent"] for one in log)
 
 
-def wrong_with(stack: session.Running, task: Task) -> Iterator[str]:
+def wrong_with(stack: local_stack.RunningStack, task: Task) -> Iterator[str]:
     """What a task lacks."""
     lines = task.artifacts[0].text().splitlines() if task.artifacts else []
     if task.status.state.value != "completed":
@@ -154,20 +154,20 @@ def wrong_with(stack: session.Running, task: Task) -> Iterator[str]:
 
 
 @contextmanager
-def running(here: Places) -> Iterator[session.Running]:
+def running(here: Paths) -> Iterator[local_stack.RunningStack]:
     """The stack, until the run ends."""
     emulator, api, receiver = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver"))
     console = Console(stderr=True)
     try:
-        yield session.up(here, session.Options(emulator, api, receiver), console)
+        yield local_stack.up(here, local_stack.Options(emulator, api, receiver), console)
     finally:
-        session.down(here, console)
+        local_stack.down(here, console)
 
 
-def redeploy(here: Places, stack: session.Running, release: sam.Build) -> None:
+def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> None:
     """What ``make up`` does to the functions of a running stack."""
-    options = session.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
-    parameters, switches = session.local_parameters(options), session.local_switches(options)
+    options = local_stack.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
+    parameters, switches = local_stack.local_parameters(options), local_stack.local_switches(options)
     sam.deploy(here, release, stack.emulator.url, parameters, switches)
 
 

@@ -26,10 +26,10 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.egress import connect, strict_ssl_context
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.domain.delivery import claims
-from a2a_serverless.domain.key_ring import first_ring
+from a2a_serverless.domain.delivery import notification_claims
+from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -112,12 +112,12 @@ def ours(port: int, context: ssl.SSLContext, sign: Callable[[], str], *, kept: b
 def signer() -> Callable[[], str]:
     """Makes the tokens of notifications, with one cached key."""
     keys = Es256Keys()
-    ring = first_ring(keys.make(0), keys.make(0), now=0)
-    signs = RingSigner(lambda: ring)
+    ring = create_ring(keys.make(0), keys.make(0), now=0)
+    signs = KeyRingSigner(lambda: ring)
     key, config = TaskKey("tenant", "owner", "t" * 36), PushConfig("c" * 36, URL, "1.0", "i" * 36, 0)
 
     def sign() -> str:
-        said = claims(key, config, 7, BODY, issuer="https://agents.example.com", now=2**40, jti="j" * 36)
+        said = notification_claims(key, config, 7, BODY, issuer="https://agents.example.com", now=2**40, jti="j" * 36)
         return signs.sign("a2a-notification+jwt", said).token
 
     return sign
@@ -157,11 +157,11 @@ def measure(rounds: int) -> Report:
                 "a2a-serverless, an old JWT": ours(port, context, lambda token=token: token, kept=kept),  # type: ignore[misc]
                 "a2a-serverless": ours(port, context, sign, kept=kept),
             }
-            candidates = {who: partial(per_second, post, times) for who, post in posts.items()}
+            candidates = {principal: partial(per_second, post, times) for principal, post in posts.items()}
             values = side_by_side(candidates, rounds)
             figures += [
-                figure(f"{who}, {name} connections", "deliveries/s", speeds, ours=who != "raw http.client")
-                for who, speeds in values.items()
+                figure(f"{principal}, {name} connections", "deliveries/s", speeds, ours=principal != "raw http.client")
+                for principal, speeds in values.items()
             ]
             both = ratios(values["a2a-serverless"], values["raw http.client"])
             goals.append(goal("N9", f"deliveries on {name} connections, by raw http.client's", ">=", GOALS[name], both))

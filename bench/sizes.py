@@ -108,12 +108,12 @@ def _length(function: Function) -> int:
 
 def _repeated_classes(modules: Mapping[Path, ast.Module]) -> dict[str, list[str]]:
     """Public and private classes whose name stands in several modules; those of one protocol version do not count."""
-    places: dict[str, list[str]] = defaultdict(list)
+    paths: dict[str, list[str]] = defaultdict(list)
     for path, module in modules.items():
         for node in ast.walk(module):
             if isinstance(node, ast.ClassDef) and "protocol" not in path.parts:
-                places[node.name].append(_dotted(path))
-    return {name: sorted(found) for name, found in sorted(places.items()) if len(found) > 1}
+                paths[node.name].append(_dotted(path))
+    return {name: sorted(found) for name, found in sorted(paths.items()) if len(found) > 1}
 
 
 def _cycles(modules: Mapping[Path, ast.Module]) -> list[list[str]]:
@@ -176,7 +176,7 @@ def as_text(shape: Shape) -> str:
         f"  {size.median:6.0f} {size.p90:4.0f}  {size.longest:7}"
         for size in shape.sizes
     ]
-    repeated = [f"  {name}: {', '.join(places)}" for name, places in shape.repeated_classes.items()]
+    repeated = [f"  {name}: {', '.join(paths)}" for name, paths in shape.repeated_classes.items()]
     cycles = [f"  {' <-> '.join(cycle)}" for cycle in shape.cycles]
     totals = [f"import cycles: {len(cycles)}", *cycles, f"class names used twice: {len(repeated)}", *repeated]
     return "\n".join([head, *rows, *totals]) + "\n"

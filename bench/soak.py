@@ -30,12 +30,12 @@ from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import PushRequest, SendRequest, Task
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.stack import places, processes, sam, session
+from a2a_serverless.stack import local_stack, paths, processes, sam
 
 TEXT: Final = Path(__file__).parents[1].joinpath("examples/demo.md").read_text()
 QUEUES: Final = ("WorkQueueUrl", "DeliveryQueueUrl", "WorkDeadLettersUrl", "DeliveryDeadLettersUrl", "RelayFailuresUrl")
 DEPTHS: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-LOOK_S: Final = 15.0
+SAMPLE_S: Final = 15.0
 DRAIN_S: Final = 180.0
 STREAM_EVERY: Final = 3
 CANCEL_EVERY: Final = 7
@@ -43,7 +43,7 @@ GROWTH: Final = 1.15
 
 
 @dataclass(frozen=True)
-class Look:
+class Sample:
     """The stack at one moment: resident memory in MB, messages in each queue, tasks that have not ended."""
 
     second: float
@@ -56,12 +56,12 @@ class Look:
 class Soak:
     """One run and what it has seen."""
 
-    stack: session.Running
+    stack: local_stack.RunningStack
     sent: list[str] = field(default_factory=list)
     followed: int = 0
     numbers_missed: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    looks: list[Look] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     ended: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -84,7 +84,7 @@ class Soak:
         except Exception as error:  # noqa: BLE001 - whatever went wrong is counted
             self.refused[type(error).__name__] += 1
 
-    def look(self, second: float) -> None:
+    def take_sample(self, second: float) -> None:
         """Writes down how the stack is."""
         for task in [one for one in self.sent if one not in self.ended]:
             with suppress(A2AError, OSError):
@@ -93,7 +93,7 @@ class Soak:
                     self.ended[task] = state.value
         memory = {one.name: resident_mb(one.pid) for one in (self.stack.api, self.stack.receiver, self.stack.emulator)}
         unended = len(self.sent) - len(self.ended)
-        self.looks.append(Look(second, memory, self._depths(), unended))
+        self.samples.append(Sample(second, memory, self._depths(), unended))
 
     def behind(self) -> list[str]:
         """The tasks whose webhook has not got everything."""
@@ -141,30 +141,30 @@ def resident_mb(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def soak(stack: session.Running, minutes: float, per_minute: float) -> Soak:
+def soak(stack: local_stack.RunningStack, minutes: float, per_minute: float) -> Soak:
     """Loads the stack, then lets it come to rest."""
     run, began = Soak(stack), time.monotonic()
-    pause, number, looked = 60 / per_minute, 0, -LOOK_S
+    pause, number, looked = 60 / per_minute, 0, -SAMPLE_S
     with ThreadPoolExecutor(8) as clients:
         while (second := time.monotonic() - began) < minutes * 60:
             if second >= number * pause:
                 clients.submit(run.send, number)
                 number += 1
-            if second >= looked + LOOK_S:
+            if second >= looked + SAMPLE_S:
                 looked = second
-                run.look(second)
+                run.take_sample(second)
             time.sleep(0.05)
     drained = time.monotonic() + DRAIN_S
-    run.look(time.monotonic() - began)
-    while (run.looks[-1].unended or run.behind()) and time.monotonic() < drained:
+    run.take_sample(time.monotonic() - began)
+    while (run.samples[-1].unended or run.behind()) and time.monotonic() < drained:
         time.sleep(1)
-        run.look(time.monotonic() - began)
+        run.take_sample(time.monotonic() - began)
     return run
 
 
 def judged(run: Soak) -> list[str]:
     """What is wrong; nothing when all held."""
-    last, behind = run.looks[-1], run.behind()
+    last, behind = run.samples[-1], run.behind()
     wrong = [] if run.sent else ["no task was made"]
     wrong += [f"{last.unended} tasks have not ended"] if last.unended else []
     wrong += [f"{len(behind)} webhooks have not got everything"] if behind else []
@@ -177,7 +177,7 @@ def judged(run: Soak) -> list[str]:
 
 def growth(run: Soak, name: str) -> float:
     """Memory in the last quarter by that in the second one, medians: the first warms up."""
-    held = [look.memory[name] for look in run.looks]
+    held = [sample.memory[name] for sample in run.samples]
     quarter = max(1, len(held) // 4)
     return statistics.median(held[-quarter:]) / statistics.median(held[quarter : 2 * quarter] or held)
 
@@ -187,25 +187,25 @@ def figures(run: Soak) -> Iterator[str]:
     states = Counter(run.ended.values())
     yield f"| tasks | {len(run.sent)}: {', '.join(f'{count} {state}' for state, count in sorted(states.items()))} |"
     yield f"| followed by a stream | {run.followed}, {run.numbers_missed} events missed |"
-    most = {name: max(look.queued[name] for look in run.looks) for name in run.looks[0].queued}
+    most = {name: max(sample.queued[name] for sample in run.samples) for name in run.samples[0].queued}
     for name, count in most.items():
-        yield f"| {name} | at most {count}, {run.looks[-1].queued[name]} at the end |"
-    yield f"| tasks under way | at most {max(look.unended for look in run.looks)} |"
+        yield f"| {name} | at most {count}, {run.samples[-1].queued[name]} at the end |"
+    yield f"| tasks under way | at most {max(sample.unended for sample in run.samples)} |"
     for name in ("api", "receiver", "emulator"):
-        held = [look.memory[name] for look in run.looks]
+        held = [sample.memory[name] for sample in run.samples]
         by = growth(run, name)
         yield f"| memory of the {name} | {held[0]:.0f} MB first, {held[-1]:.0f} MB last, x{by:.2f} |"
 
 
 @contextmanager
-def running(options: session.Options) -> Iterator[session.Running]:
+def running(options: local_stack.Options) -> Iterator[local_stack.RunningStack]:
     """A stack of its own, which ends with the run."""
-    here = places.find(state=places.CHECKOUT / ".a2a/soak")
+    here = paths.find(state=paths.CHECKOUT / ".a2a/soak")
     console = Console(stderr=True)
     try:
-        yield session.up(here, options, console)
+        yield local_stack.up(here, options, console)
     finally:
-        session.down(here, console)
+        local_stack.down(here, console)
 
 
 def main() -> int:
@@ -215,7 +215,7 @@ def main() -> int:
     reader.add_argument("--per-minute", type=float, default=20)
     asked = reader.parse_args()
     emulator, api, receiver = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver"))
-    with running(session.Options(emulator, api, receiver)) as stack:
+    with running(local_stack.Options(emulator, api, receiver)) as stack:
         run = soak(stack, asked.minutes, asked.per_minute)
         print(f"| {asked.minutes:g} minutes | {asked.per_minute:g} tasks a minute |\n|---|---|")
         print("\n".join(figures(run)))

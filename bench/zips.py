@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from a2a_serverless.stack import places, sam
+from a2a_serverless.stack import paths, sam
 from cold_start import compiled
 from measuring import Figure, Report, figure, goal, main
 
@@ -21,7 +21,7 @@ UNCHECKED = b"\x01\0\0\0"
 
 def measure(_rounds: int) -> Report:
     """The zips of one build."""
-    folder = sam.build(places.find(), sam.this_machine()).path
+    folder = sam.build(paths.find(), sam.this_machine()).path
     zips = {name: folder / f"{name.title()}Function.zip" for name in sam.FUNCTIONS}
     sizes = {name: _sizes(path) for name, path in zips.items()}
     others = [size for name, size in sizes.items() if name != "api"]

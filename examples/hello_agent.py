@@ -1,13 +1,13 @@
 """The smallest agent. To deploy it, copy it to shared/a2a_serverless/agents/hello.py and name it in registry.py."""
 
-from a2a_serverless.domain.agent import AgentTask, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, agent
 
 
 @agent(
     id="hello",
     name="Hello",
     description="Greets whoever writes to it.",
-    skills=[Skill("greet", "Greet", "Says hello to the name that it gets.", ("demo",))],
+    skills=[AgentSkill("greet", "Greet", "Says hello to the name that it gets.", ("demo",))],
     runs="inline",
 )
 async def hello(task: AgentTask) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from a2a_serverless.domain.agent import Agent, AgentTask, Skill
+from a2a_serverless.domain.agent import Agent, AgentSkill, AgentTask
 
-SKILL = Skill("s", "s", "s", ("s",))
+SKILL = AgentSkill("s", "s", "s", ("s",))
 
 
 def agent_of(work: object, name: str = "echo") -> Agent:
@@ -23,7 +23,7 @@ class Writer:
         self.agent = agent_of(self.work)
 
     async def work(self, task: AgentTask) -> None:
-        await task.progress("three sections")
+        await task.report_progress("three sections")
         for name in ("one", "two", "three"):
             text = await task.step(name, self.write, name, task.text())
             await task.emit("document.md", text, append=True, last=name == "three")

@@ -28,7 +28,7 @@ from tests.wire.schema import (
 )
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import Frames, HttpAnswer, HttpRequest
+    from a2a_serverless.handlers.http_types import Frames, HttpRequest, HttpResponse
 
 Assert = Callable[[str, object], None]
 OWN: Final = ("operator", "callbacks")
@@ -38,7 +38,7 @@ CARDS: Final = (CARD, OLD_CARD)
 class Edge(http.Edge):
     """``handlers.http.Edge`` that refuses to give a test an answer that the protocol does not have."""
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         answer = super().answer(request)
         return conforming(form_of(request, tuple(self.agents), proto=self.rest_binding == "proto"), answer)
 
@@ -156,7 +156,7 @@ _V0_3: Final[dict[Operation, str | None]] = _V1 | {
 # ---- Answers
 
 
-def conforming(form: Form, answer: HttpAnswer) -> HttpAnswer:
+def conforming(form: Form, answer: HttpResponse) -> HttpResponse:
     """The answer, once it is known to have the form; frames of a stream are looked at when they pass."""
     if answer.stream is not None:
         assert answer.headers["content-type"] == "text/event-stream"

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from a2a_serverless.client import HttpAnswer, HttpCall, Transport, over_urllib
-from a2a_serverless.handlers import exchange
-from a2a_serverless.handlers.gateway import request_of
+from a2a_serverless.client import ClientRequest, ClientResponse, Transport, over_urllib
+from a2a_serverless.handlers import http_types
+from a2a_serverless.handlers.lambda_proxy import request_of
 from a2a_serverless.wire import sse
 from tests.edge import check_frame, conforming, form_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import Body
+    from a2a_serverless.client.http import ResponseBody
     from tests.edge import Form
 
 WHOLE = 64 * 1024 * 1024
@@ -29,7 +29,7 @@ def observed(*bases: str) -> Transport:
     """The client's own transport. What deployments at ``bases`` answer has to be as the protocol says."""
 
     @contextmanager
-    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         base = next((one for one in bases if call.url.startswith(f"{one}/")), None)
         with over_urllib(call) as answer:
             yield answer if base is None else checked(_form(call, base), answer)
@@ -41,26 +41,26 @@ def asked(base: str, path: str, verb: str = "GET", body: object = None) -> Any:
     """The document that a deployment answers with; ``body`` is posted as JSON."""
     headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
     posted = None if verb == "GET" else b"" if body is None else json.dumps(body).encode()
-    with observed(base)(HttpCall(f"{base}/{path}", headers, posted)) as answer:
+    with observed(base)(ClientRequest(f"{base}/{path}", headers, posted)) as answer:
         said = answer.body.read(WHOLE)
     assert answer.status == 200, said
     return json.loads(said)
 
 
-def checked(form: Form, answer: HttpAnswer) -> HttpAnswer:
+def checked(form: Form, answer: ClientResponse) -> ClientResponse:
     """The answer, once it is known to have the form; a stream is looked at while it is read."""
     if answer.headers.get("content-type", "").startswith(sse.CONTENT_TYPE):
         assert form.item, "this answer is no stream"
-        return HttpAnswer(answer.status, answer.headers, Frames(form, answer.body))
+        return ClientResponse(answer.status, answer.headers, Frames(form, answer.body))
     content = answer.body.read(WHOLE)
-    conforming(form, exchange.HttpAnswer(answer.status, content, answer.headers))
-    return HttpAnswer(answer.status, answer.headers, io.BytesIO(content))
+    conforming(form, http_types.HttpResponse(answer.status, content, answer.headers))
+    return ClientResponse(answer.status, answer.headers, io.BytesIO(content))
 
 
 class Frames:
     """A streamed body whose every event has been looked at before its last line is given out."""
 
-    def __init__(self, form: Form, body: Body) -> None:
+    def __init__(self, form: Form, body: ResponseBody) -> None:
         self._form = form
         self._body = body
         self._frame = b""
@@ -80,24 +80,26 @@ class Frames:
 def check_proxy_answer(event: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
     """What a function answers to an event of API Gateway, in the buffered form."""
     request = request_of(event, 0)
-    content = exchange.HttpAnswer(answer["statusCode"], answer["body"].encode(), answer["headers"])
+    content = http_types.HttpResponse(answer["statusCode"], answer["body"].encode(), answer["headers"])
     conforming(form_of(request, _agents(request.path)), content)
 
 
 def check_streamed_answer(event: Mapping[str, Any], prelude: Mapping[str, Any], body: bytes) -> None:
     """What a function answers to an event of API Gateway in the streamed form."""
     request = request_of(event, 0)
-    answer = HttpAnswer(prelude["statusCode"], prelude["headers"], io.BytesIO(body))
+    answer = ClientResponse(prelude["statusCode"], prelude["headers"], io.BytesIO(body))
     looked_at = checked(form_of(request, _agents(request.path)), answer).body
     while looked_at.read(WHOLE):
         pass
 
 
-def _form(call: HttpCall, base: str) -> Form:
+def _form(call: ClientRequest, base: str) -> Form:
     target = urlsplit(call.url.removeprefix(base))
     headers = {name.lower(): value for name, value in call.headers.items()}
     query = tuple(parse_qsl(target.query))
-    return form_of(exchange.HttpRequest(call.verb, target.path, headers, query, call.body or b""), _agents(target.path))
+    return form_of(
+        http_types.HttpRequest(call.verb, target.path, headers, query, call.body or b""), _agents(target.path)
+    )
 
 
 def _agents(path: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import ValidationError
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge, conforming, form_of
@@ -25,12 +25,14 @@ WRONG = (AssertionError, ValidationError)
 EACH = pytest.mark.parametrize("binding", BINDINGS)
 
 
-def answered(binding: str, operation: Operation, *, proto: bool = False, **names: Any) -> tuple[HttpAnswer, Any]:
+def answered(binding: str, operation: Operation, *, proto: bool = False, **names: Any) -> tuple[HttpResponse, Any]:
     """An answer, and the form that it has to have."""
     world = World([Writer().agent])
     request = BINDINGS[binding][operation](Names(**names))
     spoken: Any = "proto" if proto else "rest"
-    edge = Edge(world.desk, world.table, world.engine.agents, Mine(), MemoryProofs(), 60, rest_binding=spoken)
+    edge = Edge(
+        world.service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, rest_binding=spoken
+    )
     return edge.answer(request), form_of(request, ("echo",), proto=proto)
 
 
@@ -41,7 +43,7 @@ def test_a_task_with_a_state_of_its_own_is_refused(binding: str) -> None:
     state = json.loads(body[body.index('"status":') + 9 : body.index("}", body.index('"status":')) + 1])["state"]
     changed = body.replace(f'"state":"{state}"', '"state":"TASK_STATE_LOST"')
     with pytest.raises(WRONG):
-        conforming(form, HttpAnswer(200, changed.encode(), answer.headers))
+        conforming(form, HttpResponse(200, changed.encode(), answer.headers))
 
 
 @EACH
@@ -50,7 +52,7 @@ def test_an_error_that_says_more_than_it_should_is_refused(binding: str) -> None
     body = json.loads(answer.body)
     body.get("result", body)["trace"] = "Traceback"
     with pytest.raises(WRONG):
-        conforming(form, HttpAnswer(answer.status, json.dumps(body).encode(), answer.headers))
+        conforming(form, HttpResponse(answer.status, json.dumps(body).encode(), answer.headers))
 
 
 @EACH
@@ -61,7 +63,7 @@ def test_an_event_of_another_version_is_refused(binding: str) -> None:
         yield b'id: 1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tusk":{"id":"t"}}}\n\n'
 
     async def first() -> None:
-        answer: Any = conforming(form, HttpAnswer(200, b"", {"content-type": "text/event-stream"}, stream()))
+        answer: Any = conforming(form, HttpResponse(200, b"", {"content-type": "text/event-stream"}, stream()))
         await anext(answer.stream)
 
     with pytest.raises(WRONG):
@@ -89,4 +91,4 @@ def test_answers_of_0_3_over_rest_have_the_names_that_were_asked_for_and_no_othe
 def test_a_card_that_lacks_what_its_version_requires_is_refused(card: dict[str, Any]) -> None:
     form = form_of(HttpRequest("GET", "/echo/.well-known/agent-card.json"), ("echo",))
     with pytest.raises(WRONG):
-        conforming(form, HttpAnswer(200, json.dumps(card).encode(), {"content-type": "application/json"}))
+        conforming(form, HttpResponse(200, json.dumps(card).encode(), {"content-type": "application/json"}))

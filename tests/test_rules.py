@@ -115,10 +115,10 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
 
 OUTBOUND: Final = {
     "adapters/bedrock/runtime.py": "AWS, through botocore",
-    "adapters/connection.py": "webhooks: connects to the vetted address",
+    "adapters/http_connection.py": "webhooks: connects to the vetted address",
     "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
-    "client/bounded.py": "the connections of the client: one deadline over each exchange",
+    "client/timed_http.py": "the connections of the client: one deadline over each exchange",
     "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
     "handlers/runtime.py": "Lambda's own Runtime API",
     "handlers/schedules.py": "CloudFormation's answer URL",
@@ -141,7 +141,7 @@ VERSIONED: Final = {
     "handlers": "the edge",
     "services/deliver.py": "which form of body a webhook gets",
     "services/publish.py": "the versions that a card offers",
-    "services/serve.py": "which version asks",
+    "services/operations.py": "which version asks",
     "testing.py": "a client for rehearsals",
     "wire": "the codecs",
 }

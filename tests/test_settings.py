@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from a2a_serverless.domain.access import Trust
-from a2a_serverless.domain.share import Allowance
+from a2a_serverless.domain.access import TrustedIssuer
+from a2a_serverless.domain.quota import Quota
 from a2a_serverless.settings import Settings, SettingsError, read
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
@@ -83,8 +83,8 @@ def test_what_owners_may_ask_for_is_read_from_its_variables_and_without_them_the
         "STREAMS_PER_OWNER": "4",
         "STREAMS_PER_DEPLOYMENT": "5",
     }
-    assert read(names).allowance == Allowance(requests=1, sends=2, tasks=3, streams=4, streams_in_all=5)
-    assert read({}).allowance == Allowance()
+    assert read(names).quota == Quota(requests=1, sends=2, tasks=3, streams=4, streams_in_all=5)
+    assert read({}).quota == Quota()
 
 
 # ---- Local switches
@@ -128,8 +128,8 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "key_ring_rotation_days",
         "webhook_trusted_domains",
         "webhook_allowed_domains",
-        "trust",
-        "allowance",
+        "trusted_issuer",
+        "quota",
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
@@ -181,7 +181,7 @@ def test_an_issuer_needs_an_audience_and_its_keys_are_found_by_discovery() -> No
         "OIDC_ISSUER": "https://id.example.com",
         "OIDC_AUDIENCE": "a2a",
     }
-    assert read(whole).trust == Trust("https://id.example.com", "a2a", "")
+    assert read(whole).trusted_issuer == TrustedIssuer("https://id.example.com", "a2a", "")
     with pytest.raises(SettingsError, match="OIDC_ISSUER needs OIDC_AUDIENCE"):
         read({"OIDC_ISSUER": "https://id.example.com"})
 
@@ -193,8 +193,8 @@ def test_which_claims_of_an_issuer_count_is_one_variable() -> None:
         "OIDC_CLAIMS": "owner=oid, tenant=tid,audience=client_id,scopes=scp  roles,scope-prefix=api://a2a/,"
         "keys=https://id.example.com/k",
     }
-    trust = read(environment).trust
-    assert trust == Trust(
+    trust = read(environment).trusted_issuer
+    assert trust == TrustedIssuer(
         "https://id.example.com",
         "a2a",
         "https://id.example.com/k",

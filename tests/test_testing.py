@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 import pytest
 
-from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.model import TaskState
-from a2a_serverless.testing import NoArtifact, Rehearsal
+from a2a_serverless.testing import AgentTestHarness, NoArtifact
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def test_the_clock_stands_still_while_a_thread_works(counted: Callable[[], Await
         numbers = [await task.step(f"count {number}", counted) for number in range(3)]
         return str(sum(numbers))
 
-    rehearsal = Rehearsal(agent_of(work))
-    began = rehearsal.now
-    assert rehearsal.send("count").said == str(3 * MANY)
-    assert len(rehearsal.runs) == 1
-    assert rehearsal.now - began < 30_000, "a few looks of the engine at most, of a second each"
+    harness = AgentTestHarness(agent_of(work))
+    began = harness.now
+    assert harness.send("count").said == str(3 * MANY)
+    assert len(harness.runs) == 1
+    assert harness.now - began < 30_000, "a few looks of the engine at most, of a second each"
 
 
 def test_the_clock_moves_while_a_thread_waits_for_the_loop() -> None:
@@ -78,10 +78,10 @@ def test_the_clock_moves_while_a_thread_waits_for_the_loop() -> None:
         with ThreadPoolExecutor(1) as pool:
             return await loop.run_in_executor(pool, wait)
 
-    rehearsal = Rehearsal(agent_of(work))
-    began = rehearsal.now
-    assert rehearsal.send("sleep").said == "slept"
-    assert 600_000 <= rehearsal.now - began < 660_000
+    harness = AgentTestHarness(agent_of(work))
+    began = harness.now
+    assert harness.send("sleep").said == "slept"
+    assert 600_000 <= harness.now - began < 660_000
 
 
 def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
@@ -92,25 +92,25 @@ def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
         await asyncio.sleep(60)
         return "slept"
 
-    rehearsal = Rehearsal(agent_of(work))
-    began = rehearsal.now
-    assert rehearsal.send("sleep").said == "slept"
-    assert 60_000 <= rehearsal.now - began < 90_000
+    harness = AgentTestHarness(agent_of(work))
+    began = harness.now
+    assert harness.send("sleep").said == "slept"
+    assert 60_000 <= harness.now - began < 90_000
     pool.shutdown()
 
 
 # ---- Failures
 
 
-def failing(error: Exception) -> Rehearsal:
+def failing(error: Exception) -> AgentTestHarness:
     async def work(task: AgentTask) -> None:
         await task.emit("draft.md", "begun")
         raise error
 
-    return Rehearsal(agent_of(work))
+    return AgentTestHarness(agent_of(work))
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), Failed("The oven is cold.")])
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), TaskFailed("The oven is cold.")])
 def test_the_reply_has_what_the_agent_raised_with_its_way(error: Exception) -> None:
     reply = failing(error).send("go")
     assert reply.state is TaskState.FAILED
@@ -139,7 +139,7 @@ def test_a_task_that_ended_well_has_no_error() -> None:
     async def work(_: AgentTask) -> str:
         return "done"
 
-    reply = Rehearsal(agent_of(work)).send("go")
+    reply = AgentTestHarness(agent_of(work)).send("go")
     assert (reply.error, reply.said) == (None, "done")
     with pytest.raises(NoArtifact, match=r"no artifact 'plan.md' \(there is: none\); the task is completed: done"):
         reply.text("plan.md")

@@ -14,8 +14,8 @@ from a2a_serverless.services import deliver as delivering
 from a2a_serverless.testing import SimulatedLoop
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.bells import DeliveryBell
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.queue_messages import DeliveryMessage
     from tests.world import World
 
 T = TypeVar("T")
@@ -73,20 +73,20 @@ class Together:
 
         return waited
 
-    def notifier(self, bell: DeliveryBell, time_ms: int = 60_000) -> Callable[[], delivering.Ending]:
+    def notifier(self, message: DeliveryMessage, time_ms: int = 60_000) -> Callable[[], delivering.DeliveryOutcome]:
         """A notifier that answers a bell."""
         post = replace(self.world.post, clock=self)
 
-        def notify() -> delivering.Ending:
+        def notify() -> delivering.DeliveryOutcome:
             until = self.now() + time_ms
-            return delivering.deliver(post, bell, lambda: until - self.now())
+            return delivering.deliver(post, message, lambda: until - self.now())
 
         return notify
 
-    def worker(self, key: TaskKey, time_ms: int = 900_000, fence: int = 0) -> Callable[[], running.Ending]:
+    def worker(self, key: TaskKey, time_ms: int = 900_000, fence: int = 0) -> Callable[[], running.RunOutcome]:
         """A worker that gets a work message for a task."""
 
-        def work() -> running.Ending:
+        def work() -> running.RunOutcome:
             until = self.now() + time_ms
             return self._play(running.run(self.world.engine, key, lambda: until - self.now(), fence))
 

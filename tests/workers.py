@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.queue_messages import WorkMessage
 from tests.echo import agent_of
 from tests.faults.plans import Count
 from tests.world import VISIBILITY_S, World
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.model import TaskState
+    from a2a_serverless.domain.queue_messages import QueueMessage
     from tests.faults.plans import Faults
 
 
@@ -28,21 +28,21 @@ class Workers(World):
         self.answered: list[object] = []
         self.most = 0
 
-    def answer(self, bell: Bell) -> object:
-        if not isinstance(bell, WorkBell):
-            return super().answer(bell)
-        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkBell)]
+    def answer(self, message: QueueMessage) -> object:
+        if not isinstance(message, WorkMessage):
+            return super().answer(message)
+        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkMessage)]
         self.most = max(self.most, 1 + len(in_flight))
         if self.busy:
-            self._beside(bell)
+            self._beside(message)
         else:
-            self.answered.append(super().answer(bell))
+            self.answered.append(super().answer(message))
         return None
 
-    def _beside(self, bell: WorkBell) -> None:
+    def _beside(self, message: WorkMessage) -> None:
         def answer() -> None:
-            if not self.survives(lambda: self.answered.append(self.run(bell.key, bell.fence))):
-                self.queue.ring(bell, VISIBILITY_S)
+            if not self.survives(lambda: self.answered.append(self.run(message.key, message.fence))):
+                self.queue.enqueue(message, VISIBILITY_S)
 
         self.busy = False
         worker = Thread(target=answer)

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.contents import BlobContents
+from a2a_serverless.adapters.contents import BlobContentStore
 from a2a_serverless.adapters.memory import (
-    MemoryBells,
-    MemoryBlobs,
+    MemoryBlobStore,
+    MemoryCallbackVerifier,
     MemoryMetrics,
-    MemoryNames,
-    MemoryProofs,
+    MemoryQueues,
+    MemoryResolver,
     MemorySealer,
     MemoryTable,
 )
-from a2a_serverless.domain.agent import PeerFailed
-from a2a_serverless.domain.bells import Bell, DeliveryBell
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
-from a2a_serverless.domain.head import Life
+from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import (
     JsonObject,
     Message,
@@ -41,20 +40,21 @@ from a2a_serverless.domain.model import (
     TaskKey,
 )
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.engine.calls import Directory
-from a2a_serverless.engine.files import Files
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.engine.work import Models
-from a2a_serverless.ports import SHARDS, News, Signed
-from a2a_serverless.services.callbacks import take_news
-from a2a_serverless.services.deliver import Post, deliver
-from a2a_serverless.services.hosts import Hosts
-from a2a_serverless.services.listing import Shelf
-from a2a_serverless.services.push import Webhooks
+from a2a_serverless.engine.task_context import Models
+from a2a_serverless.ports import SHARDS, CallbackRequest, Signed
+from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import DeliveryContext, deliver
+from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.relay import relay
-from a2a_serverless.services.sweep import Broom, sweep
-from a2a_serverless.services.tasks import Desk, cancel, get, send
+from a2a_serverless.services.sweep import Sweeper, sweep
+from a2a_serverless.services.tasks import TaskService, cancel, get, send
+from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing import START, Counter, SimulatedLoop, sibling_card
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 from tests.wire.schema import assert_notification
@@ -62,14 +62,14 @@ from tests.wire.schema import assert_notification
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
-    from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.ports import Bells, Clock
+    from a2a_serverless.ports import Clock, Queues
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
 HOOK = "https://hooks.example.com/a2a"
-LIFE = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 VISIBILITY_S = 90
 RUN_MS = 900_000
 DELIVER_MS = 60_000
@@ -187,14 +187,14 @@ class Siblings:
         self.absent: set[str] = set()
         self.traces: list[str] = []
 
-    def traced(self, trace: str) -> Siblings:
+    def with_trace(self, trace: str) -> Siblings:
         self.traces.append(trace)
         return self
 
     def address(self, agent: str) -> str:
         return f"https://api.example.com/{agent}"
 
-    def card(self, agent: str) -> Card:
+    def card(self, agent: str) -> AgentCard:
         self._check(agent)
         return sibling_card(self.world.engine.agents[agent])
 
@@ -203,18 +203,18 @@ class Siblings:
         if agent in self.replies:
             return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
         request = SendRequest(message, return_immediately=True, push=callback)
-        return send(self.world.desk, caller.who, agent, request, "1.0")
+        return send(self.world.service, caller.principal, agent, request, "1.0")
 
     def _check(self, agent: str) -> None:
         if agent not in self.world.engine.agents or agent in self.absent:
-            raise PeerFailed(f"no agent {agent}")
+            raise AgentCallFailed(f"no agent {agent}")
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        return get(self.world.desk, caller.who, agent, task_id)
+        return get(self.world.service, caller.principal, agent, task_id)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            cancel(self.world.desk, caller.who, agent, task_id)
+            cancel(self.world.service, caller.principal, agent, task_id)
 
 
 class World:
@@ -231,12 +231,12 @@ class World:
         faults: Faults | None = None,
         *,
         table: Callable[[Callable[[], int]], Any] = MemoryTable,
-        between: Callable[[MemoryBells], Bells] | None = None,
+        between: Callable[[MemoryQueues], Queues] | None = None,
         policy: EgressPolicy | None = None,
     ) -> None:
         self.now = START
         self.table = table(lambda: self.now)
-        self.queue = MemoryBells(lambda: self.now)
+        self.queue = MemoryQueues(lambda: self.now)
         self.clock = WorldClock(self)
         self.receiver = Receiver(self.clock)
         self.ids = Counter()
@@ -249,31 +249,31 @@ class World:
         self._sweep_at = START + MINUTE_MS
         faults = faults or NoFaults()
         log: Any = Frail(self.table, "table", faults)
-        bells: Any = Frail(between(self.queue) if between else self.queue, "queue", faults)
+        queues: Any = Frail(between(self.queue) if between else self.queue, "queue", faults)
         sender: Any = Frail(self.receiver, "receiver", faults)
         sealer: Any = Frail(MemorySealer(), "sealer", faults)
         signer: Any = Frail(PlainSigner(), "signer", faults)
         models = Models(text_model or BuiltinText(), pictures or BuiltinPicture())
-        self.peers = Siblings(self)
-        self.directory = Directory(self.peers, self.ids, "https://api.example.com")
-        self.names = MemoryNames()
-        hooks = Webhooks(log, log, bells, sealer, self.clock, self.ids, policy or EgressPolicy(), self.names)
-        shelf = Shelf(log, log, MemorySealer())
-        self.desk = Desk(log, bells, self.clock, self.ids, hooks, shelf, LIFE, blocking_ms=25_000)
-        self.blobs = MemoryBlobs()
-        self.contents = BlobContents(self.blobs)
-        self.desk = replace(self.desk, contents=self.contents)
+        self.remote_agents = Siblings(self)
+        self.registry = AgentRegistry(self.remote_agents, self.ids, "https://api.example.com")
+        self.resolver = MemoryResolver()
+        webhooks = Webhooks(log, log, queues, sealer, self.clock, self.ids, policy or EgressPolicy(), self.resolver)
+        lister = TaskLister(log, log, MemorySealer())
+        self.service = TaskService(log, queues, self.clock, self.ids, webhooks, lister, LIFE, blocking_ms=25_000)
+        self.blobs = MemoryBlobStore()
+        self.contents = BlobContentStore(self.blobs)
+        self.service = replace(self.service, contents=self.contents)
         by_id = {agent.id: agent for agent in agents}
         self.engine = Engine(
-            log, log, bells, self.ids, self.clock.now, by_id, models, self.directory, files=Files(self.contents)
+            log, log, queues, self.ids, self.clock.now, by_id, models, self.registry, files=TaskFiles(self.contents)
         )
         self.receiver.calls_back = self.called_back
         self.metrics = MemoryMetrics()
-        self.post = Post(
+        self.post = DeliveryContext(
             contents=self.contents,
             log=log,
             store=log,
-            bells=bells,
+            queues=queues,
             sender=sender,
             signer=signer,
             sealer=sealer,
@@ -281,16 +281,16 @@ class World:
             ids=self.ids,
             issuer="https://api.example.com",
             chance=lambda: 0.5,
-            hosts=Hosts(log),
+            hosts=CircuitBreakers(log),
             metrics=self.metrics,
         )
-        self.broom = Broom(log, log, bells, self.clock, self.ids)
+        self.sweeper = Sweeper(log, log, queues, self.clock, self.ids)
 
     def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         """What the api function answers to the webhook of a called agent."""
-        news = News({name.lower(): value for name, value in headers.items()}, body)
+        incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
         try:
-            challenge = take_news(self.desk, MemoryProofs(), url.rpartition("/")[2], news)
+            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
         except TaskNotFound:
             return Outcome(status=404, connected=True, request_sent=True)
         answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
@@ -347,7 +347,7 @@ class World:
         return self._sweep_at + low * MINUTE_MS
 
     def _due(self, until: int) -> bool:
-        return any(True for shard in range(SHARDS) for _ in self.table.due(shard, until))
+        return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
 
     # ---- What happens by itself
 
@@ -370,7 +370,7 @@ class World:
             return False
         self._relayed += len(batch)
         keys = [key for key, _ in batch]
-        if not self.survives(lambda: relay(self.broom.store, self.broom.bells, keys, self.now)):
+        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, keys, self.now)):
             self._relayed -= len(batch)
         return True
 
@@ -378,15 +378,15 @@ class World:
         if self.now < self._sweep_at:
             return False
         self._sweep_at = self.now + MINUTE_MS
-        self.survives(lambda: sweep(self.broom))
+        self.survives(lambda: sweep(self.sweeper))
         return True
 
     def _ring(self) -> bool:
-        bell = self.queue.pop()
-        if bell is None:
+        message = self.queue.pop()
+        if message is None:
             return False
-        if not self.survives(lambda: self.answer(bell)):
-            self.queue.ring(bell, VISIBILITY_S)
+        if not self.survives(lambda: self.answer(message)):
+            self.queue.enqueue(message, VISIBILITY_S)
         return True
 
     def survives(self, work: Callable[[], object]) -> bool:
@@ -398,15 +398,15 @@ class World:
             return False
         return True
 
-    def answer(self, bell: Bell) -> object:
+    def answer(self, message: QueueMessage) -> object:
         """What the function behind the queue does."""
         started = self.now
-        if isinstance(bell, DeliveryBell):
-            return deliver(self.post, bell, lambda: DELIVER_MS - (self.now - started))
+        if isinstance(message, DeliveryMessage):
+            return deliver(self.post, message, lambda: DELIVER_MS - (self.now - started))
         if self.busy:
-            self.queue.ring(bell, 1)
+            self.queue.enqueue(message, 1)
             return "no worker is free"
-        return self.run(bell.key, bell.fence)
+        return self.run(message.key, message.fence)
 
     def run(self, key: TaskKey, fence: int = 0) -> object:
         """One run of a task by a worker."""
@@ -431,7 +431,7 @@ class World:
 
     def sent(self, request: SendRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
         """Sends, once more with the same message id when the line went dead."""
-        task = self.client(lambda: send(self.desk, ME, agent, request, wire))
+        task = self.client(lambda: send(self.service, ME, agent, request, wire))
         assert isinstance(task, Task)
         return task
 
@@ -447,12 +447,12 @@ class World:
         return SendRequest(message, return_immediately=True, push=PushRequest(HOOK, token="t") if push else None)
 
     def get(self, task_id: str, agent: str = "echo") -> Task:
-        return get(self.desk, ME, agent, task_id)
+        return get(self.service, ME, agent, task_id)
 
     def cancel(self, task_id: str, agent: str = "echo") -> Task:
-        return cancel(self.desk, ME, agent, task_id)
+        return cancel(self.service, ME, agent, task_id)
 
     def events(self, task_id: str) -> list[Any]:
-        loaded = self.table.load(ME.key(task_id))
+        loaded = self.table.read_log(ME.key(task_id))
         assert loaded is not None
         return list(loaded[1])

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from mangum import Mangum
 from mangum.types import LambdaContext, LambdaEvent
 
-from receiver.settings import read_settings
-from receiver.wiring import build_app
+from a2a_webhook_receiver.settings import read_settings
+from a2a_webhook_receiver.wiring import build_app
 
 
 def app() -> FastAPI:

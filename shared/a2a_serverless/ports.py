@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import ApiKey, Caller
-    from a2a_serverless.domain.bells import Bell
-    from a2a_serverless.domain.breaker import Trip
-    from a2a_serverless.domain.card import Card
-    from a2a_serverless.domain.challenges import Asked
-    from a2a_serverless.domain.contents import Slot, StoredFile
+    from a2a_serverless.domain.card import AgentCard
+    from a2a_serverless.domain.challenges import ChallengeState
+    from a2a_serverless.domain.circuit_breaker import OpenBreaker
+    from a2a_serverless.domain.contents import StoredFile, UploadSlot
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
-    from a2a_serverless.domain.head import Change, Head, Look
+    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
     from a2a_serverless.domain.model import Json, Message, Part, Principal, PushRequest, Task, TaskKey, TaskState
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.domain.share import Share, Unfinished
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
     from a2a_serverless.domain.url_policy import WebhookTarget
 
 SHARDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class IdempotencyRecord:
     """What makes a send idempotent: the same (tenant, owner, agent, message id) made ``task`` with ``digest``.
 
     ``digest`` is the SHA-256 of the message's canonical form, so that the same id with another body is noticed.
@@ -42,12 +42,12 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class NewTask:
     """All that a new task is written with, in one transaction."""
 
     head: Head
     event: StatusEvent
-    receipt: Receipt | None
+    idempotency: IdempotencyRecord | None
     pushes: tuple[tuple[PushConfig, Cursor], ...] = ()
 
 
@@ -88,34 +88,34 @@ class Ids(Protocol):
 class TaskLog(Protocol):
     """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
 
-    def create(self, opening: Opening) -> Receipt | None:
+    def create(self, opening: NewTask) -> IdempotencyRecord | None:
         """Writes a new task. Returns None when it is written, also by an earlier try of the same opening.
 
         Otherwise returns the receipt that stands in the way: then nothing was written.
         """
         ...
 
-    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
         """The receipt of an earlier send, if there is one. Only tenant and owner of ``key`` count."""
         ...
 
-    def look(self, key: TaskKey) -> Look | None:
+    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
         """The head and the last number, in one query; never an event without the head that it led to."""
         ...
 
-    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+    def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
         """The head and the whole log (its contiguous run from 1)."""
         ...
 
-    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+    def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         """The head and the task as they are: what the whole log folds to, of a long one read from its last fold on."""
         ...
 
-    def task_at(self, head: Head, n: int) -> Task:
+    def read_task_at(self, head: Head, n: int) -> Task:
         """The task as of event ``n``, which has been read. ``head`` is as of any moment."""
         ...
 
-    def keep_fold(self, key: TaskKey) -> str:
+    def store_snapshot(self, key: TaskKey) -> str:
         """Stores the task as it is, for readers; returns the name by which the head has to tell of it (``fold``).
 
         Doing it twice is doing it once. A fold that is gone or damaged is as good as none.
@@ -126,7 +126,7 @@ class TaskLog(Protocol):
         """The contiguous run of events after ``after``, at most ``limit``."""
         ...
 
-    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
+    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
         """Appends a status event and moves the head. False: the world has moved on; look again and decide anew."""
         ...
 
@@ -134,34 +134,34 @@ class TaskLog(Protocol):
         """Appends an artifact chunk by one conditional put. False as in ``append``. ``expires`` is the head's."""
         ...
 
-    def touch(self, before: Head, after: Head) -> bool:
+    def update_head(self, before: Head, after: Head) -> bool:
         """Moves the head without an event (lease, due time). False as in ``append``."""
         ...
 
-    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+    def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         """The results of all steps that have finished."""
         ...
 
-    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         """Stores a step's result unless there is one, and returns the one that is stored now."""
         ...
 
-    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
         """Notes which call of which task a callback address stands for. Safe to repeat; ``expires`` is the head's."""
         ...
 
-    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+    def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and the call that a callback address stands for, or None."""
         ...
 
-    def due(self, shard: int, until: int) -> Iterator[Due]:
+    def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
         """What is due in one of ``SHARDS`` shards, oldest first, read page by page as it is asked for.
 
         May be a moment late: what has just been moved may still be there.
         """
         ...
 
-    def put_off(self, due: Due, now: int) -> None:
+    def postpone(self, due: DueItem, now: int) -> None:
         """Makes an item that cannot be read due a minute later; each time in a row twice as late, up to an hour.
 
         Nothing else of the item is read or changed. One that is absent, or not due at ``now``, stays as it is.
@@ -170,19 +170,19 @@ class TaskLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueItem:
     """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
 
     ``place`` is where the store has it. ``key`` is None when the place says nothing to this release.
     """
 
-    place: tuple[str, str]
+    item_key: tuple[str, str]
     key: TaskKey | None
     config_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TaskEntry:
     """A task as the index knows it, perhaps a moment late. ``position`` is where it stands, for the next page."""
 
     task: str
@@ -194,9 +194,9 @@ class Entry:
 class TaskIndex(Protocol):
     """A caller's tasks, newest status first; tasks of the same millisecond by id, descending."""
 
-    def page(
-        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
-    ) -> tuple[list[Entry], str | None]:
+    def list_page(
+        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[TaskEntry], str | None]:
         """At most ``limit`` entries behind position ``after`` whose status is not older than ``since`` (ms).
 
         Also the position to go on from; None when there are no more. ``context_id`` None is all contexts.
@@ -220,23 +220,23 @@ class PushStore(Protocol):
         """Deletes the configuration of a cursor, and closes the cursor, while that still equals ``before``."""
         ...
 
-    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+    def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         """A configuration, or None."""
         ...
 
-    def configs(self, key: TaskKey) -> list[PushConfig]:
+    def list_configs(self, key: TaskKey) -> list[PushConfig]:
         """All configurations of a task, by id."""
         ...
 
-    def cursors(self, key: TaskKey) -> list[Cursor]:
+    def list_cursors(self, key: TaskKey) -> list[Cursor]:
         """All cursors of a task, by config id."""
         ...
 
-    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+    def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         """One cursor, or None."""
         ...
 
-    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+    def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         """Replaces the cursor while the stored one still equals ``before`` in every field; False otherwise.
 
         A stored cursor that equals ``after`` is an earlier try of the same move that did succeed: True.
@@ -245,92 +245,96 @@ class PushStore(Protocol):
         """
         ...
 
-    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+    def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         """Deletes the configuration and the cursor of that incarnation. Absent is fine."""
         ...
 
-    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+    def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         """Stores what became of an attempt. Doing it twice is doing it once."""
         ...
 
-    def attempts(self, key: TaskKey) -> list[Attempt]:
+    def list_attempts(self, key: TaskKey) -> list[Attempt]:
         """All attempts of a task, oldest first within each config."""
         ...
 
-    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+    def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         """Counts one more webhook of the task's owner on that day (since the epoch). False when there are ``limit``.
 
         A request that the network repeats may count twice.
         """
         ...
 
-    def asked(self, key: TaskKey, host: str) -> Asked:
+    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         """What webhooks of the task's owner have asked of a host."""
         ...
 
-    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
+    def store_challenge_state(
+        self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
+    ) -> bool:
         """Replaces that while it is ``before``, until ``expires`` (seconds); False when it is another one.
 
         What is ``after`` already is an earlier try of the same that did succeed: True.
         """
         ...
 
-    def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
+    def list_exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         """What was given up at ``since`` (ms) or later (task, config), longest ago first. May be a moment late."""
         ...
 
 
-class Owners(Protocol):
+class OwnerStore(Protocol):
     """What is kept of owners, to give each its share. Losing any of it does no harm."""
 
-    def share(self, who: Principal) -> Share | None:
+    def get_bucket(self, principal: Principal) -> SendBucket | None:
         """The owner's share; None when nothing is known."""
         ...
 
-    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
+    def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
         """Replaces the share while it is ``before``; False when it is another one, or when that cannot be told."""
         ...
 
-    def unfinished(self, who: Principal) -> Unfinished | None:
+    def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
         """The owner's unfinished tasks as they were last counted."""
         ...
 
-    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
+    def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
         """Stores what was counted."""
         ...
 
-    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+    def lease_stream(self, principal: Principal, name: str, until: int) -> None:
         """Keeps a stream of the owner's for open until ``until`` (ms). Doing it again moves that."""
         ...
 
-    def drop_stream(self, who: Principal, name: str) -> None:
+    def release_stream(self, principal: Principal, name: str) -> None:
         """Forgets a stream. Absent is fine."""
         ...
 
-    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+    def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
         """Counts so many bytes of uploads on that day (since the epoch). False when they would come to over ``limit``.
 
         What is refused is not counted; a write that is retried may count twice.
         """
         ...
 
-    def streams(self, who: Principal | None, limit: int) -> int:
+    def count_streams(self, principal: Principal | None, limit: int) -> int:
         """How many streams of the owner's are open, of everybody's for None; counting ends at ``limit``."""
         ...
 
 
-class Remains(Protocol):
+class ErasureStore(Protocol):
     """Whatever is stored of tasks and owners, expired or not; for erasing it. Everything may be done again."""
 
-    def tasks(self, who: Principal, context_id: str | None, after: str | None) -> tuple[list[TaskKey], str | None]:
+    def list_tasks(
+        self, principal: Principal, context_id: str | None, after: str | None
+    ) -> tuple[list[TaskKey], str | None]:
         """Some of the owner's tasks (of a context), and where to go on; None at the end. May be a moment late."""
         ...
 
-    def items(self, key: TaskKey) -> int:
+    def count_items(self, key: TaskKey) -> int:
         """How many items a task has, without its receipts and the addresses of its calls."""
         ...
 
-    def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
         """Erases a task's receipts (agent, message id) and the addresses of its calls. Returns how many.
 
         Its owner's unfinished tasks are forgotten too: they are counted anew.
@@ -341,28 +345,28 @@ class Remains(Protocol):
         """Erases all other items of a task; the head goes last. Returns how many."""
         ...
 
-    def owned(self, who: Principal) -> int:
+    def count_owner_items(self, principal: Principal) -> int:
         """How many items are kept of the owner itself."""
         ...
 
-    def erase_owner(self, who: Principal) -> int:
+    def erase_owner(self, principal: Principal) -> int:
         """Erases those. Returns how many."""
         ...
 
 
-class Bells(Protocol):
+class Queues(Protocol):
     """Queues of bells."""
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         """Sends a bell, to arrive after ``delay_s`` (0 to 900 seconds)."""
         ...
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
         """Sends bells, to arrive at once, ten with each call. Raises when some were not sent; others may have been."""
         ...
 
 
-class Blobs(Protocol):
+class BlobStore(Protocol):
     """Big content, written once under a name that ends with its SHA-256."""
 
     def put(self, name: str, content: bytes) -> None:
@@ -373,7 +377,7 @@ class Blobs(Protocol):
         """The content; raises KeyError when there is none, or none of ``size`` bytes."""
         ...
 
-    def names(self, prefix: str) -> Iterator[str]:
+    def list_names(self, prefix: str) -> Iterator[str]:
         """The names that begin with ``prefix``."""
         ...
 
@@ -382,14 +386,14 @@ class Blobs(Protocol):
         ...
 
 
-class LinkedBlobs(Blobs, Protocol):
+class PresignedBlobStore(BlobStore, Protocol):
     """Blobs that others can be let at, one by one, for a while."""
 
-    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+    def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         """A URL that gives the content to whoever has it, for ``seconds``; ``filename`` is what to save it as."""
         ...
 
-    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
+    def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
         """Where to PUT exactly the content of that SHA-256 (hex) and size (bytes), for ``seconds``."""
         ...
 
@@ -398,31 +402,31 @@ class LinkedBlobs(Blobs, Protocol):
         ...
 
 
-class Contents(Protocol):
+class ContentStore(Protocol):
     """Content beside the log (``domain.contents``). An owner reaches its own only."""
 
-    def keep(self, key: TaskKey, content: bytes) -> StoredFile:
+    def store(self, key: TaskKey, content: bytes) -> StoredFile:
         """Stores what a task made. Doing it twice is doing it once."""
         ...
 
-    def read(self, who: Principal, content: StoredFile) -> bytes:
-        """The content, its SHA-256 checked; raises ContentMissing."""
+    def read(self, principal: Principal, content: StoredFile) -> bytes:
+        """The content, its SHA-256 checked; raises ContentNotFound."""
         ...
 
-    def has(self, who: Principal, content: StoredFile) -> bool:
+    def exists(self, principal: Principal, content: StoredFile) -> bool:
         """Whether the content is there, in its size."""
         ...
 
-    def link(self, who: Principal, content: StoredFile, part: Part) -> str:
+    def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
         """A URL at which whoever has it can fetch the content of ``part`` for an hour."""
         ...
 
-    def slot(self, who: Principal, content: StoredFile) -> Slot:
+    def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
         """Where to PUT an upload, for a quarter of an hour."""
         ...
 
 
-class Fetch(Protocol):
+class UrlFetcher(Protocol):
     """The way to a file at a URL that a client gave, past the guard. Never raises."""
 
     def __call__(self, url: str) -> Outcome:
@@ -430,7 +434,7 @@ class Fetch(Protocol):
         ...
 
 
-class ApiKeys(Protocol):
+class ApiKeyStore(Protocol):
     """The API keys of a deployment, by their digests."""
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
@@ -445,12 +449,12 @@ class ApiKeys(Protocol):
         """Forgets a key. Absent is fine."""
         ...
 
-    def all(self) -> list[ApiKey]:
+    def list_all(self) -> list[ApiKey]:
         """Every key, by digest."""
         ...
 
 
-class PassSealer(Protocol):
+class ServiceTokenSealer(Protocol):
     """Seals the claims of passes (``domain.access``), so that whoever holds one can neither make nor change one."""
 
     def seal(self, claims: str) -> bytes:
@@ -490,7 +494,7 @@ class Signer(Protocol):
         ...
 
 
-class KeyMaker(Protocol):
+class KeyFactory(Protocol):
     """Makes signing keys, and signs with them what is no token."""
 
     def sign(self, key: SigningKey, content: bytes) -> bytes:
@@ -502,10 +506,12 @@ class KeyMaker(Protocol):
         ...
 
 
-class Here(Protocol):
+class InlineRunner(Protocol):
     """Running inline agents inside the request. Every method says no for an agent that is not inline."""
 
-    def reply(self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]) -> Message | None:
+    def answer_directly(
+        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
+    ) -> Message | None:
         """The message that the agent answers with, when it needs no task for it; None otherwise."""
         ...
 
@@ -518,8 +524,8 @@ class Here(Protocol):
         ...
 
 
-class Peers(Protocol):
-    """Other agents, by the names of this deployment's directory. Raises PeerFailed for whatever does not work.
+class RemoteAgents(Protocol):
+    """Other agents, by the names of this deployment's directory. Raises AgentCallFailed for whatever does not work.
 
     ``caller`` is in whose name they are asked: agents of this deployment serve their sibling's caller and nobody else,
     and only as far as its scopes go.
@@ -529,11 +535,11 @@ class Peers(Protocol):
         """The base URL that the directory has for the agent."""
         ...
 
-    def traced(self, trace: str) -> Peers:
+    def with_trace(self, trace: str) -> RemoteAgents:
         """The same, whose calls belong to ``trace`` (a ``traceparent``; "" is none)."""
         ...
 
-    def card(self, agent: str) -> Card:
+    def card(self, agent: str) -> AgentCard:
         """The agent's card, whose interfaces are some that we speak."""
         ...
 
@@ -551,21 +557,21 @@ class Peers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class CallbackRequest:
     """A webhook that came in: header names in lower case, the body as it was sent."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-class Unproven(Exception):
+class InvalidCallback(Exception):
     """Nothing proves that the agent sent it. The text is for the log."""
 
 
-class Proofs(Protocol):
+class CallbackVerifier(Protocol):
     """Whether a webhook comes from the agent that was called."""
 
-    def check(self, news: News, call: ExpectedNews) -> str | None:
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         """The challenge to answer with, None for a notification.
 
         Raises Unproven, and Overloaded when the agent's keys cannot be had just now.
@@ -574,7 +580,7 @@ class Proofs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedNews:
+class ExpectedCallback:
     """What a call waits for: news from the agent at ``address`` to ``url``, with ``token``, about ``task`` if known."""
 
     address: str
@@ -583,25 +589,25 @@ class ExpectedNews:
     task: str | None = None
 
 
-class Names(Protocol):
+class Resolver(Protocol):
     """The names of the internet, asked when a webhook is registered."""
 
     def check(self, target: WebhookTarget) -> None:
         """Returns when every address of the target's name may be sent to; takes a few seconds at most.
 
-        Raises UrlRefused for an address that may not, NameUnresolved when the name has none now.
+        Raises UrlNotAllowed for an address that may not, NameUnresolved when the name has none now.
         """
         ...
 
 
-class HostBoard(Protocol):
+class BreakerStore(Protocol):
     """What the instances tell each other about hosts that do not answer. A lost word does no harm."""
 
-    def tripped(self, host: str) -> Trip | None:
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
         """The last trip that an instance told of, for an hour after its time."""
         ...
 
-    def trip(self, host: str, trip: Trip) -> None:
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
         """Tells the others."""
         ...
 
@@ -610,15 +616,15 @@ class Metrics(Protocol):
     """What operators look at, and are woken for."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Counts one ``name`` (of ``domain.measures``); ``what`` says in the log what it was about, in ids."""
+        """Counts one ``name`` (of ``domain.metrics``); ``what`` says in the log what it was about, in ids."""
         ...
 
-    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Notes values by name, in the units of ``domain.measures``; ``what`` has their one dimension, and ids."""
+    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+        """Notes values by name, in the units of ``domain.metrics``; ``what`` has their one dimension, and ids."""
         ...
 
 
-class KeyVault(Protocol):
+class KeyRingStore(Protocol):
     """The one secret value that holds the key ring."""
 
     def load(self) -> KeyRing | None:
@@ -640,7 +646,7 @@ class Publications(Protocol):
         """Stores a document."""
         ...
 
-    def published(self, name: str) -> Json:
+    def get_document(self, name: str) -> Json:
         """The document, or None."""
         ...
 

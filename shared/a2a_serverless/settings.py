@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.share import Allowance
+from a2a_serverless.domain.quota import Quota
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.access import Trust
+    from a2a_serverless.domain.access import TrustedIssuer
     from a2a_serverless.domain.card import SecurityScheme
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
@@ -44,10 +44,10 @@ class Settings:
     webhook_trusted_domains: tuple[str, ...] = ()
     webhook_allowed_domains: tuple[str, ...] = ()
     webhook_local_allow: tuple[str, ...] = ()
-    trust: Trust | None = None
+    trusted_issuer: TrustedIssuer | None = None
     webhooks_per_owner_per_day: int = 100_000
     cors_origins: tuple[str, ...] = ()
-    allowance: Allowance = field(default_factory=Allowance)
+    quota: Quota = field(default_factory=Quota)
     agent_urls: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     anonymous_access: bool = False
@@ -58,13 +58,15 @@ class Settings:
     @property
     def schemes(self) -> Mapping[str, SecurityScheme]:
         """How callers sign in, as agent cards say it: made from the same settings that the api checks them by."""
-        from a2a_serverless.domain.card import ApiKey, OpenIdConnect
+        from a2a_serverless.domain.card import ApiKeySecurityScheme, OpenIdConnectSecurityScheme
 
         if self.anonymous_access:
             return {}
-        found: dict[str, SecurityScheme] = {"apiKey": ApiKey("X-API-Key")}
-        if self.trust:
-            found["oidc"] = OpenIdConnect(f"{self.trust.issuer.rstrip('/')}/.well-known/openid-configuration")
+        found: dict[str, SecurityScheme] = {"apiKey": ApiKeySecurityScheme("X-API-Key")}
+        if self.trusted_issuer:
+            found["oidc"] = OpenIdConnectSecurityScheme(
+                f"{self.trusted_issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
+            )
         return found
 
     @property
@@ -97,10 +99,10 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
         webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
         webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
-        trust=_trust(environment),
+        trusted_issuer=_trust(environment),
         webhooks_per_owner_per_day=_whole(environment, "WEBHOOKS_PER_OWNER_PER_DAY", 100_000, 1, 100_000_000),
         cors_origins=_origins(environment, "CORS_ORIGINS"),
-        allowance=Allowance(
+        quota=Quota(
             requests=_whole(environment, "REQUESTS_PER_OWNER_PER_SECOND", 0, 0, 100_000),
             sends=_whole(environment, "SENDS_PER_OWNER_PER_MINUTE", 0, 0, 1_000_000),
             tasks=_whole(environment, "TASKS_PER_OWNER", 0, 0, 10_000),
@@ -121,9 +123,9 @@ def read(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _trust(environment: Mapping[str, str]) -> Trust | None:
+def _trust(environment: Mapping[str, str]) -> TrustedIssuer | None:
     """The issuer whose tokens are taken; None without one."""
-    from a2a_serverless.domain.access import Trust
+    from a2a_serverless.domain.access import TrustedIssuer
 
     if not (issuer := _text(environment, "OIDC_ISSUER")):
         return None
@@ -132,7 +134,7 @@ def _trust(environment: Mapping[str, str]) -> Trust | None:
     claims = _named(environment, "OIDC_CLAIMS", _CLAIMS)
     if not (keys := claims.get("keys", "https://")).startswith("https://"):
         raise SettingsError(f"OIDC_CLAIMS: keys must be an https URL, not {keys!r}")
-    return Trust(
+    return TrustedIssuer(
         issuer,
         audience,
         claims.get("keys", ""),

@@ -25,28 +25,34 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.memory import MemoryBells, MemoryNames, MemoryProofs, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import (
+    MemoryCallbackVerifier,
+    MemoryQueues,
+    MemoryResolver,
+    MemorySealer,
+    MemoryTable,
+)
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import PeerFailed
-from a2a_serverless.domain.bells import WorkBell
-from a2a_serverless.domain.card import Card, Interface
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.card import AgentCard, AgentInterface
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
-from a2a_serverless.domain.head import Life
+from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task, TaskKey, TaskState
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.engine.calls import Directory
-from a2a_serverless.engine.files import Files
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.engine.run import Ending, Engine, run
-from a2a_serverless.engine.work import Models, parts_of
-from a2a_serverless.ports import SHARDS, Entry, News
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.run import Engine, RunOutcome, run
+from a2a_serverless.engine.task_context import Models, make_parts
+from a2a_serverless.ports import SHARDS, CallbackRequest, TaskEntry
 from a2a_serverless.services import tasks
-from a2a_serverless.services.callbacks import TOKEN_HEADER, take_news
-from a2a_serverless.services.listing import Shelf
-from a2a_serverless.services.push import Webhooks
-from a2a_serverless.services.sweep import Broom, sweep
+from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
+from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.sweep import Sweeper, sweep
+from a2a_serverless.services.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -60,13 +66,13 @@ P = ParamSpec("P")
 START: Final = 1_790_000_000_000
 BASE_URL: Final = "https://agents.example.com"
 CLIENT: Final = Principal("tenant", "client")
-LIFE: Final = Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 RUN_MS: Final = 900_000
 MOST_LISTED: Final = 1000
 
 
 THREADS_S: Final = 30.0
-LOOK_AGAIN_S: Final = 0.002
+POLL_S: Final = 0.002
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
 
 
@@ -85,14 +91,14 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         known: frozenset[threading.Thread] | None = None,
     ) -> None:
         self._now = now
-        super().__init__(_Idle(wait, frozenset(threading.enumerate()) if known is None else known))
+        super().__init__(_SimulatedSelector(wait, frozenset(threading.enumerate()) if known is None else known))
         self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
         return (self._now() - START) / 1000
 
 
-class _Idle(selectors.SelectSelector):
+class _SimulatedSelector(selectors.SelectSelector):
     """Waiting is letting time pass, once no thread is at work."""
 
     def __init__(self, wait: Callable[[int], None], known: frozenset[threading.Thread]) -> None:
@@ -116,7 +122,7 @@ class _Idle(selectors.SelectSelector):
         until = time.monotonic() + THREADS_S
         while others := [thread for thread in threading.enumerate() if self._is_foreign(thread)]:
             at_work = _at_work(others) - self._given_up
-            ready = super().select(LOOK_AGAIN_S)
+            ready = super().select(POLL_S)
             if ready or not at_work:
                 return ready
             if time.monotonic() > until:
@@ -222,7 +228,7 @@ class _Artifacts(dict[str, "Artifact"]):
         raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {said}{raised}") from error
 
 
-class Rehearsal:
+class AgentTestHarness:
     """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
 
     ``files`` is what lies on the web, by URL.
@@ -248,34 +254,34 @@ class Rehearsal:
         self._first = agents[0].id
         by_id = {agent.id: agent for agent in agents}
         clock, ids, table, sealer = _Clock(self), Counter(), MemoryTable(lambda: self.now), MemorySealer()
-        self._table, self._ids, self._bells = table, ids, MemoryBells(lambda: self.now)
+        self._table, self._ids, self._queues = table, ids, MemoryQueues(lambda: self.now)
         self._siblings = _Siblings(self, by_id)
         models = Models(text_model or BuiltinText(), picture_model or BuiltinPicture())
-        directory = Directory(self._siblings, ids, BASE_URL)
+        registry = AgentRegistry(self._siblings, ids, BASE_URL)
         self._engine = Engine(
             table,
             table,
-            self._bells,
+            self._queues,
             ids,
             clock.now,
             by_id,
             models,
-            directory,
-            files=Files(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
-            raised=lambda key, error: self._errors.update({key.task: error}),
+            registry,
+            files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
+            on_error=lambda key, error: self._errors.update({key.task: error}),
         )
-        self.desk = tasks.Desk(
+        self.service = tasks.TaskService(
             log=table,
-            bells=self._bells,
+            queues=self._queues,
             clock=clock,
             ids=ids,
-            webhooks=Webhooks(table, table, self._bells, sealer, clock, ids, EgressPolicy(), MemoryNames()),
-            shelf=Shelf(table, table, sealer),
+            webhooks=Webhooks(table, table, self._queues, sealer, clock, ids, EgressPolicy(), MemoryResolver()),
+            lister=TaskLister(table, table, sealer),
             life=LIFE,
             blocking_ms=0,
-            here=Inline(self._engine, self._play),
+            inline_runner=EngineInlineRunner(self._engine, self._play),
         )
-        self._broom = Broom(table, table, self._bells, clock, ids)
+        self._sweeper = Sweeper(table, table, self._queues, clock, ids)
 
     def send(
         self,
@@ -304,25 +310,25 @@ class Rehearsal:
         references: Sequence[str] = (),
     ) -> Task | Message:
         """Sends a message and lets nothing work yet: what is answered at once."""
-        parts = tuple(parts_of(content))
+        parts = tuple(make_parts(content))
         message = Message(self._ids.new(), Role.USER, parts, context_id, task_id, reference_task_ids=tuple(references))
         return self.take(to or self._first, message)
 
-    def take(self, agent: str, message: Message, who: Principal = CLIENT) -> Task | Message:
+    def take(self, agent: str, message: Message, principal: Principal = CLIENT) -> Task | Message:
         """The answer to a message of ``who`` to ``agent`` that does not wait."""
-        return tasks.send(self.desk, who, agent, SendRequest(message, return_immediately=True), "1.0")
+        return tasks.send(self.service, principal, agent, SendRequest(message, return_immediately=True), "1.0")
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """A task as it stands."""
-        return Reply(tasks.get(self.desk, CLIENT, to or self._first, task_id), self._errors.get(task_id))
+        return Reply(tasks.get(self.service, CLIENT, to or self._first, task_id), self._errors.get(task_id))
 
-    def tasks(self, context_id: str) -> list[Entry]:
+    def tasks(self, context_id: str) -> list[TaskEntry]:
         """The tasks of a conversation, of all agents, the newest first."""
-        return self._table.page(CLIENT, context_id, None, 0, MOST_LISTED)[0]
+        return self._table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0]
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and lets the deployment work until nothing moves."""
-        tasks.cancel(self.desk, CLIENT, to or self._first, task_id)
+        tasks.cancel(self.service, CLIENT, to or self._first, task_id)
         if not self._playing:
             self.settle()
         return self.reply(task_id, to=to)
@@ -333,41 +339,43 @@ class Rehearsal:
 
     def settle(self) -> None:
         """Lets everything happen that is going to happen without a client."""
-        while self._ring() or self._siblings.tell() or self._look_later():
+        while self._handle_next() or self._siblings.tell() or self._sweep_later():
             pass
 
     def wait(self, ms: int) -> None:
         """Lets ``ms`` pass; what other tasks do in that time is done."""
         until = self.now + ms
-        while self._ring(until) or self._siblings.tell():
+        while self._handle_next(until) or self._siblings.tell():
             pass
         self.now = max(self.now, until)
 
-    def _ring(self, until: int | None = None) -> bool:
+    def _handle_next(self, until: int | None = None) -> bool:
         """Answers the next bell, at its time; False when there is none until ``until``."""
-        due = min((due for due, _ in self._bells.waiting), default=None)
+        due = min((due for due, _ in self._queues.waiting), default=None)
         if due is None or (until is not None and due > until):
             return False
         self.now = max(self.now, due)
-        bell = self._bells.pop()
-        if isinstance(bell, WorkBell):
-            self._run(bell.key)
+        message = self._queues.pop()
+        if isinstance(message, WorkMessage):
+            self._run(message.key)
         return True
 
     def _run(self, key: TaskKey) -> None:
         began = self.now
         ending = self._play(run(self._engine, key, lambda: self.run_ms - (self.now - began)))
-        if ending not in {Ending.LEASED, Ending.NOTHING_TO_DO}:
+        if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.runs.append((key.task, began, self.now))
 
-    def _look_later(self) -> bool:
+    def _sweep_later(self) -> bool:
         """Lets the sweeper find a task that waits longer than it wanted to; False when there is none."""
-        due = (one.key for shard in range(SHARDS) for one in self._table.due(shard, self.now + LIFE.max_life_ms))
-        heads = [look.head for key in due if key and (look := self._table.look(key)) and look.head.parked]
+        due = (one.key for shard in range(SHARDS) for one in self._table.list_due(shard, self.now + LIFE.max_life_ms))
+        heads = [
+            snapshot.head for key in due if key and (snapshot := self._table.read_head(key)) and snapshot.head.parked
+        ]
         if not heads:
             return False
         self.now = max(self.now, min(head.due_at or self.now for head in heads))
-        return sweep(self._broom) > 0
+        return sweep(self._sweeper) > 0
 
     def _play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine to its end in simulated time, whatever loop is running here already."""
@@ -395,50 +403,50 @@ class Rehearsal:
 
 
 class _Clock:
-    def __init__(self, rehearsal: Rehearsal) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, harness: AgentTestHarness) -> None:
+        self._harness = harness
 
     def now(self) -> int:
-        return self._rehearsal.now
+        return self._harness.now
 
     def sleep(self, seconds: float) -> None:
-        self._rehearsal.wait(int(seconds * 1000))
+        self._harness.wait(int(seconds * 1000))
 
 
 class _Siblings:
-    """``ports.Peers``: the agents of the same rehearsal. ``tell`` does what their webhooks would."""
+    """``ports.RemoteAgents``: the agents of the same rehearsal. ``tell`` does what their webhooks would."""
 
-    def __init__(self, rehearsal: Rehearsal, agents: Mapping[str, Agent]) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, harness: AgentTestHarness, agents: Mapping[str, Agent]) -> None:
+        self._harness = harness
         self._agents = agents
         self._called: dict[tuple[str, str], PushRequest] = {}
         self._told: dict[tuple[str, str], int] = {}
 
-    def traced(self, trace: str) -> _Siblings:
+    def with_trace(self, trace: str) -> _Siblings:
         del trace
         return self
 
     def address(self, agent: str) -> str:
         return f"{BASE_URL}/{self._known(agent).id}"
 
-    def card(self, agent: str) -> Card:
+    def card(self, agent: str) -> AgentCard:
         return sibling_card(self._known(agent))
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         try:
-            answer = self._rehearsal.take(agent, message, caller.who)
+            answer = self._harness.take(agent, message, caller.principal)
         except A2AError as error:
-            raise PeerFailed(f"The agent {agent!r} refused: {error}") from error
+            raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
         if isinstance(answer, Task):
             self._called[agent, answer.task_id] = callback
         return answer
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        return tasks.get(self._rehearsal.desk, caller.who, agent, task_id)
+        return tasks.get(self._harness.service, caller.principal, agent, task_id)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            tasks.cancel(self._rehearsal.desk, caller.who, agent, task_id)
+            tasks.cancel(self._harness.service, caller.principal, agent, task_id)
 
     def tell(self) -> bool:
         """Wakes the tasks whose calls have come to an end or a question; False when there is no news."""
@@ -450,23 +458,23 @@ class _Siblings:
             return False
         self._told[agent, task_id] = task.n
         callback = self._called[agent, task_id]
-        news = News({TOKEN_HEADER: callback.token or ""}, b"{}")
-        take_news(self._rehearsal.desk, MemoryProofs(), callback.url.rpartition("/")[2], news)
+        incoming = CallbackRequest({TOKEN_HEADER: callback.token or ""}, b"{}")
+        handle_callback(self._harness.service, MemoryCallbackVerifier(), callback.url.rpartition("/")[2], incoming)
         return True
 
     def _known(self, agent: str) -> Agent:
         if agent not in self._agents:
-            raise PeerFailed(f"There is no agent {agent!r} in the directory.")
+            raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
         return self._agents[agent]
 
 
-def sibling_card(agent: Agent) -> Card:
+def sibling_card(agent: Agent) -> AgentCard:
     """The card of an agent that is deployed beside the one that asks."""
-    return Card(
+    return AgentCard(
         name=agent.name,
         description=agent.description,
         version=agent.version,
-        interfaces=(Interface(f"{BASE_URL}/{agent.id}", "JSONRPC", "1.0"),),
+        interfaces=(AgentInterface(f"{BASE_URL}/{agent.id}", "JSONRPC", "1.0"),),
         skills=agent.skills,
         input_modes=agent.input_modes,
         output_modes=agent.output_modes,

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentials, credentials_of
-from a2a_serverless.adapters.peers import A2APeers
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.secrets import text_of
-from a2a_serverless.client.http import HttpAnswer, HttpCall
+from a2a_serverless.client.http import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import Principal
 from tests.adapters.clouds import cloud, error
 from tests.echo import agent_of
@@ -48,12 +48,12 @@ class Wire:
     def __init__(self, *answers: Any, status: int = 200) -> None:
         self.answers = list(answers)
         self.status = status
-        self.calls: list[HttpCall] = []
+        self.calls: list[ClientRequest] = []
 
     @contextmanager
-    def __call__(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def __call__(self, call: ClientRequest) -> Iterator[ClientResponse]:
         self.calls.append(call)
-        yield HttpAnswer(self.status, {}, BytesIO(json.dumps(self.answers.pop(0)).encode()))
+        yield ClientResponse(self.status, {}, BytesIO(json.dumps(self.answers.pop(0)).encode()))
 
     @property
     def carried(self) -> list[str | None]:
@@ -66,7 +66,7 @@ def credentials(origin: str = FAR, *, local: bool = False) -> AgentCredentials:
 
 def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call() -> None:
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "result": TASK})
-    A2APeers({}, {"far": f"{FAR}/far"}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
+    A2ARemoteAgents({}, {"far": f"{FAR}/far"}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
     assert wire.carried == [SECRET, SECRET]
 
 
@@ -85,27 +85,27 @@ def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call()
 )
 def test_no_other_origin_gets_them(url: str) -> None:
     wire = Wire({})
-    with credentials().over(wire)(HttpCall(url)):
+    with credentials().wrap(wire)(ClientRequest(url)):
         assert wire.carried == [None]
 
 
 @pytest.mark.parametrize("url", ["https://AGENTS.example.com/far", "https://agents.example.com:443/far?x=1"])
 def test_an_origin_is_the_same_however_it_is_spelt(url: str) -> None:
     wire = Wire({})
-    with credentials().over(wire)(HttpCall(url)):
+    with credentials().wrap(wire)(ClientRequest(url)):
         assert wire.carried == [SECRET]
 
 
 def test_a_card_that_points_elsewhere_takes_nothing_there() -> None:
     wire = Wire(card_at("https://evil.example/rpc"))
-    with pytest.raises(PeerFailed, match=r"another host, evil\.example"):
-        A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
+    with pytest.raises(AgentCallFailed, match=r"another host, evil\.example"):
+        A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
     assert len(wire.calls) == 1
 
 
 def test_the_deployment_s_own_agents_are_not_given_them() -> None:
     wire = Wire({"jsonrpc": "2.0", "id": 1, "result": TASK})
-    A2APeers({"near": f"{FAR}/near"}, transport=wire, credentials=credentials()).get(Caller(ME), "near", "far")
+    A2ARemoteAgents({"near": f"{FAR}/near"}, transport=wire, credentials=credentials()).get(Caller(ME), "near", "far")
     assert wire.carried == [None]
 
 
@@ -126,9 +126,9 @@ def test_a_redirect_is_not_followed_with_them() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         origin = f"http://127.0.0.1:{server.server_port}"
-        peers = A2APeers({}, {"far": origin}, credentials=credentials(origin, local=True))
-        with pytest.raises(PeerFailed, match="HTTP 302"):
-            peers.card("far")
+        remote_agents = A2ARemoteAgents({}, {"far": origin}, credentials=credentials(origin, local=True))
+        with pytest.raises(AgentCallFailed, match="HTTP 302"):
+            remote_agents.card("far")
         server.shutdown()
     assert asked == [(origin.removeprefix("http://"), SECRET)]
 
@@ -139,17 +139,17 @@ def test_a_redirect_is_not_followed_with_them() -> None:
 def test_what_a_refusal_repeats_of_them_is_struck_out() -> None:
     problem = {"code": -32603, "message": f"'{SECRET}' is unknown, s3cret-token has expired"}
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
-    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials())
-    with pytest.raises(PeerFailed, match=r"refused: '\*\*\*' is unknown, \*\*\* has expired") as refused:
-        peers.get(Caller(ME), "far", "far")
+    remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
+    with pytest.raises(AgentCallFailed, match=r"refused: '\*\*\*' is unknown, \*\*\* has expired") as refused:
+        remote_agents.get(Caller(ME), "far", "far")
     assert "s3cret" not in str(refused.value)
 
 
 def test_neither_a_request_nor_who_makes_it_shows_them_when_printed() -> None:
     wire, known = Wire(card_at(f"{FAR}/rpc")), credentials()
-    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=known)
-    peers.card("far")
-    assert "s3cret" not in f"{wire.calls!r} {peers!r} {known!r}"
+    remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=known)
+    remote_agents.card("far")
+    assert "s3cret" not in f"{wire.calls!r} {remote_agents!r} {known!r}"
 
 
 def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureFixture) -> None:
@@ -160,15 +160,15 @@ def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureF
     problem = {"code": -32603, "message": f"{SECRET} is not known here"}
     wire = Wire(card_at(f"{FAR}/rpc"), *[{"jsonrpc": "2.0", "id": 1, "error": problem}] * 3)
     world = World([agent_of(work)])
-    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=credentials())
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peers))
+    remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
     task_id = world.send("go").task_id
     world.settle()
     told = world.get(task_id).status.message
     assert told is not None
     assert told.text() == "The agent 'far' refused: *** is not known here"
     assert wire.carried == [SECRET] * 4
-    left = [vars(shelf) if hasattr(shelf, "__dict__") else shelf for shelf in vars(world.table).values()]
+    left = [vars(stored) if hasattr(stored, "__dict__") else stored for stored in vars(world.table).values()]
     records = [vars(record) for record in caplog.records]
     assert "is not known here" in f"{left}"
     assert "s3cret" not in f"{left} {vars(world.queue)} {records} {caplog.text}"
@@ -181,9 +181,9 @@ def test_they_are_read_from_the_secret_and_again_after_five_minutes() -> None:
     times, wire = [0, MAX_AGE_MS - 1, MAX_AGE_MS], Wire({}, {}, {})
     with cloud("secretsmanager") as client:
         client.create_secret(Name="far", SecretString=json.dumps({FAR: {"Authorization": "Bearer one-two"}}))
-        sending = AgentCredentials(lambda: text_of(client, "far"), lambda: times.pop(0)).over(wire)
+        sending = AgentCredentials(lambda: text_of(client, "far"), lambda: times.pop(0)).wrap(wire)
         while times:
-            with sending(HttpCall(FAR)):
+            with sending(ClientRequest(FAR)):
                 client.put_secret_value(SecretId="far", SecretString=json.dumps({FAR: {"Authorization": SECRET}}))
     assert wire.carried == ["Bearer one-two", "Bearer one-two", SECRET]
 
@@ -193,9 +193,9 @@ def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent() -> No
         raise error("AccessDeniedException")
 
     wire = Wire()
-    peers = A2APeers({}, {"far": FAR}, transport=wire, credentials=AgentCredentials(read, lambda: 0))
-    with pytest.raises(PeerFailed, match="could not be read"):
-        peers.card("far")
+    remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=AgentCredentials(read, lambda: 0))
+    with pytest.raises(AgentCallFailed, match="could not be read"):
+        remote_agents.card("far")
     assert wire.calls == []
 
 
@@ -219,7 +219,7 @@ def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent() -> No
 )
 def test_a_secret_of_another_form_is_refused_without_a_word_of_it(text: str, why: str) -> None:
     known = AgentCredentials(lambda: text, lambda: 0)
-    with pytest.raises(PeerFailed, match=why) as refused, known.over(Wire({}))(HttpCall(FAR)):
+    with pytest.raises(AgentCallFailed, match=why) as refused, known.wrap(Wire({}))(ClientRequest(FAR)):
         pass
     assert "s3cret" not in str(refused.value)
 

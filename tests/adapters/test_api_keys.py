@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import ABSENT_MS, FRESH, MemoryApiKeys, RememberedApiKeys
-from a2a_serverless.domain.access import ApiKey, digest_of, spelled
+from a2a_serverless.adapters.api_keys import ABSENT_MS, FRESH, CachedApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.handlers.authentication import OidcOrApiKey
 
-KEY = spelled(b"k" * 32)
+KEY = encode_key(b"k" * 32)
 ALICE = Principal("acme", "alice")
 
 
-class Counting(MemoryApiKeys):
+class Counting(MemoryApiKeyStore):
     """Keys that know how often they were looked for, and how. What is not fresh does not show ``new``."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Counting(MemoryApiKeys):
 
 def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_second() -> None:
     keys, now = Counting(), [0]
-    remembered = RememberedApiKeys(keys, lambda: now[0])
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
     for second in range(3):
         now[0] = second * 1_000
         assert [remembered.find(f"{second}/{number}") for number in range(500)] == [None] * 500
@@ -40,7 +40,7 @@ def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_seco
 
 def test_the_same_invented_key_is_looked_for_once_in_a_while() -> None:
     keys, now = Counting(), [0]
-    remembered = RememberedApiKeys(keys, lambda: now[0])
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
     for _ in range(100):
         assert remembered.find("invented") is None
     assert keys.looked.total() == 2
@@ -54,12 +54,12 @@ def test_a_key_that_was_just_made_admits_at_once() -> None:
     key = ApiKey(digest_of(KEY), ALICE, "laptop", 0)
     keys.add(key)
     keys.new.add(key.digest)
-    assert RememberedApiKeys(keys, lambda: 0).find(key.digest) == key
+    assert CachedApiKeyStore(keys, lambda: 0).find(key.digest) == key
 
 
 @pytest.mark.parametrize("key", ["guess", "x" * 43, "A2A_" + "x" * 43, "", " " + KEY])
 def test_what_does_not_look_like_a_key_of_ours_is_not_looked_for(key: str) -> None:
     keys = Counting()
     with pytest.raises(Unauthenticated):
-        SignIn(keys.find).admit({"x-api-key": key})
+        OidcOrApiKey(keys.find).authenticate({"x-api-key": key})
     assert keys.looked.total() == 0

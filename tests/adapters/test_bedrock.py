@@ -14,10 +14,10 @@ from a2a_serverless.adapters.bedrock.picture import LONGEST_PROMPT, BedrockPictu
 from a2a_serverless.adapters.bedrock.runtime import DELAYS_S, Bedrock
 from a2a_serverless.adapters.bedrock.text import MOST_SOURCE, BedrockText
 from a2a_serverless.agents.document import document
-from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.scenes import Scene, refine, scene_from_text
 from a2a_serverless.domain.writing import Outline, Section
-from a2a_serverless.testing import Rehearsal
+from a2a_serverless.testing import AgentTestHarness
 from tests.adapters.bedrock_stand_in import (
     PIXEL,
     Answer,
@@ -94,7 +94,7 @@ def test_an_answer_that_is_no_outline_is_asked_for_once_more() -> None:
         assert write(server, lambda model: model.outline("tides")).title == "Tides"
     with (
         bedrock_answers(said("{"), said('{"title": "T", "sections": []}')) as server,
-        pytest.raises(Failed, match="no outline"),
+        pytest.raises(TaskFailed, match="no outline"),
     ):
         write(server, lambda model: model.outline("tides"))
 
@@ -157,22 +157,22 @@ def test_the_tokens_of_a_section_are_one_chunk_and_a_busy_model_is_asked_again_w
     plan = json.dumps({"title": "Tides", "sections": [{"title": "Spring"}, {"title": "Neap"}]})
     tokens = said(*(f"word{number} " for number in range(300)))
     with bedrock_answers(said(plan), tokens, refused(429, "ThrottlingException"), tokens) as server:
-        rehearsal = Rehearsal(document, text_model=BedrockText(Bedrock(server.client(), sleep=Waits()), MODEL))
-        reply = rehearsal.send("tides")
+        harness = AgentTestHarness(document, text_model=BedrockText(Bedrock(server.client(), sleep=Waits()), MODEL))
+        reply = harness.send("tides")
     assert [str(part.value).split("\n")[0] for part in reply.artifacts["document.md"].parts] == [
         "# Tides",
         "## Spring",
         "## Neap",
     ]
     assert reply.text("document.md").count("word299") == 2
-    assert (len(rehearsal.runs), server.script) == (1, [])
+    assert (len(harness.runs), server.script) == (1, [])
 
 
 def test_a_model_that_stays_busy_fails_the_task_with_a_reason() -> None:
     busy = [refused(429, "ThrottlingException")] * (len(DELAYS_S) + 1)
     with (
         bedrock_answers(*busy) as server,
-        pytest.raises(Failed, match="The language model is busy; send the task again"),
+        pytest.raises(TaskFailed, match="The language model is busy; send the task again"),
     ):
         summarise(server)
 
@@ -189,14 +189,14 @@ def test_a_model_that_stays_busy_fails_the_task_with_a_reason() -> None:
     ids=["denied", "unknown", "invalid", "other", "guardrail"],
 )
 def test_what_will_not_pass_is_not_asked_again(trouble: Answer, reason: str) -> None:
-    with bedrock_answers(trouble) as server, pytest.raises(Failed, match=f"The language model {reason}"):
+    with bedrock_answers(trouble) as server, pytest.raises(TaskFailed, match=f"The language model {reason}"):
         summarise(server)
 
 
 def test_an_endpoint_that_is_not_there_is_a_failure_with_a_reason() -> None:
     with bedrock_answers() as server:
         client = server.client()
-    with pytest.raises(Failed, match="The language model failed"):
+    with pytest.raises(TaskFailed, match="The language model failed"):
         asyncio.run(BedrockText(Bedrock(client, sleep=Waits()), MODEL).summary("x"))
 
 
@@ -281,7 +281,7 @@ def test_an_image_model_gets_the_words_of_a_subject_that_we_do_not_know() -> Non
     ],
 )
 def test_an_image_model_that_shows_nothing_fails_the_task_with_a_reason(answer: object, reason: str) -> None:
-    with bedrock_answers(showed(answer)) as server, pytest.raises(Failed, match=f"The image model {reason}"):
+    with bedrock_answers(showed(answer)) as server, pytest.raises(TaskFailed, match=f"The image model {reason}"):
         draw(server, "amazon.nova-canvas-v1:0")
 
 

@@ -8,34 +8,34 @@ from dataclasses import replace
 
 import pytest
 
+from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.oidc import fetch_document
-from a2a_serverless.adapters.peers import A2APeers
-from a2a_serverless.adapters.proofs import SignedProofs
-from a2a_serverless.client import Client, HttpAnswer, HttpCall, discover, over_urllib
-from a2a_serverless.client import Silent as SilentPeer
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.client import Client, ClientRequest, ClientResponse, discover, over_urllib
+from a2a_serverless.client import ResponseTimeout as SilentPeer
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.testing import START
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
-from tests.adapters.test_proofs import THEIRS, expected, signed
+from tests.adapters.test_callback_verifier import THEIRS, expected, signed
 
 pytestmark = pytest.mark.enable_socket
 
 ME = Caller(Principal("acme", "alice"))
 
 
-def hurried(call: HttpCall) -> AbstractContextManager[HttpAnswer]:
+def hurried(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
     """The real transport, for people with little time."""
     assert not call.waits
     return over_urllib(replace(call, seconds=0.2))
 
 
 def proves(url: str) -> None:
-    proofs = SignedProofs(MemoryTable(lambda: START), lambda: START, hurried)
-    proofs.check(signed(THEIRS, url), expected(url))
+    verifier = SignedCallbackVerifier(MemoryTable(lambda: START), lambda: START, hurried)
+    verifier.verify(signed(THEIRS, url), expected(url))
 
 
 def reads_keys(url: str) -> None:
@@ -48,11 +48,17 @@ ASKING: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
     "an address for a card": (lambda url: discover(url, hurried), SilentPeer),
     "an agent for a task": (lambda url: Client(url, hurried).get("task"), SilentPeer),
     "an agent elsewhere for its card": (
-        lambda url: A2APeers({}, {"far": url}, transport=hurried).card("far"),
-        PeerFailed,
+        lambda url: A2ARemoteAgents({}, {"far": url}, transport=hurried).card("far"),
+        AgentCallFailed,
     ),
-    "a sibling for a task": (lambda url: A2APeers({"far": url}, transport=hurried).get(ME, "far", "t"), PeerFailed),
-    "a sibling to cancel": (lambda url: A2APeers({"far": url}, transport=hurried).cancel(ME, "far", "t"), PeerFailed),
+    "a sibling for a task": (
+        lambda url: A2ARemoteAgents({"far": url}, transport=hurried).get(ME, "far", "t"),
+        AgentCallFailed,
+    ),
+    "a sibling to cancel": (
+        lambda url: A2ARemoteAgents({"far": url}, transport=hurried).cancel(ME, "far", "t"),
+        AgentCallFailed,
+    ),
 }
 
 

@@ -12,15 +12,15 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from a2a_serverless.adapters import items, keys
-from a2a_serverless.adapters.bodies import INLINE_LIMIT, Damaged
-from a2a_serverless.adapters.dynamo import CATCH_UPS
+from a2a_serverless.adapters.dynamo import REREADS
+from a2a_serverless.adapters.payloads import INLINE_LIMIT, PayloadCorrupted
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import fold
+from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.model import Artifact, Part, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor
-from a2a_serverless.engine.hold import Hold
-from a2a_serverless.ports import Receipt, StepResult
+from a2a_serverless.engine.run_session import RunSession
+from a2a_serverless.ports import IdempotencyRecord, StepResult
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken
@@ -98,37 +98,37 @@ def test_a_log_that_is_read_before_its_last_event_shows_is_read_again(store: Sto
     store.log.append(change)
     last = keys.event(3)
     late = Filtered(client, lambda found, query: [item for item in found if query > 2 or item["sk"]["S"] != last])
-    loaded = _through(late).log.load(KEY)
+    loaded = _through(late).log.read_log(KEY)
     assert loaded is not None
     assert (loaded[0], loaded[1][-1]) == (change.after, change.event)
     assert late.queries == 3
 
 
 def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: Store, client: DynamoDBClient) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.append(progress(heads.Look(look.head, 3)))
+    store.log.append(progress(heads.HeadSnapshot(snapshot.head, 3)))
     early = Filtered(client, lambda found, _: _with_head(found, older))
-    loaded = _through(early).log.load(KEY)
+    loaded = _through(early).log.read_log(KEY)
     assert loaded is not None
-    assert (loaded[0], [event.n for event in loaded[1]]) == (look.head, [1, 2, 3])
+    assert (loaded[0], [event.n for event in loaded[1]]) == (snapshot.head, [1, 2, 3])
 
 
 def test_rule_01_a_task_that_is_read_torn_is_whole_as_of_its_head(store: Store, client: DynamoDBClient) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    change = progress(heads.Look(look.head, 3), TaskState.COMPLETED)
+    change = progress(heads.HeadSnapshot(snapshot.head, 3), TaskState.COMPLETED)
     store.log.append(change)
     old_head = Filtered(client, lambda found, _: _with_head(found, older))
     late_event = Filtered(
         client, lambda found, query: [item for item in found if query > 2 or item["sk"]["S"] != keys.event(4)]
     )
-    reads = [_through(torn).log.task(KEY) for torn in (old_head, late_event)]
+    reads = [_through(torn).log.read_task(KEY) for torn in (old_head, late_event)]
     told = [(read[0].rev, read[1].status.state, read[1].n, len(read[1].artifacts)) for read in reads if read]
     assert told == [
-        (look.head.rev, TaskState.WORKING, 3, 1),
+        (snapshot.head.rev, TaskState.WORKING, 3, 1),
         (change.after.rev, TaskState.COMPLETED, 4, 1),
     ]
 
@@ -139,31 +139,31 @@ def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: 
     assert seen(_through(late).log).last == 2
 
 
-def _other_runner(store: Store, look: heads.Look) -> heads.Look:
+def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
     """The task once its lease ran out and another runner has taken it."""
-    change = heads.take(look, now=NOW + 60_000, by="the other")
+    change = heads.start_run(snapshot, now=NOW + 60_000, by="the other")
     assert store.log.append(change)
-    return heads.Look(change.after, change.event.n)
+    return heads.HeadSnapshot(change.after, change.event.n)
 
 
-def _chunk_of_another(store: Store, look: heads.Look) -> heads.Look:
-    after = _other_runner(store, look)
+def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+    after = _other_runner(store, snapshot)
     event = replace(chunk(after.last + 1), fence=after.head.fence)
     assert store.log.append_chunk(KEY, event, EXPIRES)
-    return heads.Look(after.head, event.n)
+    return heads.HeadSnapshot(after.head, event.n)
 
 
-def _canceled(store: Store, look: heads.Look) -> heads.Look:
-    change = heads.cancel(look, now=NOW + 3, by="the client")
+def _canceled(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+    change = heads.cancel(snapshot, now=NOW + 3, by="the client")
     assert store.log.append(change)
-    return heads.Look(change.after, change.event.n)
+    return heads.HeadSnapshot(change.after, change.event.n)
 
 
-def _told_at_length(store: Store, look: heads.Look) -> heads.Look:
+def _told_at_length(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
     """A status whose text lies outside the table."""
-    change = progress(look, said="x" * 2 * LIMIT)
+    change = progress(snapshot, said="x" * 2 * LIMIT)
     assert store.log.append(change)
-    return heads.Look(change.after, change.event.n)
+    return heads.HeadSnapshot(change.after, change.event.n)
 
 
 HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
@@ -172,51 +172,53 @@ HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
 @pytest.mark.parametrize("happens", HAPPENED)
 @pytest.mark.parametrize("torn", [1, 3])
 def test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.Look], heads.Look], torn: int
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot], torn: int
 ) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     older = _stored_head(client)
-    after = happens(store, look)
+    after = happens(store, snapshot)
     early = Filtered(client, lambda found, query: _with_head(found, older) if query <= torn else found)
     assert seen(_through(early).log) == after
     assert early.queries == torn + 1
 
 
 def test_rule_01_a_look_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     older = _stored_head(client)
-    _canceled(store, look)
+    _canceled(store, snapshot)
     early = Filtered(client, lambda found, _: _with_head(found, older))
     with pytest.raises(Overloaded):
-        _through(early).log.look(KEY)
-    assert early.queries <= CATCH_UPS + 1
+        _through(early).log.read_head(KEY)
+    assert early.queries <= REREADS + 1
 
 
 @pytest.mark.parametrize("parts", [(), BIG], ids=["in its item", "outside the table"])
 def test_a_look_behind_which_chunks_of_the_same_run_stand_is_one_query(
     store: Store, client: DynamoDBClient, parts: tuple[Part, ...]
 ) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     store.log.append_chunk(KEY, chunk(3, *parts), EXPIRES)
     counted = Filtered(client, lambda found, _: found)
     reads = len(store.blobs.content)
-    assert seen(_through(counted).log) == heads.Look(look.head, 3), "no blob is fetched: this store has none"
+    assert seen(_through(counted).log) == heads.HeadSnapshot(snapshot.head, 3), (
+        "no blob is fetched: this store has none"
+    )
     assert (counted.queries, reads) == (1, len(store.blobs.content))
 
 
 @pytest.mark.parametrize("happens", [_other_runner, _canceled])
 def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped_it(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.Look], heads.Look]
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot]
 ) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     older = _stored_head(client)
     early = Filtered(client, lambda found, query: _with_head(found, older) if query == 1 else found)
-    runner = Hold(_through(early).log, Counter(), lambda: NOW, look)
+    runner = RunSession(_through(early).log, Counter(), lambda: NOW, snapshot)
     runner.emit(Artifact("document", (Part("text", "late"),)), 1, append=False, last=True)
-    last = happens(store, look).last
-    with pytest.raises(heads.Fenced):
+    last = happens(store, snapshot).last
+    with pytest.raises(heads.LeaseLost):
         runner.flush()
-    loaded = store.log.load(KEY)
+    loaded = store.log.read_log(KEY)
     assert loaded is not None
     assert loaded[1][-1].n == last, "nothing stands behind it"
 
@@ -235,35 +237,35 @@ def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient
     taken(store.log)
     torn = Filtered(client, lambda found, _: [item for item in found if item["sk"]["S"] != keys.event(1)])
     with pytest.raises(Overloaded):
-        _through(torn).log.load(KEY)
+        _through(torn).log.read_log(KEY)
 
 
 # ---- Folds
 
 
-def _folded(store: Store) -> None:
+def _replayed(store: Store) -> None:
     """A task of three events whose log is folded up to the second."""
-    look = taken(store.log)
-    assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+    snapshot = taken(store.log)
+    assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
 
 
 def _whole(store: Store) -> Task:
-    return fold(KEY.task, "context", store.log.read(KEY, 0))
+    return replay(KEY.task, "context", store.log.read(KEY, 0))
 
 
 def test_a_fold_lies_under_tenant_owner_and_task(store: Store) -> None:
-    _folded(store)
+    _replayed(store)
     assert [name.rpartition("/")[0] for name in store.blobs.content] == ["tenant/owner/task-1"]
 
 
 def test_what_a_fold_holds_is_not_read_from_the_table(store: Store, client: DynamoDBClient) -> None:
-    _folded(store)
+    _replayed(store)
     whole = _whole(store)
     for n in (1, 2):
         client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.event(n)}})
-    assert store.log.task(KEY) == (head_of(store.log), whole)
-    assert store.log.task_at(head_of(store.log), 3) == whole
+    assert store.log.read_task(KEY) == (head_of(store.log), whole)
+    assert store.log.read_task_at(head_of(store.log), 3) == whole
 
 
 def _another_form(content: bytes) -> bytes:
@@ -274,40 +276,40 @@ def _another_form(content: bytes) -> bytes:
     "harm", [lambda _: b"", lambda content: content[:-1] + b" ", lambda _: None], ids=["cut", "changed", "gone"]
 )
 def test_a_fold_that_is_damaged_or_gone_is_as_good_as_none(store: Store, harm: Callable[[bytes], Any]) -> None:
-    _folded(store)
+    _replayed(store)
     [(name, content)] = store.blobs.content.items()
     store.blobs.delete(name)
     if (harmed := harm(content)) is not None:
         store.blobs.put(name, harmed)
-    assert store.log.task(KEY) == (head_of(store.log), _whole(store))
-    assert store.log.task_at(head_of(store.log), 3) == _whole(store)
+    assert store.log.read_task(KEY) == (head_of(store.log), _whole(store))
+    assert store.log.read_task_at(head_of(store.log), 3) == _whole(store)
 
 
 def test_a_fold_in_the_form_of_another_release_is_as_good_as_none(store: Store) -> None:
-    _folded(store)
+    _replayed(store)
     content = _another_form(next(iter(store.blobs.content.values())))
     digest = sha256(content).hexdigest()
     store.blobs.put(f"tenant/owner/task-1/{digest}", content)
     head = head_of(store.log)
-    assert store.log.touch(head, heads.with_fold(head, 1, f"2 {len(content)} {digest}"))
-    assert store.log.task(KEY) == (head_of(store.log), _whole(store))
+    assert store.log.update_head(head, heads.set_snapshot(head, 1, f"2 {len(content)} {digest}"))
+    assert store.log.read_task(KEY) == (head_of(store.log), _whole(store))
 
 
 def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_its_fold_does(
     client: DynamoDBClient,
 ) -> None:
     with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
-        look, text = taken(store.log), Part("text", "x" * 250_000)
+        snapshot, text = taken(store.log), Part("text", "x" * 250_000)
         for n in range(3, 23):
             store.log.append_chunk(KEY, chunk(n, text, append=n > 3), EXPIRES)
         calls = Filtered(client, lambda found, _: found)
         reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
-        before = reader.log.task(KEY)
+        before = reader.log.read_task(KEY)
         assert calls.queries > 5
-        assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+        assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
         store.log.append_chunk(KEY, chunk(23, text, append=True), EXPIRES)
         calls.queries = 0
-        read = reader.log.task(KEY)
+        read = reader.log.read_task(KEY)
         assert calls.queries == 1
         assert before is not None
         assert read is not None
@@ -321,39 +323,39 @@ def test_own_writes_are_known_again_although_the_refusal_does_not_show_them(
     store: Store, client: DynamoDBClient
 ) -> None:
     silent = _through(Silent(client))
-    new, receipt = opening(sent="message"), Receipt("echo", "again", "digest", KEY.task)
+    new, receipt = opening(sent="message"), IdempotencyRecord("echo", "again", "digest", KEY.task)
     assert [silent.log.create(new), silent.log.create(new)] == [None, None]
-    change = heads.take(seen(store.log), now=NOW, by="me")
+    change = heads.start_run(seen(store.log), now=NOW, by="me")
     assert [silent.log.append(change, receipt), silent.log.append(change, receipt)] == [True, True]
     event = chunk(3)
     assert [silent.log.append_chunk(KEY, event, EXPIRES), silent.log.append_chunk(KEY, event, EXPIRES)] == [True, True]
     after = moved(change.after, lease_until=5)
-    assert [silent.log.touch(change.after, after), silent.log.touch(change.after, after)] == [True, True]
+    assert [silent.log.update_head(change.after, after), silent.log.update_head(change.after, after)] == [True, True]
     result = StepResult("", 1)
-    assert silent.log.keep_step(KEY, "step", result, EXPIRES) == result
-    assert silent.log.keep_step(KEY, "step", StepResult("", 2), EXPIRES) == result
+    assert silent.log.store_step(KEY, "step", result, EXPIRES) == result
+    assert silent.log.store_step(KEY, "step", StepResult("", 2), EXPIRES) == result
 
 
 def test_a_foreign_write_is_not_taken_for_ones_own_although_the_refusal_does_not_show_it(
     store: Store, client: DynamoDBClient
 ) -> None:
     silent = _through(Silent(client))
-    look = taken(store.log)
-    store.log.append(progress(look))
-    assert not silent.log.append(progress(look))
+    snapshot = taken(store.log)
+    store.log.append(progress(snapshot))
+    assert not silent.log.append(progress(snapshot))
     assert not silent.log.append_chunk(KEY, chunk(3), EXPIRES)
-    assert not silent.log.touch(look.head, moved(look.head))
+    assert not silent.log.update_head(snapshot.head, moved(snapshot.head))
     created(store.log, replace(KEY, task="task-2"), sent="message")
     again = opening(replace(KEY, task="task-3"), sent="message")
-    assert silent.log.create(again) == store.log.receipt(KEY, "echo", "message")
+    assert silent.log.create(again) == store.log.find_idempotency(KEY, "echo", "message")
 
 
 def test_a_move_is_known_again_although_the_refusal_does_not_show_it(store: Store, client: DynamoDBClient) -> None:
     created(store.log, push="hook")
     silent, cursor = _through(Silent(client)), Cursor("hook", "first")
     claim = replace(cursor, lease_no=1, holder="me")
-    assert [silent.push.move(KEY, cursor, claim), silent.push.move(KEY, cursor, claim)] == [True, True]
-    assert not silent.push.move(KEY, cursor, replace(claim, holder="you"))
+    assert [silent.push.move_cursor(KEY, cursor, claim), silent.push.move_cursor(KEY, cursor, claim)] == [True, True]
+    assert not silent.push.move_cursor(KEY, cursor, replace(claim, holder="you"))
 
 
 # ---- Blobs
@@ -373,17 +375,17 @@ def test_a_status_is_looked_at_without_fetching_big_content(store: Store) -> Non
     store.log.append_chunk(KEY, chunk(3, *BIG), EXPIRES)
     store.blobs.content.clear()
     assert seen(store.log).last == 3
-    with pytest.raises(Damaged):
-        store.log.load(KEY)
+    with pytest.raises(PayloadCorrupted):
+        store.log.read_log(KEY)
 
 
 def test_a_step_with_a_big_result_is_read_back_and_checked(store: Store) -> None:
     created(store.log)
-    store.log.keep_step(KEY, "step", StepResult("", "x" * 2 * LIMIT), EXPIRES)
+    store.log.store_step(KEY, "step", StepResult("", "x" * 2 * LIMIT), EXPIRES)
     (name,) = store.blobs.content
     store.blobs.content[name] = b"something else"
-    with pytest.raises(Damaged):
-        store.log.steps(KEY)
+    with pytest.raises(PayloadCorrupted):
+        store.log.read_steps(KEY)
 
 
 # ---- What cannot be stored, and what others stored
@@ -393,15 +395,15 @@ def test_a_step_with_a_big_result_is_read_back_and_checked(store: Store) -> None
     "key", [TaskKey("x" * 301, "o", "t"), TaskKey("t", "é" * 51, "t"), TaskKey("t", "o", "x" * 301)]
 )
 def test_a_task_whose_key_could_not_be_read_back_is_refused(store: Store, key: TaskKey) -> None:
-    assert store.log.look(key) is None
+    assert store.log.read_head(key) is None
     with pytest.raises(ValueError, match="too long to be stored"):
         store.log.create(opening(key))
-    assert store.log.look(key) is None
+    assert store.log.read_head(key) is None
 
 
 def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> None:
     head = created(store.log).head
-    assert store.push.config(KEY, "x" * 301) is None
+    assert store.push.get_config(KEY, "x" * 301) is None
     with pytest.raises(ValueError, match="too long to be stored"):
         store.push.add_config(head, moved(head), config("x" * 301), Cursor("x" * 301, "first"))
     assert head_of(store.log) == head
@@ -410,9 +412,9 @@ def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> N
 @pytest.mark.parametrize("sk", [keys.HEAD, keys.event(1), keys.step("step"), keys.push("hook"), keys.cursor("hook")])
 def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
     created(store.log, push="hook")
-    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
     _set(client, sk, "v", {"N": "2"})
-    reads = [store.log.load, store.log.steps, store.push.configs, store.push.cursors]
+    reads = [store.log.read_log, store.log.read_steps, store.push.list_configs, store.push.list_cursors]
     with pytest.raises(items.UnknownVersion, match="stored in form 2; this release reads form 1"):
         [read(KEY) for read in reads]
 
@@ -420,7 +422,7 @@ def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: Dy
 def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: Store, client: DynamoDBClient) -> None:
     head = created(store.log).head
     _set(client, keys.HEAD, "news", {"S": "kept"})
-    assert store.log.touch(head, moved(head))
+    assert store.log.update_head(head, moved(head))
     place = {"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.HEAD}}
     assert client.get_item(TableName="table", Key=place)["Item"]["news"] == {"S": "kept"}
 
@@ -428,15 +430,15 @@ def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: St
 def test_what_is_left_of_half_a_webhook_can_be_deleted(store: Store, client: DynamoDBClient) -> None:
     created(store.log, push="hook")
     client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.cursor("hook")}})
-    store.push.remove(KEY, "hook", "first")
-    assert store.push.configs(KEY) == []
+    store.push.remove_config(KEY, "hook", "first")
+    assert store.push.list_configs(KEY) == []
 
 
 def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
-    store.push.add_config(look.head, moved(look.head), config(), Cursor("hook", "first"))
+    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.push.add_config(snapshot.head, moved(snapshot.head), config(), Cursor("hook", "first"))
     found = client.scan(TableName="table")["Items"]
     assert {item["expires"]["N"] for item in found} == {str(EXPIRES)}
     assert len(found) == 7

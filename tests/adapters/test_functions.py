@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.functions import IN_A_REQUEST_S, TO_THE_END_S, Functions
+from a2a_serverless.adapters.lambda_functions import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, LambdaFunctions
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
 from tests.functions.template import functions
@@ -35,7 +35,7 @@ class Lambda:
 
 
 @contextmanager
-def played(cloud: Lambda, waits_s: float = TO_THE_END_S) -> Iterator[Functions]:
+def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[LambdaFunctions]:
     """The functions that ``cloud`` plays."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -58,7 +58,7 @@ def played(cloud: Lambda, waits_s: float = TO_THE_END_S) -> Iterator[Functions]:
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Functions(emulated(f"http://127.0.0.1:{server.server_port}"), waits_s)
+        yield LambdaFunctions(emulated(f"http://127.0.0.1:{server.server_port}"), waits_s)
     finally:
         cloud.over.set()
         server.shutdown()
@@ -103,5 +103,5 @@ def test_a_function_that_fails_says_why() -> None:
 
 def test_a_request_ends_before_api_gateway_gives_it_up_and_a_command_after_any_function() -> None:
     ends = functions()["api"]["Timeout"]["Fn::If"]
-    assert ends[2] > IN_A_REQUEST_S
-    assert max(one["Timeout"] for name, one in functions().items() if name != "api") < TO_THE_END_S
+    assert ends[2] > REQUEST_TIMEOUT_S
+    assert max(one["Timeout"] for name, one in functions().items() if name != "api") < FUNCTION_TIMEOUT_S

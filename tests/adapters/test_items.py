@@ -10,7 +10,7 @@ from a2a_serverless.adapters import items, keys
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
-from a2a_serverless.ports import Receipt
+from a2a_serverless.ports import IdempotencyRecord
 
 KEY = TaskKey("tenant", "owner", "task")
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)
@@ -26,28 +26,28 @@ cursors = st.from_type(Cursor).flatmap(lambda cursor: st.builds(replace, st.just
 
 @given(heads)
 def test_a_head_comes_back_as_it_was(head: Head) -> None:
-    item = items.placed(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
+    item = items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
     assert items.head_of(item) == head
 
 
 @given(cursors)
 def test_a_cursor_comes_back_as_it_was(cursor: Cursor) -> None:
-    assert items.cursor_of(items.placed("pk", "sk", 1, items.cursor_item(3, cursor))) == cursor
+    assert items.cursor_of(items.make_item("pk", "sk", 1, items.cursor_item(3, cursor))) == cursor
 
 
 @given(st.from_type(PushConfig))
 def test_a_configuration_comes_back_as_it_was(config: PushConfig) -> None:
-    assert items.config_of(items.placed("pk", "sk", 1, items.config_item(config))) == config
+    assert items.config_of(items.make_item("pk", "sk", 1, items.config_item(config))) == config
 
 
 @given(st.from_type(Attempt))
 def test_an_attempt_comes_back_as_it_was(attempt: Attempt) -> None:
-    assert items.attempt_of(items.placed("pk", "sk", 1, items.attempt_item(attempt))) == attempt
+    assert items.attempt_of(items.make_item("pk", "sk", 1, items.attempt_item(attempt))) == attempt
 
 
-@given(st.from_type(Receipt))
-def test_a_receipt_comes_back_as_it_was(receipt: Receipt) -> None:
-    assert items.receipt_of(items.placed("pk", "sk", 1, items.receipt_item(receipt))) == receipt
+@given(st.from_type(IdempotencyRecord))
+def test_a_receipt_comes_back_as_it_was(receipt: IdempotencyRecord) -> None:
+    assert items.idempotency_of(items.make_item("pk", "sk", 1, items.idempotency_item(receipt))) == receipt
 
 
 def test_a_field_with_its_default_is_not_stored() -> None:
@@ -55,12 +55,12 @@ def test_a_field_with_its_default_is_not_stored() -> None:
 
 
 def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
-    item = items.placed("pk", "sk", 1, {"config_id": {"S": "hook"}, "incarnation": {"S": "first"}})
+    item = items.make_item("pk", "sk", 1, {"config_id": {"S": "hook"}, "incarnation": {"S": "first"}})
     assert items.cursor_of(item) == CURSOR
 
 
 def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
-    item = items.placed("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "2"}}
+    item = items.make_item("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "2"}}
     with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 2; this release reads form 1"):
         items.cursor_of(item)
 
@@ -85,11 +85,11 @@ def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:
 
 
 def test_an_item_lives_until_the_second_in_which_it_expires() -> None:
-    item = items.placed("pk", "sk", 10, {})
-    assert items.live(item, 9_999)
-    assert not items.live(item, 10_000)
-    assert items.live(items.placed("pk", "sk", None, {}), 10**15)
-    assert not items.live(None, 0)
+    item = items.make_item("pk", "sk", 10, {})
+    assert items.is_live(item, 9_999)
+    assert not items.is_live(item, 10_000)
+    assert items.is_live(items.make_item("pk", "sk", None, {}), 10**15)
+    assert not items.is_live(None, 0)
 
 
 def test_the_names_of_a_cursor_are_all_its_fields() -> None:

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryBells, MemoryBlobs, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryTable
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import DeliveryBell, WorkBell
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from tests.contract.tasks import EXPIRES, KEY, chunk, opening, seen
 
-WORK = WorkBell(TaskKey("t", "o", "x"))
-DELIVERY = DeliveryBell(WORK.key, "hook")
+WORK = WorkMessage(TaskKey("t", "o", "x"))
+DELIVERY = DeliveryMessage(WORK.key, "hook")
 NOW = 1_790_000_000_000
 
 
@@ -18,7 +18,7 @@ def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
     new = opening()
     table.create(new)
     table.create(new)
-    change = heads.take(seen(table), now=NOW, by="me")
+    change = heads.start_run(seen(table), now=NOW, by="me")
     table.append(change)
     table.append(change)
     event = chunk(3)
@@ -28,33 +28,33 @@ def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
 
 
 def test_bells_ring_in_the_order_in_which_they_are_due() -> None:
-    bells = MemoryBells(lambda: NOW)
-    bells.ring(DELIVERY, 2)
-    bells.ring(WORK, 1)
-    bells.ring(WORK)
-    assert bells.ready() == [WORK]
-    assert bells.ready(NOW + 2000) == [WORK, WORK, DELIVERY]
-    assert bells.waiting == [(NOW, WORK), (NOW + 1000, WORK), (NOW + 2000, DELIVERY)]
+    queues = MemoryQueues(lambda: NOW)
+    queues.enqueue(DELIVERY, 2)
+    queues.enqueue(WORK, 1)
+    queues.enqueue(WORK)
+    assert queues.ready() == [WORK]
+    assert queues.ready(NOW + 2000) == [WORK, WORK, DELIVERY]
+    assert queues.waiting == [(NOW, WORK), (NOW + 1000, WORK), (NOW + 2000, DELIVERY)]
 
 
 def test_a_bell_is_taken_once_and_not_before_it_is_due() -> None:
-    bells = MemoryBells(lambda: NOW)
-    bells.ring(DELIVERY, 2)
-    bells.ring(WORK)
-    assert [bells.pop(), bells.pop(), bells.pop(NOW + 1999), bells.pop(NOW + 2000)] == [WORK, None, None, DELIVERY]
+    queues = MemoryQueues(lambda: NOW)
+    queues.enqueue(DELIVERY, 2)
+    queues.enqueue(WORK)
+    assert [queues.pop(), queues.pop(), queues.pop(NOW + 1999), queues.pop(NOW + 2000)] == [WORK, None, None, DELIVERY]
 
 
 def test_bells_may_get_lost() -> None:
-    bells = MemoryBells(lambda: NOW)
-    bells.ring(WORK)
-    bells.lose()
-    assert bells.waiting == []
+    queues = MemoryQueues(lambda: NOW)
+    queues.enqueue(WORK)
+    queues.clear()
+    assert queues.waiting == []
 
 
 @pytest.mark.parametrize("delay_s", [-1, 901])
 def test_a_delay_that_no_queue_knows_is_refused(delay_s: int) -> None:
     with pytest.raises(ValueError, match="0 to 900 seconds"):
-        MemoryBells(lambda: NOW).ring(WORK, delay_s)
+        MemoryQueues(lambda: NOW).enqueue(WORK, delay_s)
 
 
 def test_a_secret_opens_for_its_own_context_only() -> None:
@@ -67,4 +67,4 @@ def test_a_secret_opens_for_its_own_context_only() -> None:
 
 def test_a_blob_that_is_not_there_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        MemoryBlobs().get("name")
+        MemoryBlobStore().get("name")

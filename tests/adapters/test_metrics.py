@@ -7,7 +7,7 @@ import json
 import pytest
 
 from a2a_serverless.adapters.metrics import EmfMetrics
-from a2a_serverless.domain.measures import MEASURES
+from a2a_serverless.domain.metrics import METRICS
 
 
 def written(name: str, *, every: bool = True) -> dict[str, object]:
@@ -31,16 +31,16 @@ def test_a_count_is_one_line_in_the_embedded_metric_format(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", METRICS)
 def test_where_not_every_metric_is_wanted_a_fault_is_one_and_the_rest_are_lines(name: str) -> None:
     line = written(name, every=False)
-    assert ("_aws" in line) == MEASURES[name].fault
+    assert ("_aws" in line) == METRICS[name].fault
     assert line | {"_aws": None} == written(name) | {"_aws": None}
 
 
 def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() -> None:
     for name in ("Sweeps", "OldestDueDelivery", "KeyAge", "ColdStart"):
-        assert not MEASURES[name].fault
+        assert not METRICS[name].fault
 
 
 def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import Aws
-from a2a_serverless.adapters.s3 import S3Blobs
+from a2a_serverless.adapters.s3 import S3BlobStore
 from tests.adapters.clouds import cloud, error, session
 
 if TYPE_CHECKING:
@@ -20,45 +20,45 @@ NAME = "tenant/own%2Fer/task/0a1b"
 
 
 @pytest.fixture
-def blobs() -> Iterator[S3Blobs]:
+def blobs() -> Iterator[S3BlobStore]:
     with cloud("s3") as client:
         client.create_bucket(Bucket="blobs")
-        yield S3Blobs(lambda: client, "blobs")
+        yield S3BlobStore(lambda: client, "blobs")
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\xff", "长".encode() * 100_000])
-def test_content_comes_back_as_it_was_however_often_it_was_put(blobs: S3Blobs, content: bytes) -> None:
+def test_content_comes_back_as_it_was_however_often_it_was_put(blobs: S3BlobStore, content: bytes) -> None:
     blobs.put(NAME, content)
     blobs.put(NAME, content)
     assert blobs.get(NAME) == content
 
 
-def test_what_is_not_there_is_a_key_error(blobs: S3Blobs) -> None:
+def test_what_is_not_there_is_a_key_error(blobs: S3BlobStore) -> None:
     with pytest.raises(KeyError, match="tenant"):
         blobs.get(NAME)
 
 
 def test_any_other_failure_goes_through() -> None:
     with cloud("s3") as client, pytest.raises(ClientError, match="NoSuchBucket"):
-        S3Blobs(lambda: client, "nowhere").get(NAME)
+        S3BlobStore(lambda: client, "nowhere").get(NAME)
 
 
-def test_names_are_those_that_begin_so_and_what_is_deleted_is_gone(blobs: S3Blobs) -> None:
+def test_names_are_those_that_begin_so_and_what_is_deleted_is_gone(blobs: S3BlobStore) -> None:
     names = ["t/alice/1/a", "t/alice/1/b", "t/alice/2/a", "t/alice2/1/a"]
     for name in names:
         blobs.put(name, b"x")
-    assert list(blobs.names("t/alice/")) == names[:3]
+    assert list(blobs.list_names("t/alice/")) == names[:3]
     blobs.delete(names[0])
     blobs.delete(names[0])
-    assert list(blobs.names("t/alice/1/")) == ["t/alice/1/b"]
+    assert list(blobs.list_names("t/alice/1/")) == ["t/alice/1/b"]
 
 
-def test_the_size_of_a_content_is_known_and_what_is_not_there_has_none(blobs: S3Blobs) -> None:
+def test_the_size_of_a_content_is_known_and_what_is_not_there_has_none(blobs: S3BlobStore) -> None:
     blobs.put(NAME, b"seven..")
     assert (blobs.size(NAME), blobs.size(NAME + "x")) == (7, None)
 
 
-def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3Blobs) -> None:
+def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3BlobStore) -> None:
     blobs.put(NAME, b"seven..")
     assert blobs.get(NAME, 7) == b"seven.."
     with pytest.raises(KeyError):
@@ -66,22 +66,22 @@ def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3Blobs) 
 
 
 @pytest.fixture
-def signing() -> Iterator[S3Blobs]:
+def signing() -> Iterator[S3BlobStore]:
     with closing(Aws(session()).s3) as client:
-        yield S3Blobs(lambda: client, "blobs")
+        yield S3BlobStore(lambda: client, "blobs")
 
 
-def test_a_link_is_for_one_object_and_one_purpose_and_runs_out(signing: S3Blobs) -> None:
-    place, _, query = signing.link(NAME, 60, "über bord.png").partition("?")
+def test_a_link_is_for_one_object_and_one_purpose_and_runs_out(signing: S3BlobStore) -> None:
+    place, _, query = signing.presign_get(NAME, 60, "über bord.png").partition("?")
     said = dict(parse_qsl(query))
     assert place.endswith(f"/{quote(NAME)}")
     assert (said["X-Amz-Expires"], said["X-Amz-Algorithm"]) == ("60", "AWS4-HMAC-SHA256")
     assert said["response-content-disposition"] == "attachment; filename*=UTF-8''%C3%BCber%20bord.png"
 
 
-def test_a_slot_takes_one_content_only(signing: S3Blobs) -> None:
+def test_a_slot_takes_one_content_only(signing: S3BlobStore) -> None:
     digest = sha256(b"content")
-    slot = signing.slot(NAME, digest.hexdigest(), 7, 60)
+    slot = signing.presign_put(NAME, digest.hexdigest(), 7, 60)
     said = dict(parse_qsl(slot.url.partition("?")[2]))
     assert slot.headers == {
         "content-length": "7",
@@ -95,6 +95,6 @@ def test_a_name_of_a_clients_is_not_there_also_where_the_bucket_may_not_be_liste
         raise error("AccessDenied")
 
     with pytest.raises(KeyError):
-        S3Blobs(denied, "blobs").get(NAME, 7)
+        S3BlobStore(denied, "blobs").get(NAME, 7)
     with pytest.raises(ClientError):
-        S3Blobs(denied, "blobs").get(NAME)
+        S3BlobStore(denied, "blobs").get(NAME)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.memory import MemoryVault
-from a2a_serverless.adapters.secrets import CachedVault, SecretVault, ring_of, ring_text
-from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+from a2a_serverless.adapters.memory import MemoryKeyRingStore
+from a2a_serverless.adapters.secrets import CachedKeyRingStore, SecretKeyRingStore, dump_key_ring, load_key_ring
+from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from tests.adapters.clouds import cloud, error
 
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ NOW = 1_790_000_000_000
 PUBLIC: dict[str, Any] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "alg": "ES256"}
 CURRENT = SigningKey("one", {**PUBLIC, "kid": "one"}, "-----BEGIN PRIVATE KEY-----\none\n", NOW)
 RING = KeyRing(
-    CURRENT, replace(CURRENT, kid="two"), (Retired("nil", PUBLIC, NOW + 1), Retired("minus", PUBLIC, NOW)), NOW + 2
+    CURRENT,
+    replace(CURRENT, kid="two"),
+    (RetiredKey("nil", PUBLIC, NOW + 1), RetiredKey("minus", PUBLIC, NOW)),
+    NOW + 2,
 )
 
 
@@ -31,10 +34,10 @@ def client() -> Iterator[Any]:
 @pytest.mark.parametrize("ring", [RING, replace(RING, previous=())])
 def test_a_ring_comes_back_as_it_was_saved_last(client: Any, ring: KeyRing) -> None:
     client.create_secret(Name="ring", SecretString="{}")
-    vault = SecretVault(client, "ring")
-    assert vault.save(RING, None)
-    assert vault.save(ring, RING)
-    assert vault.load() == ring
+    store = SecretKeyRingStore(client, "ring")
+    assert store.save(RING, None)
+    assert store.save(ring, RING)
+    assert store.load() == ring
 
 
 class Overtaken:
@@ -49,37 +52,37 @@ class Overtaken:
 
     def put_secret_value(self, **parameters: object) -> Any:
         for ring, before in [self._first.pop() for _ in self._first]:
-            assert SecretVault(self._client, "ring").save(ring, before)
+            assert SecretKeyRingStore(self._client, "ring").save(ring, before)
         return self._client.put_secret_value(**parameters)
 
 
 @pytest.mark.parametrize("before", [None, RING])
 def test_of_two_who_save_over_the_same_ring_at_once_one_is_refused(client: Any, before: KeyRing | None) -> None:
     """Moto holds a version's id to one content, as Secrets Manager does; the laptop's emulator does not."""
-    client.create_secret(Name="ring", SecretString=ring_text(before) if before else "{}")
+    client.create_secret(Name="ring", SecretString=dump_key_ring(before) if before else "{}")
     theirs, ours = (replace(RING, promoted_at=NOW + more) for more in (3, 4))
     overtaken: Any = Overtaken(client, theirs, before)
-    assert not SecretVault(overtaken, "ring").save(ours, before)
-    assert SecretVault(client, "ring").load() == theirs
-    assert SecretVault(client, "ring").save(ours, theirs)
-    assert SecretVault(client, "ring").load() == ours
+    assert not SecretKeyRingStore(overtaken, "ring").save(ours, before)
+    assert SecretKeyRingStore(client, "ring").load() == theirs
+    assert SecretKeyRingStore(client, "ring").save(ours, theirs)
+    assert SecretKeyRingStore(client, "ring").load() == ours
 
 
 def test_a_save_over_a_ring_that_is_not_stored_any_more_is_refused(client: Any) -> None:
-    client.create_secret(Name="ring", SecretString=ring_text(RING))
-    vault, other = SecretVault(client, "ring"), replace(RING, promoted_at=NOW + 3)
-    assert not vault.save(other, None)
-    assert not vault.save(replace(other, previous=()), other)
-    assert vault.load() == RING
+    client.create_secret(Name="ring", SecretString=dump_key_ring(RING))
+    store, other = SecretKeyRingStore(client, "ring"), replace(RING, promoted_at=NOW + 3)
+    assert not store.save(other, None)
+    assert not store.save(replace(other, previous=()), other)
+    assert store.load() == RING
 
 
 def test_a_save_that_is_tried_again_counts_as_success(client: Any) -> None:
     client.create_secret(Name="ring", SecretString="{}")
-    vault = SecretVault(client, "ring")
-    assert vault.save(RING, None)
-    assert vault.save(RING, None)
+    store = SecretKeyRingStore(client, "ring")
+    assert store.save(RING, None)
+    assert store.save(RING, None)
     same: Any = Overtaken(client, replace(RING, promoted_at=NOW + 3), RING)
-    assert SecretVault(same, "ring").save(replace(RING, promoted_at=NOW + 3), RING)
+    assert SecretKeyRingStore(same, "ring").save(replace(RING, promoted_at=NOW + 3), RING)
 
 
 def test_a_secret_that_may_not_be_written_is_an_error(client: Any) -> None:
@@ -90,18 +93,18 @@ def test_a_secret_that_may_not_be_written_is_an_error(client: Any) -> None:
     client.create_secret(Name="ring", SecretString="{}")
     closed: Any = Closed(client, RING, None)
     with pytest.raises(ClientError, match="AccessDenied"):
-        SecretVault(closed, "ring").save(RING, None)
+        SecretKeyRingStore(closed, "ring").save(RING, None)
 
 
 @pytest.mark.parametrize("placeholder", ["{}", " ", "null"])
 def test_a_placeholder_is_no_ring(client: Any, placeholder: str) -> None:
     client.create_secret(Name="ring", SecretString=placeholder)
-    assert SecretVault(client, "ring").load() is None
+    assert SecretKeyRingStore(client, "ring").load() is None
 
 
 def test_a_secret_without_a_value_is_no_ring(client: Any) -> None:
     client.create_secret(Name="ring")
-    assert SecretVault(client, "ring").load() is None
+    assert SecretKeyRingStore(client, "ring").load() is None
 
 
 def test_a_secret_that_may_not_be_read_is_an_error() -> None:
@@ -111,15 +114,15 @@ def test_a_secret_that_may_not_be_read_is_an_error() -> None:
 
     closed: Any = Closed()
     with pytest.raises(ClientError, match="AccessDenied"):
-        SecretVault(closed, "ring").load()
+        SecretKeyRingStore(closed, "ring").load()
 
 
 def test_a_ring_in_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no key ring of this release"):
-        ring_of(ring_text(RING).replace('"v":1', '"v":2'))
+        load_key_ring(dump_key_ring(RING).replace('"v":1', '"v":2'))
 
 
-class Counting(MemoryVault):
+class Counting(MemoryKeyRingStore):
     """A vault that counts its loads, and fails while ``down``."""
 
     def __init__(self, ring: KeyRing | None) -> None:
@@ -139,33 +142,33 @@ class Cached:
 
     def __init__(self, ring: KeyRing | None = RING) -> None:
         self.now = NOW
-        self.vault = Counting(ring)
-        self.cache = CachedVault(self.vault, lambda: self.now, 60_000)
+        self.store = Counting(ring)
+        self.cache = CachedKeyRingStore(self.store, lambda: self.now, 60_000)
 
 
 def test_a_cached_ring_is_loaded_once_until_it_is_too_old() -> None:
     cached = Cached()
     assert [cached.cache.load(), cached.cache.load()] == [RING, RING]
     cached.now += 59_999
-    assert (cached.cache.load(), cached.vault.loads) == (RING, 1)
+    assert (cached.cache.load(), cached.store.loads) == (RING, 1)
     cached.now += 1
-    assert (cached.cache.load(), cached.vault.loads) == (RING, 2)
+    assert (cached.cache.load(), cached.store.loads) == (RING, 2)
 
 
 def test_a_refresh_loads_the_ring_at_once_and_starts_a_new_age() -> None:
     cached = Cached()
     cached.cache.load()
     cached.now += 30_000
-    cached.vault.ring = replace(RING, promoted_at=NOW + 3)
-    assert cached.cache.refresh() == cached.vault.ring
+    cached.store.ring = replace(RING, promoted_at=NOW + 3)
+    assert cached.cache.refresh() == cached.store.ring
     cached.now += 59_999
-    assert (cached.cache.load(), cached.vault.loads) == (cached.vault.ring, 2)
+    assert (cached.cache.load(), cached.store.loads) == (cached.store.ring, 2)
 
 
 def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
     cached = Cached()
     cached.cache.load()
-    cached.vault.down = True
+    cached.store.down = True
     assert cached.cache.load() == RING
     cached.now += 60_000
     with pytest.raises(ConnectionError):
@@ -175,14 +178,14 @@ def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
 def test_that_there_is_no_ring_is_not_remembered() -> None:
     cached = Cached(None)
     assert cached.cache.load() is None
-    cached.vault.ring = RING
+    cached.store.ring = RING
     assert cached.cache.load() == RING
 
 
 def test_what_is_saved_through_the_cache_is_served_from_it() -> None:
     cached = Cached(None)
     assert cached.cache.save(RING, None)
-    assert (cached.cache.load(), cached.vault.ring, cached.vault.loads) == (RING, RING, 0)
+    assert (cached.cache.load(), cached.store.ring, cached.store.loads) == (RING, RING, 0)
 
 
 def test_what_could_not_be_saved_through_the_cache_is_not_served_from_it() -> None:

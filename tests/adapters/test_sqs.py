@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.sqs import SqsBells, group_of
-from a2a_serverless.domain.bells import DeliveryBell, WorkBell, from_json
+from a2a_serverless.adapters.sqs import SqsQueues, group_of
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, from_json
 from tests.adapters.clouds import cloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.queue_messages import QueueMessage
 
 KEY = TaskKey("租户", "owner", "task")
 
@@ -27,9 +27,9 @@ class Queues:
         self._client = client
         self.work = client.create_queue(QueueName="work")["QueueUrl"]
         self.deliveries = client.create_queue(QueueName="deliveries")["QueueUrl"]
-        self.bells = SqsBells(client, self.work, self.deliveries)
+        self.queues = SqsQueues(client, self.work, self.deliveries)
 
-    def bodies(self, url: str) -> list[str]:
+    def payloads(self, url: str) -> list[str]:
         found = self._client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0)
         return [message["Body"] for message in found.get("Messages", [])]
 
@@ -45,20 +45,20 @@ def queues() -> Iterator[Queues]:
         yield Queues(client)
 
 
-@pytest.mark.parametrize("bell", [WorkBell(KEY), DeliveryBell(KEY, "hook")])
-def test_a_bell_goes_to_its_own_queue_and_can_be_read_there(queues: Queues, bell: Bell) -> None:
-    queues.bells.ring(bell)
+@pytest.mark.parametrize("message", [WorkMessage(KEY), DeliveryMessage(KEY, "hook")])
+def test_a_bell_goes_to_its_own_queue_and_can_be_read_there(queues: Queues, message: QueueMessage) -> None:
+    queues.queues.enqueue(message)
     mine, other = queues.work, queues.deliveries
-    if isinstance(bell, DeliveryBell):
+    if isinstance(message, DeliveryMessage):
         mine, other = other, mine
-    (body,) = queues.bodies(mine)
-    assert from_json(json.loads(body)) == bell
-    assert queues.bodies(other) == []
+    (body,) = queues.payloads(mine)
+    assert from_json(json.loads(body)) == message
+    assert queues.payloads(other) == []
 
 
 def test_a_bell_carries_ids_and_nothing_else(queues: Queues) -> None:
-    queues.bells.ring(DeliveryBell(KEY, "hook"))
-    (body,) = queues.bodies(queues.deliveries)
+    queues.queues.enqueue(DeliveryMessage(KEY, "hook"))
+    (body,) = queues.payloads(queues.deliveries)
     ids = {"tenant": "租户", "owner": "owner", "task": "task", "config": "hook"}
     assert json.loads(body) == {"v": 1, "kind": "deliver", **ids}
 
@@ -71,9 +71,13 @@ def test_all_bells_of_an_owner_are_of_one_group_and_those_of_another_of_another(
             sent.append(parameters)
 
     client: Any = Client()
-    bells = SqsBells(client, "work", "deliveries")
-    for bell in (WorkBell(KEY), DeliveryBell(replace(KEY, task="another"), "hook"), WorkBell(replace(KEY, owner="b"))):
-        bells.ring(bell)
+    queues = SqsQueues(client, "work", "deliveries")
+    for message in (
+        WorkMessage(KEY),
+        DeliveryMessage(replace(KEY, task="another"), "hook"),
+        WorkMessage(replace(KEY, owner="b")),
+    ):
+        queues.enqueue(message)
     mine, too, other = (one["MessageGroupId"] for one in sent)
     assert mine == too != other
     assert re.fullmatch("[0-9a-f]{32}", mine)
@@ -82,15 +86,15 @@ def test_all_bells_of_an_owner_are_of_one_group_and_those_of_another_of_another(
 
 @pytest.mark.parametrize("delay_s", [1, 900])
 def test_a_delayed_bell_does_not_ring_yet(queues: Queues, delay_s: int) -> None:
-    queues.bells.ring(WorkBell(KEY), delay_s)
-    assert queues.bodies(queues.work) == []
+    queues.queues.enqueue(WorkMessage(KEY), delay_s)
+    assert queues.payloads(queues.work) == []
     assert queues.delayed(queues.work) == 1
 
 
 @pytest.mark.parametrize("delay_s", [-1, 901])
 def test_a_delay_that_the_queue_does_not_know_is_refused(queues: Queues, delay_s: int) -> None:
     with pytest.raises(ValueError, match="0 to 900 seconds"):
-        queues.bells.ring(WorkBell(KEY), delay_s)
+        queues.queues.enqueue(WorkMessage(KEY), delay_s)
     assert queues.delayed(queues.work) == 0
 
 
@@ -109,9 +113,9 @@ class Recorded:
 
 def test_many_bells_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_group() -> None:
     client: Any = Recorded()
-    work = [WorkBell(replace(KEY, task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
-    hooks: list[Bell] = [DeliveryBell(KEY, "one"), DeliveryBell(KEY, "two")]
-    SqsBells(client, "work", "deliveries").ring_many([hooks[0], *work, hooks[1]])
+    work = [WorkMessage(replace(KEY, task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
+    webhooks: list[QueueMessage] = [DeliveryMessage(KEY, "one"), DeliveryMessage(KEY, "two")]
+    SqsQueues(client, "work", "deliveries").enqueue_many([webhooks[0], *work, webhooks[1]])
     assert [(url, len(entries)) for url, entries in client.calls] == [
         ("deliveries", 2),
         ("work", 10),
@@ -119,19 +123,23 @@ def test_many_bells_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_
         ("work", 5),
     ]
     sent = [entry for _, entries in client.calls for entry in entries]
-    assert [from_json(json.loads(entry["MessageBody"])) for entry in sent] == [*hooks, *work]
-    assert [entry["MessageGroupId"] for entry in sent] == [group_of(bell.key) for bell in (*hooks, *work)]
+    assert [from_json(json.loads(entry["MessageBody"])) for entry in sent] == [*webhooks, *work]
+    assert [entry["MessageGroupId"] for entry in sent] == [group_of(message.key) for message in (*webhooks, *work)]
     assert all(len({entry["Id"] for entry in entries}) == len(entries) for _, entries in client.calls)
 
 
 def test_many_bells_arrive(queues: Queues) -> None:
-    queues.bells.ring_many([WorkBell(KEY), DeliveryBell(KEY, "hook"), WorkBell(replace(KEY, task="other"))])
-    found = [from_json(json.loads(body)) for body in queues.bodies(queues.work)]
-    assert sorted(bell.key.task for bell in found) == ["other", "task"]
-    assert len(queues.bodies(queues.deliveries)) == 1
+    queues.queues.enqueue_many(
+        [WorkMessage(KEY), DeliveryMessage(KEY, "hook"), WorkMessage(replace(KEY, task="other"))]
+    )
+    found = [from_json(json.loads(body)) for body in queues.payloads(queues.work)]
+    assert sorted(message.key.task for message in found) == ["other", "task"]
+    assert len(queues.payloads(queues.deliveries)) == 1
 
 
 def test_a_batch_of_which_the_queue_took_a_part_only_is_an_error_that_says_why() -> None:
     client: Any = Recorded(refused="task-3")
     with pytest.raises(RuntimeError, match="1 of 5 messages: Throttled"):
-        SqsBells(client, "work", "").ring_many([WorkBell(replace(KEY, task=f"task-{number}")) for number in range(5)])
+        SqsQueues(client, "work", "").enqueue_many(
+            [WorkMessage(replace(KEY, task=f"task-{number}")) for number in range(5)]
+        )

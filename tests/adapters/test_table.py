@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.table import LONGEST_PAUSE_S, TRIES, Patience, Refusal, Table
+from a2a_serverless.adapters.table import LONGEST_PAUSE_S, TRIES, RetryPolicy, Table, WriteConflict
 from a2a_serverless.domain.errors import Overloaded
 from tests.adapters.clouds import error
 
@@ -38,7 +38,7 @@ class Scripted:
 
 def _table(client: Any, pauses: list[float] | None = None) -> Table:
     waited: list[float] = [] if pauses is None else pauses
-    return Table(client, "table", lambda: NOW, Patience(waited.append, lambda: 1.0))
+    return Table(client, "table", lambda: NOW, RetryPolicy(waited.append, lambda: 1.0))
 
 
 def _canceled(*codes: str, **item: Any) -> ClientError:
@@ -83,7 +83,7 @@ def test_waits_double_up_to_a_bound_and_then_the_caller_is_told() -> None:
 def test_waits_are_scattered_by_chance() -> None:
     pauses: list[float] = []
     client = Scripted(error("ThrottlingException"), {})
-    Table(client, "table", lambda: NOW, Patience(pauses.append, lambda: 0.25)).get("p", "s")  # type: ignore[arg-type]
+    Table(client, "table", lambda: NOW, RetryPolicy(pauses.append, lambda: 0.25)).get("p", "s")  # type: ignore[arg-type]
     assert pauses == [0.25 * 0.02]
 
 
@@ -109,23 +109,23 @@ def test_any_other_error_goes_through_at_once_and_a_wrong_request_is_a_wrong_val
 
 def test_a_single_write_that_is_refused_gives_what_it_found() -> None:
     table = _table(Scripted(error("ConditionalCheckFailedException", Item=OTHER)))
-    assert table.write(table.put_new(ITEM)) == Refusal((OTHER,))
+    assert table.write(table.put_new(ITEM)) == WriteConflict((OTHER,))
 
 
 def test_a_refused_transaction_gives_what_each_action_found() -> None:
     reasons = [{"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": OTHER}]
     table = _table(Scripted(error("TransactionCanceledException", CancellationReasons=reasons)))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == Refusal((None, OTHER))
+    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, OTHER))
 
 
 def test_a_refusal_without_reasons_for_each_action_found_nothing() -> None:
     table = _table(Scripted(_canceled("ConditionalCheckFailed", Item=OTHER)))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == Refusal((None, None))
+    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, None))
 
 
 def test_a_transaction_that_is_refused_and_in_conflict_is_refused() -> None:
     table = _table(Scripted(_canceled("TransactionConflict", "ConditionalCheckFailed")))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == Refusal((None, None))
+    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, None))
 
 
 def test_several_actions_are_one_transaction_on_the_table() -> None:
@@ -157,18 +157,18 @@ def test_an_update_writes_only_what_changes() -> None:
 
 def test_a_read_follows_the_pages_to_the_end() -> None:
     client = Scripted({"Items": [ITEM], "LastEvaluatedKey": {"pk": {"S": "p"}}}, {"Items": [OTHER]})
-    assert list(_table(client).beginning("p", "")) == [ITEM, OTHER]
+    assert list(_table(client).query_prefix("p", "")) == [ITEM, OTHER]
     assert client.calls[1][1]["ExclusiveStartKey"] == {"pk": {"S": "p"}}
 
 
 def test_a_read_with_a_limit_asks_for_no_page_more_than_it_needs() -> None:
     client = Scripted({"Items": [ITEM, OTHER], "LastEvaluatedKey": {"pk": {"S": "p"}}})
-    assert list(_table(client).between("p", "a", "z", limit=2)) == [ITEM, OTHER]
+    assert list(_table(client).query_range("p", "a", "z", limit=2)) == [ITEM, OTHER]
 
 
 def test_a_read_with_a_limit_goes_on_when_a_page_held_expired_items() -> None:
     client = Scripted({"Items": [EXPIRED], "LastEvaluatedKey": {"pk": {"S": "p"}}}, {"Items": [OTHER]})
-    assert list(_table(client).between("p", "a", "z", limit=1)) == [OTHER]
+    assert list(_table(client).query_range("p", "a", "z", limit=1)) == [OTHER]
 
 
 def test_an_expired_item_is_not_there() -> None:
@@ -181,6 +181,6 @@ def test_reads_of_a_partition_are_strongly_consistent() -> None:
     client = Scripted({}, {"Items": []}, {"Items": []})
     table = _table(client)
     table.get("p", "s")
-    list(table.between("p", "a", "b"))
-    list(table.beginning("p", "a"))
+    list(table.query_range("p", "a", "b"))
+    list(table.query_prefix("p", "a"))
     assert [parameters["ConsistentRead"] for _, parameters in client.calls] == [True, True, True]

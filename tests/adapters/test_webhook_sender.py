@@ -22,11 +22,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.connection import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, MAX_KEPT, Connection, KeptConnections
 from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, connect, resolve, strict_ssl_context, vet
+from a2a_serverless.adapters.http_connection import (
+    MAX_AGE_SECONDS,
+    MAX_IDLE_CONNECTIONS,
+    MAX_IDLE_SECONDS,
+    Connection,
+    ConnectionPool,
+)
 from a2a_serverless.adapters.webhook_sender import MAX_ANSWER, WebhookSender
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed
 from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context
 
@@ -184,7 +190,7 @@ SEEN_AT_AN_ATTEMPT = {"dns-01", "dns-23"}  # a second lookup, an address that do
 def test_registering_any_url_of_the_list_opens_no_socket_and_refuses_the_hostile_ones(case: dict[str, Any]) -> None:
     names = Names([case["dns"]] if case.get("dns") else [socket.gaierror(socket.EAI_AGAIN, "timeout")])
     admitted = case["expect"] == "allow" or case["class"] in {"response", "env"} or case["id"] in SEEN_AT_AN_ATTEMPT
-    with watched_sockets() as calls, nullcontext() if admitted else pytest.raises((UrlRefused, NameUnresolved)):
+    with watched_sockets() as calls, nullcontext() if admitted else pytest.raises((UrlNotAllowed, NameUnresolved)):
         vet(case["url"], EgressPolicy(), names)
     assert calls == []
     assert len(names.asked) <= 1
@@ -193,14 +199,14 @@ def test_registering_any_url_of_the_list_opens_no_socket_and_refuses_the_hostile
 @pytest.mark.parametrize("url", URLS, ids=ascii)
 def test_registering_more_hostile_urls_asks_nobody(url: str) -> None:
     names = Names([[PUBLIC]])
-    with watched_sockets() as calls, pytest.raises(UrlRefused):
+    with watched_sockets() as calls, pytest.raises(UrlNotAllowed):
         vet(url, EgressPolicy(), names)
     assert (calls, names.asked) == ([], [])
 
 
 @pytest.mark.parametrize("answers", ANSWERS, ids=ascii)
 def test_at_registration_a_hostile_lookup_refuses_for_good(answers: tuple[str, ...]) -> None:
-    with watched_sockets() as calls, pytest.raises(UrlRefused):
+    with watched_sockets() as calls, pytest.raises(UrlNotAllowed):
         vet(URL, EgressPolicy(), Names([list(answers)]))
     assert calls == []
 
@@ -787,11 +793,11 @@ def test_threads_share_a_sender_and_each_gets_its_own_answer() -> None:
 
 
 def test_the_number_of_kept_connections_is_bounded_and_the_oldest_goes_first() -> None:
-    pairs = [socket.socketpair() for _ in range(MAX_KEPT + 1)]
-    kept = KeptConnections()
+    pairs = [socket.socketpair() for _ in range(MAX_IDLE_CONNECTIONS + 1)]
+    kept = ConnectionPool()
     for number, (ours, _) in enumerate(pairs):
-        kept.keep(("https", f"{number}.example.com", 443), Connection(ours, PUBLIC, 0.0), 0.0)
-    assert [ours.fileno() == -1 for ours, _ in pairs] == [True] + [False] * MAX_KEPT
+        kept.put_back(("https", f"{number}.example.com", 443), Connection(ours, PUBLIC, 0.0), 0.0)
+    assert [ours.fileno() == -1 for ours, _ in pairs] == [True] + [False] * MAX_IDLE_CONNECTIONS
     kept.close()
     for ours, theirs in pairs:
         assert ours.fileno() == -1
@@ -806,14 +812,14 @@ def test_a_name_that_does_not_resolve_is_told_apart_from_one_that_is_refused() -
         vet(URL, EgressPolicy(), Names([socket.gaierror(socket.EAI_NONAME, "unknown")]))
     with pytest.raises(NameUnresolved):
         vet(URL, EgressPolicy(), Names([[]]))
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         vet(URL, EgressPolicy(), Names([["10.0.0.1"]]))
     assert vet(URL, EgressPolicy(), Names([[PUBLIC]])).host == NAME
 
 
 def test_a_forbidden_url_is_refused_without_a_lookup() -> None:
     names = Names([[PUBLIC]])
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         vet("https://127.0.0.1/", EgressPolicy(), names)
     assert not names.asked
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from a2a_serverless.agents.registry import AGENTS
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.handlers.exchange import HttpRequest
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.handlers.http_types import HttpRequest
 from tests.agents.test_writing import CHINESE, ENGLISH
 from tests.client.deployment import Deployment
 
@@ -26,7 +26,9 @@ class Door:
     def __init__(self) -> None:
         deployment = Deployment(*AGENTS)
         world = deployment.world
-        self.edge = replace(deployment.edge, desk=replace(world.desk, here=Inline(world.engine, world.play)))
+        self.edge = replace(
+            deployment.edge, service=replace(world.service, inline_runner=EngineInlineRunner(world.engine, world.play))
+        )
         self.sent = 0
 
     def get(self, path: str) -> Any:

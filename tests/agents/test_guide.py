@@ -16,7 +16,7 @@ import pytest
 
 from a2a_serverless.agents import registry
 from a2a_serverless.agents.summary import summary
-from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.agent import AgentSkill
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "agents.md").read_text()
@@ -26,9 +26,9 @@ TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
 
 GREET = """
 from a2a_serverless.agents.registry import by_id
-from a2a_serverless.testing import Rehearsal
+from a2a_serverless.testing import AgentTestHarness
 
-print(Rehearsal(by_id()["hello"]).send("Ada").said)
+print(AgentTestHarness(by_id()["hello"]).send("Ada").said)
 """
 
 
@@ -69,7 +69,7 @@ def test_a_module_without_an_agent_of_its_name_is_refused_by_name() -> None:
 
 @pytest.mark.requirement(87)
 @pytest.mark.parametrize(
-    "missing", [{"skills": ()}, {"skills": (Skill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
+    "missing", [{"skills": ()}, {"skills": (AgentSkill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
 )
 def test_an_agent_whose_card_would_lack_something_is_not_deployed(missing: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="the card of summary needs"):

@@ -13,7 +13,7 @@ from a2a_serverless.agents.image import image
 from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.domain.scene_model import scene_to_json
 from a2a_serverless.domain.scenes import scene_from_json
-from a2a_serverless.testing import Rehearsal, Reply
+from a2a_serverless.testing import AgentTestHarness, Reply
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import PictureModel
@@ -32,8 +32,8 @@ class Sketches:
         return json.dumps(scene_to_json(scene)).encode()
 
 
-def rehearsal(pictures: PictureModel | None = None) -> Rehearsal:
-    return Rehearsal(image, picture_model=pictures or Sketches())
+def harness(pictures: PictureModel | None = None) -> AgentTestHarness:
+    return AgentTestHarness(image, picture_model=pictures or Sketches())
 
 
 def only(reply: Reply) -> Artifact:
@@ -47,7 +47,7 @@ def colours(reply: Reply) -> dict[str, str | None]:
 
 
 def test_a_picture_is_a_real_png_beside_the_scene_that_it_shows() -> None:
-    artifact = only(rehearsal(BuiltinPicture()).send(SAILBOAT))
+    artifact = only(harness(BuiltinPicture()).send(SAILBOAT))
     assert (artifact.name, artifact.description) == ("sailboat_image.png", "A sailboat on the sea.")
     assert (artifact.parts[0].kind, artifact.parts[0].media_type) == ("raw", "image/png")
     assert base64.b64decode(str(artifact.parts[0].value)).startswith(b"\x89PNG")
@@ -57,7 +57,7 @@ def test_a_picture_is_a_real_png_beside_the_scene_that_it_shows() -> None:
 @pytest.mark.requirement(51, 57)
 @pytest.mark.parametrize("wish", [RED, "请把帆船改成红色", "Make it red."])
 def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id(wish: str) -> None:
-    world = rehearsal()
+    world = harness()
     first = world.send(SAILBOAT)
     context, before = first.task.context_id, only(first)
     second = world.send(wish, context_id=context, references=[first.task.task_id])
@@ -70,14 +70,14 @@ def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id
 
 
 def test_a_refinement_is_described_in_the_language_of_its_request() -> None:
-    world = rehearsal()
+    world = harness()
     first = world.send(SAILBOAT)
     second = world.send("请把帆船改成红色", context_id=first.task.context_id)
     assert "红色" in (only(second).description or "")
 
 
 def test_an_artifact_reference_in_a_parts_metadata_says_which_version_is_meant() -> None:
-    world = rehearsal()
+    world = harness()
     first = world.send(SAILBOAT)
     context = first.task.context_id
     world.send(RED, context_id=context, references=[first.task.task_id])
@@ -88,14 +88,14 @@ def test_an_artifact_reference_in_a_parts_metadata_says_which_version_is_meant()
 
 
 def test_without_a_reference_the_newest_version_in_the_conversation_is_meant() -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send(SAILBOAT).task.context_id
     world.send(RED, context_id=context)
     assert colours(world.send("再加一头鲸鱼", context_id=context)) == {"sailboat": "red", "whale": None}
 
 
 def test_a_picture_that_is_named_needs_no_reference() -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send(SAILBOAT).task.context_id
     world.send("Draw a lighthouse by the sea", context_id=context)
     assert colours(world.send("Make the lighthouse red", context_id=context)) == {"lighthouse": "red"}
@@ -105,7 +105,7 @@ def test_a_picture_that_is_named_needs_no_reference() -> None:
     "answer", ["The second one", "2", "第二张", "lighthouse_image.png", "the one with the lighthouse"]
 )
 def test_of_two_pictures_it_asks_which_one_is_meant(answer: str) -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send("Draw a lighthouse by the sea").task.context_id
     world.wait(1000)
     world.send("Draw a sailboat", context_id=context)
@@ -116,7 +116,7 @@ def test_of_two_pictures_it_asks_which_one_is_meant(answer: str) -> None:
 
 
 def test_the_answer_may_be_an_artifact_reference() -> None:
-    world = rehearsal()
+    world = harness()
     first = world.send(SAILBOAT)
     context = first.task.context_id
     world.send("Draw another sailboat: create an image of a green sailboat", context_id=context)
@@ -128,14 +128,14 @@ def test_the_answer_may_be_an_artifact_reference() -> None:
 
 
 def test_a_change_without_a_picture_asks_what_to_draw() -> None:
-    world = rehearsal()
+    world = harness()
     asked = world.send("请把帆船改成红色")
     assert (asked.state, asked.said) == (ASKS, "这个对话里还没有图片。要画什么？")
     assert colours(world.send("一艘红色的帆船", task_id=asked.task.task_id)) == {"sailboat": "red"}
 
 
 def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send(SAILBOAT).task.context_id
     asked = world.send(RED, context_id=context, references=["no-such-task"])
     assert (asked.state, "sailboat_image.png" in asked.said) == (ASKS, True)
@@ -147,7 +147,7 @@ def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> 
     [("Change the colour", "colour", "blue"), ("换个颜色", "颜色", "蓝色")],
 )
 def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, answer: str) -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send(SAILBOAT).task.context_id
     asked = world.send(wish, context_id=context)
     assert (asked.state, question in asked.said) == (ASKS, True)
@@ -155,7 +155,7 @@ def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, ans
 
 
 def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
-    world = rehearsal()
+    world = harness()
     context = world.send(SAILBOAT).task.context_id
     reply = world.send("Change something", context_id=context)
     for _ in range(5):
@@ -165,4 +165,4 @@ def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
 
 
 def test_an_empty_request_is_rejected() -> None:
-    assert rehearsal().send(" ").state is TaskState.REJECTED
+    assert harness().send(" ").state is TaskState.REJECTED

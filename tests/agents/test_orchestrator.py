@@ -12,11 +12,11 @@ from a2a_serverless.agents.image import image
 from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
-from a2a_serverless.domain.agent import Agent, AgentTask, Failed, Skill
+from a2a_serverless.domain.agent import Agent, AgentSkill, AgentTask, TaskFailed
 from a2a_serverless.domain.model import Message, Part, Role, SendRequest, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.testing import Rehearsal
+from a2a_serverless.testing import AgentTestHarness
 from tests.agents.test_image import Sketches
 from tests.agents.test_writing import CHINESE, ENGLISH
 from tests.world import ME, World
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
 
 SHIPPED = (orchestrator, outline, document, summary, image)
-SKILL = Skill("s", "s", "s", ("s",))
+SKILL = AgentSkill("s", "s", "s", ("s",))
 
 
-def rehearsal(*instead: Agent, without: str = "") -> Rehearsal:
+def harness(*instead: Agent, without: str = "") -> AgentTestHarness:
     """The shipped agents, some of them replaced by others of the same id."""
     agents = {agent.id: agent for agent in (*SHIPPED, *instead) if agent.id != without}
-    return Rehearsal(*agents.values(), picture_model=Sketches())
+    return AgentTestHarness(*agents.values(), picture_model=Sketches())
 
 
 def agent_of(name: str, work: Any, **fields: Any) -> Agent:
@@ -40,7 +40,7 @@ def agent_of(name: str, work: Any, **fields: Any) -> Agent:
 
 async def fails(task: AgentTask) -> Answer:
     del task
-    raise Failed("out of ink")
+    raise TaskFailed("out of ink")
 
 
 async def asks(task: AgentTask) -> Answer:
@@ -60,20 +60,20 @@ def steps(reply: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize(("text", "done"), [(ENGLISH, "Done: "), (CHINESE, "已完成：")], ids=["English", "Chinese"])
 def test_the_chain_gives_an_outline_a_document_and_its_summary_in_one_conversation(text: str, done: str) -> None:
-    world = rehearsal()
+    world = harness()
     reply = world.send(text)
     assert (reply.state, reply.said.startswith(done)) == (TaskState.COMPLETED, True)
     assert list(reply.artifacts) == ["outline.json", "document.md", "summary.md", "report.json"]
-    alone = Rehearsal(document).send([Part("text", text), Part("data", reply.data("outline.json"))])
+    alone = AgentTestHarness(document).send([Part("text", text), Part("data", reply.data("outline.json"))])
     assert reply.text("document.md") == alone.text("document.md")
-    assert reply.text("summary.md") == Rehearsal(summary).send(alone.text("document.md")).said
+    assert reply.text("summary.md") == AgentTestHarness(summary).send(alone.text("document.md")).said
     (origin,) = references_in(reply.artifacts["document.md"].parts)
     assert world.reply(origin.task_id, to="document").task.context_id == reply.task.context_id
     assert steps(reply) == {"outline": "done", "document": "done", "summary": "done"}
 
 
 def test_a_picture_is_made_beside_the_chain_when_it_is_wanted() -> None:
-    reply = rehearsal().send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"})])
+    reply = harness().send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"})])
     assert reply.state is TaskState.COMPLETED
     kinds = [part.kind for part in reply.artifacts["lighthouse_image.png"].parts]
     assert kinds == ["raw", "data"]
@@ -81,7 +81,7 @@ def test_a_picture_is_made_beside_the_chain_when_it_is_wanted() -> None:
 
 
 def test_a_step_that_fails_leaves_the_others_and_is_named_with_its_reason() -> None:
-    world = rehearsal(agent_of("document", fails))
+    world = harness(agent_of("document", fails))
     reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
     assert reply.state is TaskState.COMPLETED
     assert reply.said.startswith("A partial result: outline.json, lighthouse_image.png.")
@@ -94,25 +94,25 @@ def test_a_step_that_fails_leaves_the_others_and_is_named_with_its_reason() -> N
 
 
 def test_a_document_is_written_without_an_outline_when_that_fails() -> None:
-    reply = rehearsal(agent_of("outline", fails)).send(CHINESE)
+    reply = harness(agent_of("outline", fails)).send(CHINESE)
     assert reply.said.startswith("部分结果：document.md, summary.md。")
     assert reply.text("document.md").startswith("# 城市养蜂")
 
 
 def test_an_agent_that_is_not_there_is_found_out_by_its_card_and_not_called() -> None:
-    reply = rehearsal(without="summary").send(ENGLISH)
+    reply = harness(without="summary").send(ENGLISH)
     assert "no agent 'summary' in the directory" in steps(reply)["summary"]
     assert list(reply.artifacts) == ["outline.json", "document.md", "report.json"]
 
 
 def test_without_any_result_the_task_fails_with_the_reasons() -> None:
-    reply = rehearsal(agent_of("document", fails), agent_of("outline", fails)).send(ENGLISH)
+    reply = harness(agent_of("document", fails), agent_of("outline", fails)).send(ENGLISH)
     assert reply.state is TaskState.FAILED
     assert "outline (failed: out of ink)" in reply.said
 
 
 def test_the_question_of_a_called_agent_is_asked_and_its_answer_goes_back() -> None:
-    world = rehearsal(agent_of("document", asks), without="summary")
+    world = harness(agent_of("document", asks), without="summary")
     asked = world.send(ENGLISH)
     assert (asked.state, asked.said) == (TaskState.INPUT_REQUIRED, "In which tone?")
     reply = world.send("A dry one", task_id=asked.task.task_id)
@@ -126,7 +126,7 @@ def test_two_agents_that_ask_at_once_each_get_their_own_answer() -> None:
     async def colour(task: AgentTask) -> None:
         await task.emit("picture.txt", f"colour: {(await task.ask('Which colour?')).text()}")
 
-    world = rehearsal(agent_of("document", tone), agent_of("image", colour))
+    world = harness(agent_of("document", tone), agent_of("image", colour))
     reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
     answers = {"Which tone?": "dry", "Which colour?": "red"}
     while answers:
@@ -143,7 +143,7 @@ def test_after_the_deadline_nobody_else_is_called() -> None:
         called.append(task.text())
         return "counted"
 
-    world = rehearsal(agent_of("outline", sleeps), agent_of("document", counts), without="summary")
+    world = harness(agent_of("outline", sleeps), agent_of("document", counts), without="summary")
     reply = world.send([Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60})])
     assert called == []
     assert "no time left" in reply.said
@@ -162,7 +162,7 @@ def test_at_the_deadline_what_is_under_way_is_canceled_and_the_rest_is_given_wit
     assert task.status.state is TaskState.COMPLETED
     assert task.status.message
     assert task.status.message.text().startswith("A partial result: outline.json. Missing: document (canceled")
-    (child,) = [one for one in world.table.page(ME, task.context_id, None, 0, 10)[0] if one.agent == "document"]
+    (child,) = [one for one in world.table.list_page(ME, task.context_id, None, 0, 10)[0] if one.agent == "document"]
     assert world.get(child.task, "document").status.state is TaskState.CANCELED
 
 
@@ -170,16 +170,16 @@ def test_the_picture_and_the_chain_are_under_way_at_the_same_time() -> None:
     unfinished: list[int] = []
 
     async def looks(task: AgentTask) -> str:
-        unfinished.append(sum(1 for other in await task.earlier() if other.status.state not in TERMINAL))
+        unfinished.append(sum(1 for other in await task.get_previous_tasks() if other.status.state not in TERMINAL))
         return "seen"
 
-    world = rehearsal(agent_of("outline", looks), agent_of("image", looks), without="document")
+    world = harness(agent_of("outline", looks), agent_of("image", looks), without="document")
     world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
     assert (len(unfinished), unfinished[0]) == (2, 2), "the first to run sees the orchestrator and the other"
 
 
 def test_canceling_the_orchestrator_cancels_what_it_has_called() -> None:
-    world = rehearsal(agent_of("document", asks))
+    world = harness(agent_of("document", asks))
     asked = world.send(ENGLISH)
     (child,) = [one for one in world.tasks(asked.task.context_id) if one.agent == "document"]
     assert world.cancel(asked.task.task_id).state is TaskState.CANCELED
@@ -193,13 +193,13 @@ def test_an_agent_whose_card_takes_no_data_gets_it_as_text() -> None:
         got.append(task.message)
         await task.emit("document.md", "read")
 
-    rehearsal(agent_of("document", reads, input_modes=("text/plain",))).send(ENGLISH)
+    harness(agent_of("document", reads, input_modes=("text/plain",))).send(ENGLISH)
     assert [part.kind for part in got[0].parts] == ["text", "text"]
     assert '"sections"' in str(got[0].parts[1].value)
 
 
 def test_without_a_text_it_asks_what_to_write_about() -> None:
-    world = rehearsal()
+    world = harness()
     asked = world.send({"picture": "a whale"})
     assert asked.state is TaskState.INPUT_REQUIRED
     reply = world.send(ENGLISH, task_id=asked.task.task_id)
@@ -211,7 +211,7 @@ def test_while_others_work_no_run_of_the_orchestrator_is_open() -> None:
         await asyncio.sleep(600)
         await task.emit("document.md", "slow")
 
-    world = rehearsal(agent_of("document", slow))
+    world = harness(agent_of("document", slow))
     reply = world.send(ENGLISH)
     (child,) = [one for one in world.tasks(reply.task.context_id) if one.agent == "document"]
     (began, ended) = next((began, ended) for task, began, ended in world.runs if task == child.task)

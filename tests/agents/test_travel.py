@@ -9,7 +9,7 @@ import pytest
 from a2a_serverless.agents.travel import travel
 from a2a_serverless.domain.model import Message, Part, Task, TaskState
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.testing import Rehearsal, Reply
+from a2a_serverless.testing import AgentTestHarness, Reply
 
 ASKS = TaskState.INPUT_REQUIRED
 TRIPS = [
@@ -53,7 +53,7 @@ def stands_on(reply: Reply) -> str:
 def test_hotel_and_snowmobile_stand_on_the_flight_side_by_side_and_the_spa_on_the_hotel(
     flight: str, hotel: str, snowmobile: str, spa: str, place: str, note: str
 ) -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     first = world.send(flight)
     one, context = first.task.task_id, first.task.context_id
     begun = [world.begin(text, context_id=context, references=[one]) for text in (hotel, snowmobile)]
@@ -71,7 +71,7 @@ def test_hotel_and_snowmobile_stand_on_the_flight_side_by_side_and_the_spa_on_th
 
 @pytest.mark.parametrize(("text", "part"), [("What can you do?", "flight"), ("你好，你能做什么？", "航班")])
 def test_a_question_about_what_it_does_is_answered_with_a_message_and_makes_no_task(text: str, part: str) -> None:
-    reply = Rehearsal(travel).send(text)
+    reply = AgentTestHarness(travel).send(text)
     assert isinstance(reply.answer, Message)
     assert part in reply.said
 
@@ -80,14 +80,14 @@ def test_a_question_about_what_it_does_is_answered_with_a_message_and_makes_no_t
     ("text", "answer", "place"), [("Book a flight", "To Oslo, please", "Oslo"), ("预订机票", "东京", "东京")]
 )
 def test_a_flight_to_nowhere_is_asked_about(text: str, answer: str, place: str) -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     asked = world.send(text)
     assert asked.state is ASKS
     assert booking(world.send(answer, task_id=asked.task.task_id))["place"] == place
 
 
 def test_the_date_of_the_flight_is_that_of_what_stands_on_it_unless_it_has_its_own() -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     context = world.send("Book a flight from Berlin to Helsinki on 2027-01-08").task.context_id
     hotel = booking(world.send("Book a hotel", context_id=context))
     tour = booking(world.send("Book a snowmobile tour on 2027-1-10", context_id=context))
@@ -95,7 +95,7 @@ def test_the_date_of_the_flight_is_that_of_what_stands_on_it_unless_it_has_its_o
 
 
 def test_without_the_booking_that_it_stands_on_it_asks_and_looks_again_after_the_answer() -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     asked = world.send("Book a hotel")
     assert (asked.state, "no flight booking" in asked.said) == (ASKS, True)
     flight = world.send("Book a flight to Rome", context_id=asked.task.context_id).task
@@ -105,7 +105,7 @@ def test_without_the_booking_that_it_stands_on_it_asks_and_looks_again_after_the
 
 @pytest.mark.parametrize("answer", ["The one to Rome", "(2)", "第二个"])
 def test_of_two_flights_it_asks_which_one_is_meant(answer: str) -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     context = world.send("Book a flight to Rome").task.context_id
     world.wait(1000)
     world.send("Book a flight to Oslo", context_id=context)
@@ -115,7 +115,7 @@ def test_of_two_flights_it_asks_which_one_is_meant(answer: str) -> None:
 
 
 def test_a_reference_decides_between_two_flights() -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     rome = world.send("Book a flight to Rome").task
     world.send("Book a flight to Oslo", context_id=rome.context_id)
     hotel = world.send("Book a hotel", context_id=rome.context_id, references=[rome.task_id])
@@ -123,12 +123,12 @@ def test_a_reference_decides_between_two_flights() -> None:
 
 
 def test_the_same_request_gives_the_same_booking() -> None:
-    first, second = (booking(Rehearsal(travel).send("Book a flight to Oslo")) for _ in range(2))
+    first, second = (booking(AgentTestHarness(travel).send("Book a flight to Oslo")) for _ in range(2))
     assert first == second
 
 
 def test_questions_without_end_are_given_up() -> None:
-    world = Rehearsal(travel)
+    world = AgentTestHarness(travel)
     reply = world.send("Book a hotel")
     for _ in range(5):
         assert reply.state is ASKS

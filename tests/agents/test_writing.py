@@ -9,7 +9,7 @@ from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
 from a2a_serverless.domain.model import Message, Part, TaskState
 from a2a_serverless.domain.writing import outline_from_json
-from a2a_serverless.testing import Rehearsal
+from a2a_serverless.testing import AgentTestHarness
 
 ENGLISH = """# Bees in the city
 
@@ -40,18 +40,18 @@ TEXTS = [pytest.param(ENGLISH, "Bees in the city", id="English"), pytest.param(C
 
 @pytest.mark.parametrize(("text", "title"), TEXTS)
 def test_an_outline_is_a_data_part_that_the_document_writer_takes_as_it_is(text: str, title: str) -> None:
-    planned = Rehearsal(outline).send(text)
+    planned = AgentTestHarness(outline).send(text)
     assert planned.state is TaskState.COMPLETED
     plan = outline_from_json(planned.data("outline.json"))
     assert plan.title == title
     parts = [Part("text", text), Part("data", planned.data("outline.json"))]
-    written = Rehearsal(document).send(parts).text("document.md")
+    written = AgentTestHarness(document).send(parts).text("document.md")
     assert [line[3:] for line in written.splitlines() if line.startswith("## ")] == [one.title for one in plan.sections]
 
 
 @pytest.mark.parametrize(("text", "title"), TEXTS)
 def test_a_document_grows_by_a_chunk_for_each_section(text: str, title: str) -> None:
-    reply = Rehearsal(document).send(text)
+    reply = AgentTestHarness(document).send(text)
     parts = reply.artifacts["document.md"].parts
     assert reply.text("document.md").startswith(f"# {title}\n")
     assert len(parts) == 1 + len([part for part in parts if str(part.value).startswith("## ")]) > 2
@@ -59,7 +59,7 @@ def test_a_document_grows_by_a_chunk_for_each_section(text: str, title: str) -> 
 
 @pytest.mark.parametrize(("text", "words"), [(ENGLISH, "hive"), (CHINESE, "蜂")])
 def test_a_summary_is_a_message_and_makes_no_task(text: str, words: str) -> None:
-    reply = Rehearsal(summary).send(text)
+    reply = AgentTestHarness(summary).send(text)
     assert isinstance(reply.answer, Message)
     assert words in reply.said
     assert len(reply.said) < len(text)
@@ -67,12 +67,12 @@ def test_a_summary_is_a_message_and_makes_no_task(text: str, words: str) -> None
 
 @pytest.mark.parametrize("agent", [outline, document, summary], ids=lambda agent: agent.id)
 def test_a_message_without_a_text_is_rejected_with_what_to_send(agent: object) -> None:
-    reply = Rehearsal(agent).send("   ")  # type: ignore[arg-type]
+    reply = AgentTestHarness(agent).send("   ")  # type: ignore[arg-type]
     assert reply.state is TaskState.REJECTED
     assert "Send a text" in reply.said
 
 
 def test_an_outline_that_cannot_be_read_is_rejected_with_the_field_that_is_wrong() -> None:
-    reply = Rehearsal(document).send({"title": "Bees", "sections": [{"name": "Hives"}]})
+    reply = AgentTestHarness(document).send({"title": "Bees", "sections": [{"name": "Hives"}]})
     assert reply.state is TaskState.REJECTED
     assert "sections[0].title" in reply.said

@@ -187,16 +187,16 @@ class _Rest(Binding):
 
     def call(self, agent: str, operation: str, **names: Json) -> Request:
         task, hook = names.get("task"), names.get("hook")
-        hooks = f"/tasks/{task}/pushNotificationConfigs"
+        webhooks = f"/tasks/{task}/pushNotificationConfigs"
         length = f"?historyLength={names['history']}" if "history" in names else ""
         paths: dict[str, tuple[str, str]] = {
             "get": ("GET", f"/tasks/{task}{length}"),
             "cancel": ("POST", f"/tasks/{task}:cancel"),
             "subscribe": ("POST", f"/tasks/{task}:subscribe"),
-            "list hooks": ("GET", hooks),
-            "get hook": ("GET", f"{hooks}/{hook}"),
-            "delete hook": ("DELETE", f"{hooks}/{hook}"),
-            "set hook": ("POST", hooks),
+            "list hooks": ("GET", webhooks),
+            "get hook": ("GET", f"{webhooks}/{hook}"),
+            "delete hook": ("DELETE", f"{webhooks}/{hook}"),
+            "set hook": ("POST", webhooks),
             "extended card": ("GET", "/extendedAgentCard" if self.version == "1.0" else "/card"),
             "list": ("GET", "/tasks?" + "&".join(f"{name}={value}" for name, value in _new_params(names).items())),
         }

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from a2a_serverless.stack import places
+from a2a_serverless.stack import paths
 from tests.baseline.scenarios import NAMES, play
 from tests.baseline.talk import listening
 from tests.stack.local import running_stack
@@ -18,7 +18,7 @@ CORPUS: Final = Path(__file__).parent / "corpus"
 
 def main(wanted: list[str]) -> None:
     """Plays the scenarios against a stack of their own and writes what they saw."""
-    with TemporaryDirectory() as state, running_stack(places.find(state=Path(state))) as stack, listening() as hook:
+    with TemporaryDirectory() as state, running_stack(paths.find(state=Path(state))) as stack, listening() as hook:
         for name in wanted or NAMES:
             sys.stderr.write(f"{name}\n")
             text = json.dumps(play(name, stack.running.api.url, hook), indent=1, ensure_ascii=False)

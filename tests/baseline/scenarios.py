@@ -17,7 +17,7 @@ PLAIN: Final = "conformance-plain"  # without streams and webhooks
 NEVER: Final = "00000000-0000-4000-8000-00000000dead"
 ENDED: Final = {"completed", "failed", "canceled", "rejected"}
 SETTLED: Final = ENDED | {"input-required", "auth-required"}
-PATIENCE_S: Final = 30
+TIMEOUT_S: Final = 30
 ARTIFACTS: Final = ("text", "file", "file-url", "data")
 EVERYTHING: Final = (
     {"text": "sea 海"},
@@ -119,7 +119,7 @@ def refusals(talk: Talk, by: Binding) -> None:
 
 def _settled(talk: Talk, by: Binding, task: str) -> Json:
     """The task as soon as it has ended or asks."""
-    give_up = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + TIMEOUT_S
     while (found := by.task_of(talk.poll(by.call(AGENT, "get", task=task))))["status"]["state"] not in _STATES:
         assert time.monotonic() < give_up, f"the task stays {found['status']['state']}"
         time.sleep(0.05)
@@ -230,7 +230,7 @@ def _heard(hook: Any, path: str) -> list[tuple[dict[str, str], bytes]]:
 
     Without the notifications of ``working``: one that a later status has overtaken is not sent.
     """
-    give_up = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + TIMEOUT_S
     while not any(b"ompleted" in body or b"COMPLETED" in body for _, body in hook.posts.get(path, [])):
         assert time.monotonic() < give_up, "the last notification did not come"
         time.sleep(0.05)

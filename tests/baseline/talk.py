@@ -113,7 +113,7 @@ class Talk:
     def __init__(self, base: str, hook: str) -> None:
         self.base, self.hook = base, hook
         hosts = {urlsplit(base).netloc: "<host>", urlsplit(hook).netloc: "<hook's host>"}
-        self.names = Names({base: "<base>", hook: "<hook>"} | hosts)
+        self.resolver = Names({base: "<base>", hook: "<hook>"} | hosts)
         self.records: list[Json] = []
 
     def ask(self, request: Request) -> Answer:
@@ -133,8 +133,8 @@ class Talk:
 
     def _request(self, request: Request) -> Json:
         body = request.body
-        said = self.names.plain(body) if isinstance(body, str) else self.names.value(body)
-        head = f"{request.verb} {self.names.plain(request.path)}"
+        said = self.resolver.plain(body) if isinstance(body, str) else self.resolver.value(body)
+        head = f"{request.verb} {self.resolver.plain(request.path)}"
         return {"line": head, "headers": self._headers(request.sent_headers()), "body": said}
 
     def _answer(self, answer: Answer) -> Json:
@@ -150,24 +150,24 @@ class Talk:
             return "<etag>"
         if name in SECRETS and value.count(".") == 2:
             return self._token(value.rpartition(" ")[2]) | {"scheme": value.partition(" ")[0] if " " in value else ""}
-        return self.names.plain(value)
+        return self.resolver.plain(value)
 
     def _token(self, token: str) -> dict[str, Json]:
         header, claims, _ = (json.loads(_decoded(part)) if part else {} for part in [*token.split(".")[:2], ""])
-        return {"header": self.names.value(header), "claims": self.names.value(claims)}
+        return {"header": self.resolver.value(header), "claims": self.resolver.value(claims)}
 
     def _body(self, headers: dict[str, str], body: bytes) -> Json:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if kind.startswith("text/event-stream"):
             return [self._event(event) for event in body.decode().split("\n\n") if event]
         if "json" in kind and body:
-            return self.names.value(json.loads(body))
-        return self.names.plain(body.decode("utf-8", "replace")) or None
+            return self.resolver.value(json.loads(body))
+        return self.resolver.plain(body.decode("utf-8", "replace")) or None
 
     def _event(self, event: str) -> Json:
         lines = dict(line.partition(":")[::2] for line in event.splitlines())
         return {
-            name: self.names.value(json.loads(value)) if name == "data" else value.strip()
+            name: self.resolver.value(json.loads(value)) if name == "data" else value.strip()
             for name, value in lines.items()
             if name
         }

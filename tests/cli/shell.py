@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 
 from a2a_serverless.cli.app import run
-from a2a_serverless.cli.options import World
+from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports import ApiKeys
-    from a2a_serverless.services.deliveries import Operations
+    from a2a_serverless.ports import ApiKeyStore
+    from a2a_serverless.services.delivery_admin import Operations
     from tests.client.deployment import Deployment
 
 
@@ -40,14 +40,14 @@ class Shell:
         self.transport = transport or deployment.transport
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
-        self.callers: Callable[[StackName], ApiKeys] | None = None
-        self.earlier_callers: Callable[[StackName], ApiKeys] | None = None
+        self.callers: Callable[[StackName], ApiKeyStore] | None = None
+        self.earlier_callers: Callable[[StackName], ApiKeyStore] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()
-        world = World(
+        world = CliContext(
             Terminal(out, err),
             self.transport,
             self.environment,
@@ -57,9 +57,9 @@ class Shell:
             clock=lambda: self.deployment.world.clock.now() / 1000,
         )
         if self.callers:
-            world = replace(world, callers=self.callers)
+            world = replace(world, api_keys=self.callers)
         if self.earlier_callers:
-            world = replace(world, earlier_callers=self.earlier_callers)
+            world = replace(world, earlier_api_keys=self.earlier_callers)
         if self.alarms:
             world = replace(world, alarms=self.alarms)
         if self.operations:

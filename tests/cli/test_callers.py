@@ -2,16 +2,16 @@ import json
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeys
+from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.deployed import NotDeployed, StackName
+from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.model import Principal
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
 
-def shell() -> tuple[Shell, MemoryApiKeys]:
-    at, keys = Shell(Deployment()), MemoryApiKeys()
+def shell() -> tuple[Shell, MemoryApiKeyStore]:
+    at, keys = Shell(Deployment()), MemoryApiKeyStore()
     at.callers = lambda _: keys
     return at, keys
 
@@ -19,8 +19,8 @@ def shell() -> tuple[Shell, MemoryApiKeys]:
 def test_a_key_is_shown_once_and_kept_as_its_digest() -> None:
     at, keys = shell()
     done = at.run("callers", "add", "alice", "--tenant", "acme", "--note", "laptop")
-    (kept,) = keys.all()
-    assert (kept.digest, kept.who.tenant, kept.who.owner) == (digest_of(done.out.strip()), "acme", "alice")
+    (kept,) = keys.list_all()
+    assert (kept.digest, kept.principal.tenant, kept.principal.owner) == (digest_of(done.out.strip()), "acme", "alice")
     assert "not shown again" in done.err
     listed = at.run("callers", "list").out
     assert listed == f"{kept.digest[:16]}  acme  alice  a2a  laptop\n"
@@ -30,7 +30,7 @@ def test_a_key_is_shown_once_and_kept_as_its_digest() -> None:
 def test_a_key_as_json_has_its_id() -> None:
     at, keys = shell()
     made = json.loads(at.run("callers", "add", "alice", "--json").out)
-    assert (made["id"], made["owner"], digest_of(made["key"])) == (keys.all()[0].digest, "alice", made["id"])
+    assert (made["id"], made["owner"], digest_of(made["key"])) == (keys.list_all()[0].digest, "alice", made["id"])
     assert [one["id"] for one in json.loads(at.run("callers", "list", "--json").out)] == [made["id"]]
 
 
@@ -38,7 +38,7 @@ def test_a_key_for_an_operator_is_one_and_others_are_not() -> None:
     at, keys = shell()
     at.run("callers", "add", "duty", "--operator")
     at.run("callers", "add", "alice")
-    assert {key.who.owner: key.operator for key in keys.all()} == {"duty": True, "alice": False}
+    assert {key.principal.owner: key.operator for key in keys.list_all()} == {"duty": True, "alice": False}
     assert [line for line in at.run("callers", "list").out.splitlines() if line.endswith("duty  operator,a2a")]
 
 
@@ -53,7 +53,7 @@ def test_a_key_is_revoked_by_the_id_that_the_list_shows(json_too: tuple[str, ...
     shown = at.run("callers", "list").out.split()[0]
     done = at.run("callers", "remove", shown, *json_too)
     assert shown in done.out + done.err
-    assert keys.all() == []
+    assert keys.list_all() == []
 
 
 @pytest.mark.parametrize("key", ["", "0", "no-such-key"])
@@ -61,16 +61,16 @@ def test_what_names_no_single_key_revokes_none(key: str) -> None:
     at, keys = shell()
     at.run("callers", "add", "alice")
     assert at.run("callers", "remove", key).code == 2
-    assert len(keys.all()) == 1
+    assert len(keys.list_all()) == 1
 
 
 def test_keys_of_an_earlier_release_are_moved_once_and_shown() -> None:
     at, keys = shell()
-    earlier = MemoryApiKeys()
+    earlier = MemoryApiKeyStore()
     at.earlier_callers = lambda _: earlier
     earlier.add(ApiKey(digest_of("a2a_duty"), Principal("acme", "duty"), "", 0, operator=True))
     assert "acme  duty  operator,a2a" in at.run("callers", "move").out
-    assert ([key.who.owner for key in keys.all()], earlier.all()) == (["duty"], [])
+    assert ([key.principal.owner for key in keys.list_all()], earlier.list_all()) == (["duty"], [])
     assert "none to move" in at.run("callers", "move").err
     assert json.loads(at.run("callers", "move", "--json").out) == []
 
@@ -78,8 +78,8 @@ def test_keys_of_an_earlier_release_are_moved_once_and_shown() -> None:
 def test_a_stack_that_is_not_there_says_where_to_look() -> None:
     at, _ = shell()
 
-    def missing(stack: StackName) -> MemoryApiKeys:
-        raise NotDeployed(f"the stack {stack.name} cannot be read")
+    def missing(stack: StackName) -> MemoryApiKeyStore:
+        raise StackNotFound(f"the stack {stack.name} cannot be read")
 
     at.callers = missing
     done = at.run("callers", "list", "--stack", "elsewhere")

@@ -12,30 +12,30 @@ from typing import Any
 import pytest
 
 from a2a_serverless.adapters.jose import Es256Keys
-from a2a_serverless.client import HttpAnswer, HttpCall
+from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.card import ApiKey
+from a2a_serverless.domain.card import ApiKeySecurityScheme
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.services.publish import Press, publish, publish_cards
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.services.publish import CardPublisher, publish, publish_cards
 from tests.cli.shell import Done, Shell
 from tests.client.deployment import BASE, Deployment
 from tests.echo import Writer
 
 BLOBS = "https://blobs.example/"
 KEYS = Es256Keys()
-SIGN_IN = {"apiKey": ApiKey("X-API-Key")}
+SIGN_IN = {"apiKey": ApiKeySecurityScheme("X-API-Key")}
 ALICE, BOB = "Bearer alice", "Bearer bob"
 # What this deployment cannot show: webhooks leave it to nowhere, and there is no stack to look into.
 SKIPPED = {"webhook", "rotation", "alarms"}
-Alter = Callable[[HttpCall, int, bytes], tuple[int, bytes]]
+Alter = Callable[[ClientRequest, int, bytes], tuple[int, bytes]]
 
 
-class ByName(OpenGate):
+class ByName(AllowAnonymous):
     """Whoever says a name is that owner."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         name = headers.get("authorization", "").removeprefix("Bearer ")
         if not name:
             raise Unauthenticated
@@ -45,19 +45,19 @@ class ByName(OpenGate):
 class Everybody(ByName):
     """Lets in whoever says nothing."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
-        return super().admit({"authorization": "Bearer nobody"} | dict(headers))
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        return super().authenticate({"authorization": "Bearer nobody"} | dict(headers))
 
 
 class AsOne(ByName):
     """Takes all owners for one."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
-        super().admit(headers)
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        super().authenticate(headers)
         return Caller(Principal("local", "anybody"))
 
 
-def as_it_is(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+def as_it_is(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """Nothing is between."""
     del call
     return status, body
@@ -67,7 +67,7 @@ def as_it_is(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
 class Site:
     """A deployment whose cards are really signed, and what stands between it and the caller."""
 
-    gate: OpenGate = field(default_factory=ByName)
+    authenticator: AllowAnonymous = field(default_factory=ByName)
     alter: Alter = as_it_is
     buffers: bool = False
     environment: Mapping[str, str] = field(
@@ -77,16 +77,16 @@ class Site:
     alarms: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.deployment = Deployment(Writer().agent, gate=self.gate)
+        self.deployment = Deployment(Writer().agent, authenticator=self.authenticator)
         world, key = self.deployment.world, KEYS.make(0)
-        press = Press(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
-        publish(press, "jwks", {"keys": [key.public]})
-        publish_cards(press, key.kid, lambda content: KEYS.sign(key, content))
+        publisher = CardPublisher(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
+        publish(publisher, "jwks", {"keys": [key.public]})
+        publish_cards(publisher, key.kid, lambda content: KEYS.sign(key, content))
 
     @contextmanager
-    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         if call.url.startswith(BLOBS):
-            yield HttpAnswer(200, {}, io.BytesIO(self._blob(call)))
+            yield ClientResponse(200, {}, io.BytesIO(self._blob(call)))
             return
         with self.deployment.transport(call) as answer:
             streams = answer.headers.get("content-type", "").startswith("text/event-stream")
@@ -94,9 +94,9 @@ class Site:
                 yield answer
                 return
             status, body = self.alter(call, answer.status, answer.body.read(1 << 24))
-            yield HttpAnswer(status, answer.headers, io.BytesIO(body))
+            yield ClientResponse(status, answer.headers, io.BytesIO(body))
 
-    def _blob(self, call: HttpCall) -> bytes:
+    def _blob(self, call: ClientRequest) -> bytes:
         name, blobs = call.url.removeprefix(BLOBS).partition("?")[0], self.deployment.world.blobs
         if call.put:
             blobs.put(name, call.body or b"")
@@ -134,17 +134,17 @@ def test_every_line_says_what_became_of_it_and_what_helps_if_it_is_no_pass() -> 
     assert done.err.splitlines()[-1] == "10 PASS, 0 FAIL, 3 SKIP"
 
 
-def altered_card(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+def altered_card(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """A proxy that writes into cards."""
     return status, body.replace(b'"name":"echo"', b'"name":"Echo"') if "agent-card" in call.url else body
 
 
-def empty_key_set(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+def empty_key_set(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """A rotator that has not run."""
     return status, b'{"keys":[]}' if call.url.endswith("jwks.json") else body
 
 
-def open_webhooks(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+def open_webhooks(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """A deployment that sends to any address."""
     if b"169.254.169.254" not in (call.body or b""):
         return status, body
@@ -152,7 +152,7 @@ def open_webhooks(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]
     return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
 
 
-def cut_files(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+def cut_files(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """A bucket that gives half of what it got."""
     return status, body[: len(body) // 2] if call.url.startswith(BLOBS) else body
 
@@ -164,8 +164,8 @@ def cut_files(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
         (lambda: Site(alter=empty_key_set), "signature"),
         (lambda: Site(alter=open_webhooks), "private webhook"),
         (lambda: Site(alter=cut_files), "files"),
-        (lambda: Site(gate=AsOne()), "isolation"),
-        (lambda: Site(gate=Everybody()), "sign-in"),
+        (lambda: Site(authenticator=AsOne()), "isolation"),
+        (lambda: Site(authenticator=Everybody()), "sign-in"),
     ],
     ids=["an altered card", "no keys", "an open webhook", "half a file", "another's tasks", "no sign-in"],
 )
@@ -188,7 +188,7 @@ def test_a_deployment_that_drops_last_event_id_fails_to_resume() -> None:
     @dataclass
     class Dropping(Site):
         @contextmanager
-        def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+        def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
             kept = {name: value for name, value in call.headers.items() if name != "Last-Event-ID"}
             with super().transport(replace(call, headers=kept)) as answer:
                 yield answer
@@ -197,7 +197,7 @@ def test_a_deployment_that_drops_last_event_id_fails_to_resume() -> None:
 
 
 def test_a_card_that_names_another_address_fails_and_the_rest_waits_for_that() -> None:
-    def elsewhere(call: HttpCall, status: int, body: bytes) -> tuple[int, bytes]:
+    def elsewhere(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
         return status, body.replace(BASE.encode(), b"http://127.0.0.1:9999") if "agent-card" in call.url else body
 
     verdicts = Site(alter=elsewhere, environment={}).verdicts()

@@ -13,24 +13,24 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_serverless.adapters.jose import RingSigner
-from a2a_serverless.adapters.memory import MemoryVault
-from a2a_serverless.client import HttpAnswer, HttpCall
-from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring
+from a2a_serverless.adapters.jose import KeyRingSigner
+from a2a_serverless.adapters.memory import MemoryKeyRingStore
+from a2a_serverless.client import ClientRequest, ClientResponse
+from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.handlers.schedules import make_rotator_handler
-from a2a_serverless.services.deliveries import Operations
-from a2a_serverless.services.keys import Locksmith, describe, ensure_ring, rotate_ring
-from a2a_serverless.services.publish import Press
-from receiver.expectations import digest
-from receiver.http import create_app
-from receiver.inbox import Inbox
-from receiver.jwks import JwksCache
-from receiver.receive import Receiver, WebhookRequest
-from receiver.relay_inbox import InboxRelay
-from receiver.settings import read_settings
-from receiver.store_sqlite import SqliteStore
-from receiver.tasks import JsonRpcTasks
+from a2a_serverless.services.delivery_admin import Operations
+from a2a_serverless.services.key_rotation import KeyRotation, describe, ensure_ring, rotate_ring
+from a2a_serverless.services.publish import CardPublisher
+from a2a_webhook_receiver.expectations import digest
+from a2a_webhook_receiver.http import create_app
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.receive import Receiver, WebhookRequest
+from a2a_webhook_receiver.relay_inbox import InboxRelay
+from a2a_webhook_receiver.settings import read_settings
+from a2a_webhook_receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.tasks import JsonRpcTasks
 from tests.cli.shell import Done, Shell
 from tests.cli.test_check import ALICE, BOB, KEYS, SIGN_IN, Site, failed
 from tests.client.deployment import BASE
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 HOOKS = "https://hooks.example.com"
 PASSWORD = "receiver-password"
-INSIDE = ("--stack", "agents", "--receiver", HOOKS, "--patience", "60")
+INSIDE = ("--stack", "agents", "--receiver", HOOKS, "--timeout", "60")
 LOST = Outcome(error=OutboundError.CONNECT)
 Deliver = Callable[[WebhookRequest], WebhookRequest | None]
 
@@ -70,7 +70,7 @@ class Signing(Site):
     """
 
     deliver: Deliver = as_it_is
-    notifier: Callable[[MemoryVault], Callable[[], KeyRing | None]] = lambda vault: vault.load
+    notifier: Callable[[MemoryKeyRingStore], Callable[[], KeyRing | None]] = lambda store: store.load
     issuer: str = BASE
     environment: Mapping[str, str] = field(
         default_factory=lambda: {
@@ -83,11 +83,13 @@ class Signing(Site):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        world, vault = self.deployment.world, MemoryVault()
-        press = Press(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
-        self.smith = Locksmith(vault, KEYS, press, Waits(publish_ms=HOUR_MS, retire_ms=HOUR_MS), 1_000 * HOUR_MS)
-        ensure_ring(self.smith)
-        signer = RingSigner(self.notifier(vault))
+        world, store = self.deployment.world, MemoryKeyRingStore()
+        publisher = CardPublisher(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
+        self.rotation = KeyRotation(
+            store, KEYS, publisher, RotationTimes(publish_ms=HOUR_MS, retire_ms=HOUR_MS), 1_000 * HOUR_MS
+        )
+        ensure_ring(self.rotation)
+        signer = KeyRingSigner(self.notifier(store))
         world.post = replace(world.post, sender=self, signer=signer, issuer=BASE)
         self.receiver = self._receiver()
 
@@ -108,7 +110,7 @@ class Signing(Site):
         return create_app(receiver, settings)
 
     def _key_set(self) -> bytes:
-        with self.deployment.transport(HttpCall(f"{BASE}/.well-known/jwks.json")) as answer:
+        with self.deployment.transport(ClientRequest(f"{BASE}/.well-known/jwks.json")) as answer:
             return answer.body.read(1 << 20)
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
@@ -126,7 +128,7 @@ class Signing(Site):
             return pool.submit(asgi.call, self.receiver, call).result()
 
     @contextmanager
-    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         if not call.url.startswith(f"{HOOKS}/"):
             with super().transport(call) as answer:
                 yield answer
@@ -134,7 +136,7 @@ class Signing(Site):
         at = urlsplit(call.url)
         asked = asgi.Call(call.verb, at.path, tuple(call.headers.items()), (call.body or b"",), at.query, "192.0.2.7")
         told = self._receives(asked)
-        yield HttpAnswer(told.status, told.headers, io.BytesIO(told.body))
+        yield ClientResponse(told.status, told.headers, io.BytesIO(told.body))
 
     def check(self, *arguments: str) -> Done:
         shell = Shell(self.deployment, transport=self.transport)
@@ -148,8 +150,8 @@ class Signing(Site):
             return {"current": ring.current.kid}
 
         commands: dict[str, Callable[[Any], dict[str, Any]]] = {
-            "show": lambda _: describe(self.smith),
-            "rotate": lambda _: said(rotate_ring(self.smith)),
+            "show": lambda _: describe(self.rotation),
+            "rotate": lambda _: said(rotate_ring(self.rotation)),
         }
         return make_rotator_handler(commands, lambda _, __: None)(dict(command), cast("Any", None))
 
@@ -160,16 +162,16 @@ class Signing(Site):
 
 def test_webhooks_before_and_after_a_rotation_are_verified_and_nothing_is_skipped() -> None:
     site = Signing()
-    first = ensure_ring(site.smith)
+    first = ensure_ring(site.rotation)
     site.deployment.world.wait(HOUR_MS)  # the next key has been public for as long as it takes
     verdicts = site.verdicts("--rotate")
     assert set(verdicts.values()) == {"PASS"}, verdicts
-    assert ensure_ring(site.smith).current.kid == first.next.kid
+    assert ensure_ring(site.rotation).current.kid == first.next.kid
 
 
 def test_what_a_rotation_did_is_told_by_the_names_of_the_keys() -> None:
     site = Signing()
-    first = ensure_ring(site.smith)
+    first = ensure_ring(site.rotation)
     site.deployment.world.wait(HOUR_MS)
     said = site.line("rotation", "--rotate")["text"]
     assert said.startswith(f"{first.next.kid} signs now, after {first.current.kid}")
@@ -181,8 +183,8 @@ def test_a_key_that_has_not_been_public_for_long_enough_is_not_rotated_to_and_th
 
 
 def test_a_notifier_that_goes_on_with_the_old_key_fails_the_rotation_and_nothing_else() -> None:
-    def forever(vault: MemoryVault) -> Callable[[], KeyRing | None]:
-        ring = vault.load()
+    def forever(store: MemoryKeyRingStore) -> Callable[[], KeyRing | None]:
+        ring = store.load()
         return lambda: ring
 
     site = Signing(notifier=forever)
@@ -190,10 +192,10 @@ def test_a_notifier_that_goes_on_with_the_old_key_fails_the_rotation_and_nothing
     assert failed(site.verdicts("--rotate")) == {"rotation"}
 
 
-def unpublished(vault: MemoryVault) -> Callable[[], KeyRing | None]:
+def unpublished(store: MemoryKeyRingStore) -> Callable[[], KeyRing | None]:
     """Somebody else's keys."""
-    del vault
-    other = first_ring(KEYS.make(0), KEYS.make(0), now=0)
+    del store
+    other = create_ring(KEYS.make(0), KEYS.make(0), now=0)
     return lambda: other
 
 

@@ -19,14 +19,14 @@ from a2a_serverless.agents.image import image
 from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
-from a2a_serverless.cli.demo import Source, tell
-from a2a_serverless.cli.options import World
-from a2a_serverless.cli.stage import Stage
+from a2a_serverless.cli.demo import DemoInput, run_on_stack
+from a2a_serverless.cli.demo_run import DemoRun
+from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
-from a2a_serverless.client import HttpAnswer, HttpCall, Unreachable
-from a2a_serverless.domain.agent import Agent, AgentTask, Reject
+from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
+from a2a_serverless.domain.agent import Agent, AgentTask, TaskRejected
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 from tests.agents.test_image import Sketches
 from tests.client.deployment import BASE, Deployment, rpc
 from tests.world import HOOK, Received
@@ -43,7 +43,7 @@ class Theatre:
 
     folder: Path
     instead: tuple[Agent, ...] = ()
-    patience_s: float = 60
+    timeout_s: float = 60
     json: bool = False
     lost: frozenset[int] = frozenset()
     bad: list[dict[str, Any]] = field(default_factory=list)
@@ -56,24 +56,24 @@ class Theatre:
         self.written = io.StringIO()
         console = Console(file=self.written, width=100, color_system=None, highlight=False)
         terminal = Terminal(out=console, err=console, json=self.json)
-        self.stage = Stage(
-            World(terminal, self.transport), Places(self.folder, self.folder), self.folder / "out", self.patience_s
+        self.stage = DemoRun(
+            CliContext(terminal, self.transport), Paths(self.folder, self.folder), self.folder / "out", self.timeout_s
         )
 
     def play(self) -> dict[str, Any]:
-        return tell(self.stage, REST_API, RECEIVER, Source(Path("ships.md"), TEXT, None))
+        return run_on_stack(self.stage, REST_API, RECEIVER, DemoInput(Path("ships.md"), TEXT, None))
 
     @contextmanager
-    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         if self.broken and self.broken in call.url:
             raise Unreachable(call.url, "Connection refused")
         if call.url.endswith("/expectations"):
             config = {"pushNotificationConfig": {"url": HOOK, "token": "t"}}
-            yield HttpAnswer(201, {}, io.BytesIO(json.dumps(config).encode()))
+            yield ClientResponse(201, {}, io.BytesIO(json.dumps(config).encode()))
         elif call.url.startswith(RECEIVER):
-            yield HttpAnswer(200, {}, io.BytesIO(self._feed(int(call.url.rpartition("=")[2]))))
+            yield ClientResponse(200, {}, io.BytesIO(self._feed(int(call.url.rpartition("=")[2]))))
         elif call.body and self.answer:
-            yield HttpAnswer(200, {}, io.BytesIO(self.answer))
+            yield ClientResponse(200, {}, io.BytesIO(self.answer))
         else:
             assert call.url.startswith(REST_API)
             with self.deployment.transport(replace(call, url=BASE + call.url.removeprefix(REST_API))) as answer:
@@ -127,7 +127,7 @@ def test_the_timeline_tells_what_each_artifact_took(tmp_path: Path) -> None:
 
 def test_a_chain_with_a_missing_link_is_the_agents_fault_and_says_why(tmp_path: Path) -> None:
     async def give_up(_: AgentTask) -> None:
-        raise Reject("I have no words.")
+        raise TaskRejected("I have no words.")
 
     with pytest.raises(StackError) as failed:
         Theatre(tmp_path, (replace(summary, work=give_up),)).play()
@@ -147,7 +147,7 @@ def test_what_was_refused_is_shown_with_the_reason_and_does_not_count(tmp_path: 
 
 def test_an_end_that_only_an_unverified_webhook_tells_is_not_believed(tmp_path: Path) -> None:
     theatre = Theatre(
-        tmp_path, patience_s=0, lost=frozenset(range(100)), bad=[{"outcome": "duplicate", "state": "completed"}]
+        tmp_path, timeout_s=0, lost=frozenset(range(100)), bad=[{"outcome": "duplicate", "state": "completed"}]
     )
     with pytest.raises(StackError, match="webhooks") as failed:
         theatre.play()
@@ -155,7 +155,7 @@ def test_an_end_that_only_an_unverified_webhook_tells_is_not_believed(tmp_path: 
 
 
 def test_an_end_that_is_not_told_in_time_is_the_webhooks_fault(tmp_path: Path) -> None:
-    theatre = Theatre(tmp_path, patience_s=0)
+    theatre = Theatre(tmp_path, timeout_s=0)
     with pytest.raises(StackError) as failed:
         theatre.play()
     assert (failed.value.part, failed.value.why) == (
@@ -166,7 +166,7 @@ def test_an_end_that_is_not_told_in_time_is_the_webhooks_fault(tmp_path: Path) -
 
 def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     async def refuse(_: AgentTask) -> None:
-        raise Reject("Not my job.")
+        raise TaskRejected("Not my job.")
 
     with pytest.raises(StackError) as failed:
         Theatre(tmp_path, (replace(orchestrator, work=refuse),)).play()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_serverless.cli.files import save
-from a2a_serverless.cli.show import artifact_text, result_text, size_words
+from a2a_serverless.cli.formatting import artifact_text, result_text, size_words
 from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
 
 PNG = Part("raw", base64.b64encode(b"\x89PNG").decode(), "image/png", "boat.png")

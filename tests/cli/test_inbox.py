@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.cli.inbox import Inbox, entry_of
-from a2a_serverless.client import HttpAnswer, HttpCall, Refused, Silent
+from a2a_serverless.cli.inbox import InboxClient, entry_of
+from a2a_serverless.client import ClientRequest, ClientResponse, HttpError, ResponseTimeout
 from tests.client.deployment import answering
 
 URL = "http://127.0.0.1:8010"
@@ -60,14 +60,14 @@ def test_only_what_is_new_and_genuine_counts(outcome: str, verified: bool) -> No
 
 def test_a_receiver_that_expects_nothing_from_us_is_an_error() -> None:
     transport, _ = answering((403, {}, b"{}"))
-    with pytest.raises(Refused, match="expects nothing"):
-        Inbox(URL, transport).expect()
+    with pytest.raises(HttpError, match="expects nothing"):
+        InboxClient(URL, transport).expect()
 
 
 def test_a_receiver_without_a_feed_is_an_error() -> None:
     transport, _ = answering((204, {}, b""))
-    with pytest.raises(Refused, match="no live feed"):
-        next(Inbox(URL, transport).entries())
+    with pytest.raises(HttpError, match="no live feed"):
+        next(InboxClient(URL, transport).entries())
 
 
 def test_silence_is_told_and_the_feed_goes_on_behind_the_last_entry() -> None:
@@ -77,14 +77,14 @@ def test_silence_is_told_and_the_feed_goes_on_behind_the_last_entry() -> None:
         def readline(self, limit: int | None = -1, /) -> bytes:
             line = super().readline(limit)
             if not line:
-                raise Silent(URL, "no answer in 5 s")
+                raise ResponseTimeout(URL, "no answer in 5 s")
             return line
 
     @contextmanager
-    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         asked.append(call.url)
-        yield HttpAnswer(200, {}, Falls(frames(ACCEPTED) if len(asked) == 1 else frames(REFUSED)))
+        yield ClientResponse(200, {}, Falls(frames(ACCEPTED) if len(asked) == 1 else frames(REFUSED)))
 
-    entries = list(islice(Inbox(URL, transport).entries(), 4))
+    entries = list(islice(InboxClient(URL, transport).entries(), 4))
     assert [entry and entry.number for entry in entries] == [7, None, 8, None]
     assert asked == [f"{URL}/events?after=0", f"{URL}/events?after=7"]

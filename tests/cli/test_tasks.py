@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.client import HttpAnswer, HttpCall, Transport
-from a2a_serverless.domain.agent import AgentTask, Reject
+from a2a_serverless.client import ClientRequest, ClientResponse, Transport
+from a2a_serverless.domain.agent import AgentTask, TaskRejected
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
@@ -62,7 +62,7 @@ def test_a_task_that_is_handed_in_leaves_its_id() -> None:
     at = shell()
     done = at.run("send", "echo", "hello", "--no-wait")
     task_id = done.out.strip()
-    assert at.deployment.world.table.load is not None
+    assert at.deployment.world.table.read_log is not None
     assert f"watch echo {task_id}" in done.err
     assert task_in(at.run("send", "echo", "more", "--task", task_id, "--no-wait", "--json").out) == task_id
 
@@ -135,7 +135,7 @@ def test_watching_goes_past_a_question_that_was_answered() -> None:
 
 def test_a_task_that_ends_badly_has_an_exit_code_of_its_own() -> None:
     async def refuse(_: AgentTask) -> None:
-        raise Reject("Not my job.")
+        raise TaskRejected("Not my job.")
 
     done = Shell(Deployment(agent_of(refuse))).run("send", "echo", "hello")
     assert (done.code, done.err.splitlines()[-1]) == (3, "  3 ✗ rejected  Not my job.")
@@ -278,7 +278,7 @@ def test_a_refused_parameter_is_named() -> None:
 
 
 def test_who_is_not_known_is_told_how_to_be() -> None:
-    at = Shell(Deployment(Writer().agent, gate=Locked()))
+    at = Shell(Deployment(Writer().agent, authenticator=Locked()))
     assert "set A2A_AUTHORIZATION" in at.run("get", "echo", "t").err
     at.environment = {"A2A_AUTHORIZATION": "Bearer old"}
     assert "get a new token" in at.run("get", "echo", "t").err
@@ -338,7 +338,7 @@ def test_control_characters_of_an_agent_do_not_reach_the_screen() -> None:
 
 def test_what_agents_write_is_never_markup() -> None:
     async def shout(task: AgentTask) -> None:
-        await task.progress("[bold]loud[/bold] [/nothing]")
+        await task.report_progress("[bold]loud[/bold] [/nothing]")
 
     done = Shell(Deployment(agent_of(shout)), screen=True).run("send", "echo", "hi")
     assert "[bold]loud[/bold] [/nothing]" in done.err
@@ -351,7 +351,7 @@ class Beside:
         self.deployment = deployment
 
     @contextmanager
-    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         name = call.url.removeprefix("https://blobs.example/").partition("?")[0]
         blobs = self.deployment.world.blobs
         if name == call.url:
@@ -359,16 +359,16 @@ class Beside:
                 yield answer
         elif call.body is not None:
             blobs.put(name, call.body)
-            yield HttpAnswer(200, {}, io.BytesIO())
+            yield ClientResponse(200, {}, io.BytesIO())
         else:
-            yield HttpAnswer(200, {}, io.BytesIO(blobs.get(name)))
+            yield ClientResponse(200, {}, io.BytesIO(blobs.get(name)))
 
 
 @pytest.mark.parametrize("size", [4 * 1024 * 1024, 20 * 1024 * 1024])
 def test_a_file_of_any_size_goes_to_the_agent_and_what_it_makes_of_it_is_saved(size: int, tmp_path: Path) -> None:
     async def turn(task: AgentTask) -> None:
         *_, file = task.message.parts
-        await task.emit("turned.bin", (await task.file(file))[::-1], last=True)
+        await task.emit("turned.bin", (await task.read_file(file))[::-1], last=True)
 
     path, content = tmp_path / "big.bin", bytes(range(256)) * (size // 256)
     path.write_bytes(content)
@@ -383,8 +383,8 @@ def test_an_upload_that_the_agent_does_not_offer_is_told(tmp_path: Path) -> None
     path = tmp_path / "big.bin"
     path.write_bytes(bytes(5 * 1024 * 1024))
     deployment = Deployment(Writer().agent)
-    deployment.world.desk = replace(deployment.world.desk, contents=None)
-    deployment.edge = replace(deployment.edge, desk=deployment.world.desk)
+    deployment.world.service = replace(deployment.world.service, contents=None)
+    deployment.edge = replace(deployment.edge, service=deployment.world.service)
     done = Shell(deployment).run("send", "echo", "--file", str(path))
     assert done.code == 1
     assert "The agent takes no uploads" in done.err

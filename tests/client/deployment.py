@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.client import HttpAnswer, HttpCall, Transport, Unreachable
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.client import ClientRequest, ClientResponse, Transport, Unreachable
 from a2a_serverless.domain.errors import Unauthenticated
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import Gate, OpenGate
-from a2a_serverless.services.publish import Press, publish_cards
+from a2a_serverless.handlers.authentication import AllowAnonymous, Authenticator
+from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.edge import Edge
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import Body
+    from a2a_serverless.client.http import ResponseBody
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
     from a2a_serverless.domain.model import Json
@@ -28,10 +28,10 @@ BASE = "http://127.0.0.1:8000"
 STEP_MS = 1_000
 
 
-class Locked(OpenGate):
+class Locked(AllowAnonymous):
     """Nobody is let in."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
         raise Unauthenticated
 
@@ -42,27 +42,34 @@ class Deployment:
     def __init__(
         self,
         *agents: Agent,
-        gate: Gate | None = None,
+        authenticator: Authenticator | None = None,
         text_model: TextModel | None = None,
         pictures: PictureModel | None = None,
     ) -> None:
         self.world = World(agents, text_model, pictures)
         by_id = {agent.id: agent for agent in agents}
-        self.edge = Edge(self.world.desk, self.world.table, by_id, gate or OpenGate(), MemoryProofs(), 3600)
-        self.calls: list[HttpCall] = []
+        self.edge = Edge(
+            self.world.service,
+            self.world.table,
+            by_id,
+            authenticator or AllowAnonymous(),
+            MemoryCallbackVerifier(),
+            3600,
+        )
+        self.calls: list[ClientRequest] = []
         self.breaks_after: int | None = None
-        publish_cards(Press(self.world.table, self.world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
+        publish_cards(CardPublisher(self.world.table, self.world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
 
     @contextmanager
-    def transport(self, call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         self.calls.append(call)
         if not call.url.startswith(f"{BASE}/"):
             raise Unreachable(call.url, "Connection refused")
         answer = self.edge.answer(_request(call))
-        body: Body = io.BytesIO(answer.body)
+        body: ResponseBody = io.BytesIO(answer.body)
         if answer.stream is not None:
             body, self.breaks_after = Frames(self.world, answer.stream, call.url, self.breaks_after), None
-        yield HttpAnswer(answer.status, answer.headers, body)
+        yield ClientResponse(answer.status, answer.headers, body)
 
 
 class Frames:
@@ -97,21 +104,21 @@ async def _next_of(stream: AsyncIterator[bytes]) -> bytes:
     return await anext(stream, b"")
 
 
-def _request(call: HttpCall) -> HttpRequest:
+def _request(call: ClientRequest) -> HttpRequest:
     target = urlsplit(call.url)
     headers = {name.lower(): value for name, value in call.headers.items()}
     return HttpRequest(call.verb, target.path, headers, tuple(parse_qsl(target.query)), call.body or b"")
 
 
-def answering(*answers: tuple[int, Mapping[str, str], bytes]) -> tuple[Transport, list[HttpCall]]:
+def answering(*answers: tuple[int, Mapping[str, str], bytes]) -> tuple[Transport, list[ClientRequest]]:
     """A peer that gives these answers one after the other, the last again and again; and what it was asked."""
-    calls: list[HttpCall] = []
+    calls: list[ClientRequest] = []
 
     @contextmanager
-    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         status, headers, body = answers[min(len(calls), len(answers) - 1)]
         calls.append(call)
-        yield HttpAnswer(status, headers, io.BytesIO(body))
+        yield ClientResponse(status, headers, io.BytesIO(body))
 
     return transport, calls
 
@@ -120,9 +127,9 @@ def documents(served: Mapping[str, object]) -> Transport:
     """A peer that serves JSON documents by URL, and 404 for all others."""
 
     @contextmanager
-    def transport(call: HttpCall) -> Iterator[HttpAnswer]:
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         found = call.url in served
-        yield HttpAnswer(200 if found else 404, {}, io.BytesIO(json.dumps(served.get(call.url)).encode()))
+        yield ClientResponse(200 if found else 404, {}, io.BytesIO(json.dumps(served.get(call.url)).encode()))
 
     return transport
 

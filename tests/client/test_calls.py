@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.client import Client, HttpCall, PeerError, Refused, Unreachable, discover, text_message
-from a2a_serverless.domain.card import Card
+from a2a_serverless.client import Client, ClientRequest, HttpError, PeerError, Unreachable, discover, text_message
+from a2a_serverless.domain.card import AgentCard
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
 from tests.client.deployment import BASE, Deployment, Locked, answering, rpc
@@ -18,7 +18,7 @@ def deployed(**options: object) -> tuple[Deployment, Client]:
     return deployment, Client(f"{BASE}/echo", deployment.transport)
 
 
-def body_of(call: HttpCall) -> dict[str, object]:
+def body_of(call: ClientRequest) -> dict[str, object]:
     body: dict[str, object] = json.loads(call.body or b"")
     return body
 
@@ -98,8 +98,8 @@ def test_a_refused_subscription_is_an_error_before_the_first_item() -> None:
 
 
 def test_who_is_not_let_in_learns_the_status_and_why() -> None:
-    _, client = deployed(gate=Locked())
-    with pytest.raises(Refused, match="HTTP 401: Sign in") as refused:
+    _, client = deployed(authenticator=Locked())
+    with pytest.raises(HttpError, match="HTTP 401: Sign in") as refused:
         client.get("any")
     assert refused.value.status == 401
 
@@ -169,14 +169,14 @@ def test_an_answer_that_is_no_answer_is_the_agents_fault(body: bytes) -> None:
 @pytest.mark.parametrize("body", [b"Bad gateway", b"[]", b'{"message": 7}'])
 def test_a_gateways_refusal_is_told_by_its_status(body: bytes) -> None:
     transport, _ = answering((502, {}, body))
-    with pytest.raises(Refused, match="HTTP 502") as refused:
+    with pytest.raises(HttpError, match="HTTP 502") as refused:
         Client(BASE, transport).get("t")
     assert refused.value.status == 502
 
 
 def test_a_gateways_words_are_passed_on() -> None:
     transport, _ = answering((403, {}, b'{"message": "Forbidden"}'))
-    with pytest.raises(Refused, match="HTTP 403: Forbidden"):
+    with pytest.raises(HttpError, match="HTTP 403: Forbidden"):
         Client(BASE, transport).get("t")
 
 
@@ -205,6 +205,6 @@ def test_nobody_answers_where_nothing_is() -> None:
 def test_the_card_tells_where_the_agent_is() -> None:
     deployment = Deployment(Writer().agent)
     found = discover(f"{BASE}/echo/", deployment.transport)
-    assert isinstance(found.card, Card)
+    assert isinstance(found.card, AgentCard)
     assert found.client.url == f"{BASE}/echo"
     assert found.document["name"] == "echo"

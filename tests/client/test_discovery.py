@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.client import NoInterface, Refused, agents_of, discover
+from a2a_serverless.client import HttpError, NoInterface, agents_of, discover
 from a2a_serverless.client.discovery import CredentialsKept
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from tests.client.deployment import BASE, Deployment, answering, documents
@@ -54,13 +54,13 @@ def test_what_is_no_card_is_the_agents_fault(document: object) -> None:
 
 
 def test_where_there_is_no_card_there_is_no_agent() -> None:
-    with pytest.raises(Refused, match="404"):
+    with pytest.raises(HttpError, match="404"):
         discover(HOME, documents({}))
 
 
 def test_what_a_gateway_says_in_place_of_a_document_is_told() -> None:
     transport, _ = answering((429, {}, b'{"message":"Too Many Requests"}'))
-    with pytest.raises(Refused, match=f"HTTP 429: no document at {HOME}/.*: Too Many Requests"):
+    with pytest.raises(HttpError, match=f"HTTP 429: no document at {HOME}/.*: Too Many Requests"):
         discover(HOME, transport)
 
 

@@ -9,8 +9,8 @@ from urllib.request import build_opener
 
 import pytest
 
-from a2a_serverless.client import HttpCall, Silent, Unreachable, over_urllib
-from a2a_serverless.client.bounded import BoundedHandler
+from a2a_serverless.client import ClientRequest, ResponseTimeout, Unreachable, over_urllib
+from a2a_serverless.client.timed_http import BoundedHandler
 from tests.adapters.strangers import DRIPS, ENOUGH, Line, once, serve
 
 pytestmark = pytest.mark.enable_socket
@@ -65,7 +65,7 @@ def serving(script: Answer) -> Iterator[str]:
             thread.join()
 
 
-def read(call: HttpCall) -> tuple[int, bytes]:
+def read(call: ClientRequest) -> tuple[int, bytes]:
     with over_urllib(call) as answer:
         return answer.status, answer.body.read(1000)
 
@@ -78,17 +78,20 @@ def echo(handler: Handler) -> None:
 
 def test_a_body_is_posted_and_the_answer_read() -> None:
     with serving(echo) as url:
-        assert read(HttpCall(url, {"A2A-Version": "1.0"}, b"hello")) == (200, b"POST 1.0 hello")
-        assert read(HttpCall(url)) == (200, b"GET None ")
+        assert read(ClientRequest(url, {"A2A-Version": "1.0"}, b"hello")) == (200, b"POST 1.0 hello")
+        assert read(ClientRequest(url)) == (200, b"GET None ")
 
 
 def test_an_error_status_is_an_answer() -> None:
     with serving(lambda handler: handler.say(503, b"later")) as url:
-        assert read(HttpCall(url)) == (503, b"later")
+        assert read(ClientRequest(url)) == (503, b"later")
 
 
 def test_header_names_come_in_lower_case() -> None:
-    with serving(lambda handler: handler.say(200, Content_Type="text/plain")) as url, over_urllib(HttpCall(url)) as got:
+    with (
+        serving(lambda handler: handler.say(200, Content_Type="text/plain")) as url,
+        over_urllib(ClientRequest(url)) as got,
+    ):
         assert got.headers["content-type"] == "text/plain"
 
 
@@ -100,7 +103,7 @@ def test_a_redirect_is_not_followed() -> None:
         handler.say(307, Location="/elsewhere")
 
     with serving(move) as url:
-        assert read(HttpCall(f"{url}/here", {"Authorization": "Bearer secret"}, b"{}"))[0] == 307
+        assert read(ClientRequest(f"{url}/here", {"Authorization": "Bearer secret"}, b"{}"))[0] == 307
     assert asked == ["/here"]
 
 
@@ -116,7 +119,7 @@ def test_lines_come_as_soon_as_they_are_there() -> None:
         assert go_on.wait(10)
         handler.wfile.write(b"4\r\ntwo\n\r\n0\r\n\r\n")
 
-    with serving(drip) as url, over_urllib(HttpCall(url)) as answer:
+    with serving(drip) as url, over_urllib(ClientRequest(url)) as answer:
         assert answer.body.readline(100) == b"one\n"
         go_on.set()
         assert [answer.body.readline(100) for _ in range(3)] == [b"\n", b"two\n", b""]
@@ -132,7 +135,7 @@ def test_a_line_that_breaks_is_told_as_unreachable() -> None:
         handler.close_connection = True
 
     with serving(hang_up) as url, pytest.raises(Unreachable):
-        read(HttpCall(url))
+        read(ClientRequest(url))
 
 
 def test_silence_is_told_apart_from_a_closed_door() -> None:
@@ -142,19 +145,19 @@ def test_silence_is_told_apart_from_a_closed_door() -> None:
         done.wait(10)
 
     with serving(wait) as url:
-        with pytest.raises(Silent, match=r"no answer in 0\.05 s"):
-            read(HttpCall(url, seconds=0.05))
+        with pytest.raises(ResponseTimeout, match=r"no answer in 0\.05 s"):
+            read(ClientRequest(url, seconds=0.05))
         done.set()
     with pytest.raises(Unreachable, match="refused") as refused:
-        read(HttpCall(url))
-    assert not isinstance(refused.value, Silent)
+        read(ClientRequest(url))
+    assert not isinstance(refused.value, ResponseTimeout)
 
 
 @pytest.mark.parametrize("where", DRIPS)
 def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
     with serve(DRIPS[where]) as peer:
-        with pytest.raises(Silent, match=r"no answer in 0\.2 s"):
-            read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.2))
+        with pytest.raises(ResponseTimeout, match=r"no answer in 0\.2 s"):
+            read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.2))
         assert peer.hung_up.wait(30)
         assert peer.written < ENOUGH
 
@@ -166,8 +169,8 @@ def test_the_deadline_stands_over_an_upload_that_the_peer_takes_slowly() -> None
                 return
 
     with serve(sip) as peer:
-        with pytest.raises(Silent):
-            read(HttpCall(f"http://127.0.0.1:{peer.port}", body=bytes(64 * 1024 * 1024), seconds=0.3))
+        with pytest.raises(ResponseTimeout):
+            read(ClientRequest(f"http://127.0.0.1:{peer.port}", body=bytes(64 * 1024 * 1024), seconds=0.3))
         assert peer.hung_up.wait(30)
 
 
@@ -178,8 +181,8 @@ def test_the_deadline_stands_over_the_handshake() -> None:
             line.write(b"\x02")
 
     with serve(stutter) as peer:
-        with pytest.raises(Silent):
-            read(HttpCall(f"https://127.0.0.1:{peer.port}", seconds=0.2))
+        with pytest.raises(ResponseTimeout):
+            read(ClientRequest(f"https://127.0.0.1:{peer.port}", seconds=0.2))
         assert peer.hung_up.wait(30)
         assert peer.written < ENOUGH
 
@@ -216,22 +219,22 @@ def test_a_stream_may_last_longer_than_any_wait_in_it() -> None:
             line.write(b"x")
 
     with serve(tell) as peer:
-        assert read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.25, waits=True)) == (200, b"x" * 60)
+        assert read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.25, waits=True)) == (200, b"x" * 60)
 
 
 def test_a_stream_that_says_nothing_is_told() -> None:
-    with serve(once(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf")) as peer, pytest.raises(Silent):
-        read(HttpCall(f"http://127.0.0.1:{peer.port}", seconds=0.05, waits=True))
+    with serve(once(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf")) as peer, pytest.raises(ResponseTimeout):
+        read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.05, waits=True))
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
     with serving(echo) as url:
-        assert read(HttpCall(url))[0] == 200
+        assert read(ClientRequest(url))[0] == 200
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:text/plain,hi", "/etc/hostname"])
 def test_only_http_is_spoken(url: str) -> None:
     with pytest.raises(Unreachable, match="not an http"):
-        read(HttpCall(url))
+        read(ClientRequest(url))

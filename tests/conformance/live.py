@@ -17,43 +17,43 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeys
+from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
 from a2a_serverless.adapters.builtin.picture import BuiltinPicture
 from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import (
-    MemoryBells,
+    MemoryKeyRingStore,
     MemoryMetrics,
-    MemoryNames,
-    MemoryPassSealer,
+    MemoryQueues,
+    MemoryResolver,
     MemorySealer,
+    MemoryServiceTokenSealer,
     MemoryTable,
-    MemoryVault,
 )
-from a2a_serverless.adapters.passes import OpenedPasses, Passes
-from a2a_serverless.adapters.peers import A2APeers
-from a2a_serverless.adapters.proofs import SignedProofs
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agents.registry import by_id
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.bells import WorkBell
-from a2a_serverless.domain.key_ring import Waits
+from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.engine.calls import Directory
-from a2a_serverless.engine.inline import Inline
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.engine.work import Models
-from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.handlers.web import make_web
-from a2a_serverless.services.deliver import Post, deliver
-from a2a_serverless.services.hosts import Hosts
-from a2a_serverless.services.keys import Locksmith, ensure_ring
-from a2a_serverless.services.listing import Shelf
-from a2a_serverless.services.publish import Press
-from a2a_serverless.services.push import Webhooks
+from a2a_serverless.engine.task_context import Models
+from a2a_serverless.handlers.asgi import make_asgi_app
+from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import DeliveryContext, deliver
+from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
+from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.relay import relay
-from a2a_serverless.services.tasks import Desk
+from a2a_serverless.services.tasks import TaskService
+from a2a_serverless.services.webhooks import Webhooks
 from tests.edge import Edge
 from tests.world import LIFE
 
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.handlers.authentication import Authenticator
     from a2a_serverless.wire.codecs import Binding
 
 RUN_MS = 900_000
@@ -87,38 +87,64 @@ class Live:
         shape: Literal["both", "v1", "v0_3"] = "both",
         rest_binding: Binding = "rest",
         idempotent: bool = True,
-        gate: Gate | None = None,
+        authenticator: Authenticator | None = None,
         callers: Mapping[str, Principal] | None = None,
         others: Mapping[str, str] | None = None,
     ) -> None:
         clock, ids = SystemClock(), UuidIds()
-        keys, passes = MemoryApiKeys(), MemoryPassSealer()
-        for key, who in (callers or {}).items():
-            keys.add(ApiKey(digest_of(key), who, "", clock.now()))
-        gate = SignIn(keys.find, passes=OpenedPasses(passes, clock.now).find) if callers else gate
-        self.table, self.bells = MemoryTable(clock.now), MemoryBells(clock.now)
+        keys, service_tokens = MemoryApiKeyStore(), MemoryServiceTokenSealer()
+        for key, principal in (callers or {}).items():
+            keys.add(ApiKey(digest_of(key), principal, "", clock.now()))
+        authenticator = (
+            OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(service_tokens, clock.now).find)
+            if callers
+            else authenticator
+        )
+        self.table, self.queues = MemoryTable(clock.now), MemoryQueues(clock.now)
         self.agents = by_id(tuple(agents))
         table: Any = self.table
-        policy, sealer, vault = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")), MemorySealer(), MemoryVault()
+        policy, sealer, store = (
+            EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*")),
+            MemorySealer(),
+            MemoryKeyRingStore(),
+        )
         siblings = {name: f"{base_url}/{name}" for name in self.agents}
-        peers = A2APeers(siblings, others, Passes(passes, clock.now).headers)
-        directory = Directory(peers, ids, base_url)
-        self.engine = Engine(table, table, self.bells, ids, clock.now, self.agents, MODELS, directory)
-        hooks = Webhooks(table, table, self.bells, sealer, clock, ids, policy, MemoryNames(), ownership=False)
-        shelf = Shelf(table, table, sealer)
-        self.desk = Desk(
-            table, self.bells, clock, ids, hooks, shelf, LIFE, blocking_ms, idempotent, here=Inline(self.engine)
+        remote_agents = A2ARemoteAgents(siblings, others, ServiceTokenIssuer(service_tokens, clock.now).headers)
+        registry = AgentRegistry(remote_agents, ids, base_url)
+        self.engine = Engine(table, table, self.queues, ids, clock.now, self.agents, MODELS, registry)
+        webhooks = Webhooks(table, table, self.queues, sealer, clock, ids, policy, MemoryResolver(), ownership=False)
+        lister = TaskLister(table, table, sealer)
+        self.service = TaskService(
+            table,
+            self.queues,
+            clock,
+            ids,
+            webhooks,
+            lister,
+            LIFE,
+            blocking_ms,
+            idempotent,
+            inline_runner=EngineInlineRunner(self.engine),
         )
-        proofs = SignedProofs(table, clock.now)
+        verifier = SignedCallbackVerifier(table, clock.now)
         self.edge = Edge(
-            self.desk, table, self.agents, gate or OpenGate(), proofs, 3600, stream_ms, rest_binding=rest_binding
+            self.service,
+            table,
+            self.agents,
+            authenticator or AllowAnonymous(),
+            verifier,
+            3600,
+            stream_ms,
+            rest_binding=rest_binding,
         )
-        self.smith = Locksmith(vault, Es256Keys(), Press(table, clock, self.agents, base_url, shape), Waits(1, 1), 1)
-        signer, self.sender = RingSigner(vault.load), WebhookSender(policy)
-        self.post = Post(
+        self.rotation = KeyRotation(
+            store, Es256Keys(), CardPublisher(table, clock, self.agents, base_url, shape), RotationTimes(1, 1), 1
+        )
+        signer, self.sender = KeyRingSigner(store.load), WebhookSender(policy)
+        self.post = DeliveryContext(
             log=table,
             store=table,
-            bells=self.bells,
+            queues=self.queues,
             sender=self.sender,
             signer=signer,
             sealer=sealer,
@@ -126,25 +152,25 @@ class Live:
             ids=ids,
             issuer=base_url,
             chance=random.random,
-            hosts=Hosts(table),
+            hosts=CircuitBreakers(table),
             metrics=MemoryMetrics(),
             enforce_ownership=False,
         )
         self._relayed = 0
 
-    def step(self, start: Callable[[Bell], object]) -> None:
+    def step(self, start: Callable[[QueueMessage], object]) -> None:
         """What is due now: news in the table's stream, bells in the queues."""
-        news = self.table.feed[self._relayed :]
-        self._relayed += len(news)
-        relay(self.post.store, self.bells, [key for key, _ in news], self.desk.clock.now())
-        while (bell := self.bells.pop()) is not None:
-            start(bell)
+        records = self.table.feed[self._relayed :]
+        self._relayed += len(records)
+        relay(self.post.store, self.queues, [key for key, _ in records], self.service.clock.now())
+        while (message := self.queues.pop()) is not None:
+            start(message)
 
-    def answer(self, bell: Bell) -> object:
+    def answer(self, message: QueueMessage) -> object:
         """What the worker or the notifier does."""
-        if isinstance(bell, WorkBell):
-            return asyncio.run(run(self.engine, bell.key, lambda: RUN_MS))
-        return deliver(self.post, bell, lambda: 60_000)
+        if isinstance(message, WorkMessage):
+            return asyncio.run(run(self.engine, message.key, lambda: RUN_MS))
+        return deliver(self.post, message, lambda: 60_000)
 
 
 @contextmanager
@@ -155,7 +181,7 @@ def working(live: Live) -> Iterator[None]:
     def go_on() -> None:
         with ThreadPoolExecutor(16) as pool:
             while not over.wait(PAUSE_S):
-                live.step(lambda bell: pool.submit(live.answer, bell))
+                live.step(lambda message: pool.submit(live.answer, message))
 
     thread = threading.Thread(target=go_on)
     thread.start()
@@ -172,8 +198,8 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
     listener = socket.create_server(("127.0.0.1", port))
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     live = Live(agents, base_url, **options)
-    ensure_ring(live.smith)
-    web, faults = watched(make_web(live.edge))
+    ensure_ring(live.rotation)
+    web, faults = watched(make_asgi_app(live.edge))
     config = uvicorn.Config(web, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from a2a_serverless.handlers.runtime import RuntimeApi, serve
-from a2a_serverless.services.keys import ensure_ring
+from a2a_serverless.services.key_rotation import ensure_ring
 from tests.conformance.live import Live, working
 from tests.gateway import Behind, gateway
 from tests.runtime_api import Invocation
@@ -48,7 +48,7 @@ def behind_gateway(
     over = threading.Event()
     with gateway(instances, **options) as behind:
         live = Live(agents, behind.gateway.url, **(live_options or {}))
-        ensure_ring(live.smith)
+        ensure_ring(live.rotation)
 
         def instance(address: str) -> None:
             api = RuntimeApi(address)

@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent / "clients"
 MADE: Final = ROOT / ".a2a" / "clients"
 GO: Final = "/usr/local/go/bin/go"  # where Go's own packages put it
-PATIENCE_S: Final = 300
+TIMEOUT_S: Final = 300
 
 
 class NotToBeHad(Exception):
@@ -100,10 +100,10 @@ def _made(name: str, sources: tuple[str, ...], make: Callable[[Path], None]) -> 
 def _run(command: list[str], folder: Path) -> None:
     try:
         ran = subprocess.run(  # noqa: S603 - the toolchains that were found
-            command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise NotToBeHad(f"`{Path(command[0]).name}` took longer than {PATIENCE_S} s") from None
+        raise NotToBeHad(f"`{Path(command[0]).name}` took longer than {TIMEOUT_S} s") from None
     if ran.returncode != 0:
         said = (ran.stdout + ran.stderr).strip().splitlines() or ["no word of why"]
         raise NotToBeHad(f"`{Path(command[0]).name}` says: {said[0][:200]}")

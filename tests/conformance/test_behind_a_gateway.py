@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_serverless.client import Client, Refused, text_message
+from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.model import Principal, SendRequest, TaskState
-from a2a_serverless.handlers.cors import READ
+from a2a_serverless.handlers.cors import EXPOSED_HEADERS
 from a2a_serverless.handlers.runtime import STREAMED
 from tests import gateway
 from tests.conformance.loop import Looping, behind_gateway, looping
@@ -154,8 +154,8 @@ def test_a_challenge_comes_under_its_other_name_and_our_client_knows_what_is_wro
                 assert answer.status == 401
                 assert answer.headers["x-amzn-Remapped-www-authenticate"] == 'Bearer realm="a2a"'
                 assert "www-authenticate" not in answer.headers
-                assert "x-amzn-remapped-www-authenticate" in READ, "a page may read it"
-        with pytest.raises(Refused, match="401") as refused:
+                assert "x-amzn-remapped-www-authenticate" in EXPOSED_HEADERS, "a page may read it"
+        with pytest.raises(HttpError, match="401") as refused:
             stranger.get("any")
         assert refused.value.status == 401
         alice = Client(stranger.url, observed(run.url), ALICE)
@@ -176,7 +176,7 @@ def test_our_client_tells_a_refusal_of_the_gateway_from_one_of_an_agent(status: 
             lambda: client.get("any"),
             lambda: list(client.stream(SendRequest(text_message("hello")))),
         ):
-            with pytest.raises(Refused, match=gateway.REFUSALS[status][0]) as refused:
+            with pytest.raises(HttpError, match=gateway.REFUSALS[status][0]) as refused:
                 attempt()
             assert refused.value.status == status
 
@@ -188,7 +188,7 @@ class Patient:
     over: threading.Event = field(default_factory=threading.Event)
 
     async def work(self, task: AgentTask) -> None:
-        await task.progress("begun")
+        await task.report_progress("begun")
         await asyncio.to_thread(self.over.wait, 60)
 
 

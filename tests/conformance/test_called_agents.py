@@ -15,7 +15,7 @@ from a2a_serverless.agents.document import document
 from a2a_serverless.agents.orchestrator import orchestrator
 from a2a_serverless.agents.outline import outline
 from a2a_serverless.agents.summary import summary
-from a2a_serverless.client import Client, Refused, discover, text_message
+from a2a_serverless.client import Client, HttpError, discover, text_message
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskState
 from a2a_serverless.domain.references import references_in
@@ -34,12 +34,12 @@ ALICE = {"X-API-Key": "a2a_alice"}
 BOB = {"X-API-Key": "a2a_bob"}
 CALLERS = {"a2a_alice": Principal("acme", "alice"), "a2a_bob": Principal("acme", "bob")}
 WRITERS = (orchestrator, outline, document, summary)
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
-def ended(look: Callable[[], Task]) -> Task:
-    give_up = time.monotonic() + PATIENCE_S
-    while (task := look()).status.state not in TERMINAL:
+def ended(read: Callable[[], Task]) -> Task:
+    give_up = time.monotonic() + TIMEOUT_S
+    while (task := read()).status.state not in TERMINAL:
         assert time.monotonic() < give_up, f"{task.status}"
         time.sleep(0.1)
     return task
@@ -64,7 +64,7 @@ def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_c
         assert Client(f"{url}/document", observed(url), ALICE).get(origin.task_id).context_id == task.context_id
         with pytest.raises(TaskNotFound):
             Client(f"{url}/document", observed(url), BOB).get(origin.task_id)
-        with pytest.raises(Refused, match="401"):
+        with pytest.raises(HttpError, match="401"):
             Client(f"{url}/document", observed(url)).get(origin.task_id)
 
 

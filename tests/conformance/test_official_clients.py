@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.enable_socket
 
-PATIENCE_S: Final = 120
+TIMEOUT_S: Final = 120
 AT_ONCE: Final = 3
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 LAPTOP, LOOP, DEPLOYED = "laptop", "streaming loop", "deployed"
@@ -68,7 +68,7 @@ class Hook(ThreadingHTTPServer):
 
     def got(self, path: str) -> list[Post]:
         """What has come for a path, as soon as something has."""
-        give_up = time.monotonic() + PATIENCE_S
+        give_up = time.monotonic() + TIMEOUT_S
         while not (found := [post for post in self.posts if post.path == path]):
             assert time.monotonic() < give_up, "no notification came"
             time.sleep(0.01)
@@ -147,7 +147,7 @@ class Clients:
 
 
 def _ran(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)  # noqa: S603
 
 
 def _path(name: str, binding: str) -> str:
@@ -169,12 +169,12 @@ def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
 
 
 def _deployment(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
-    places: dict[str, Callable[[], AbstractContextManager[str]]] = {
+    paths: dict[str, Callable[[], AbstractContextManager[str]]] = {
         LAPTOP: lambda: serving(conformance.AGENTS),
         LOOP: lambda: looping(conformance.AGENTS),
         DEPLOYED: lambda: _deployed(request.getfixturevalue("stack")),
     }
-    return places[request.param]()
+    return paths[request.param]()
 
 
 @contextmanager

@@ -66,12 +66,12 @@ def filled(printed: Any, **values: str) -> Any:
 def ended(base: str, agent: str, task: Any) -> Any:
     """The task at its end."""
 
-    def look() -> Any:
+    def read() -> Any:
         call = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": task["id"]}}
         found = asked(f"{base}/{agent}", call)["result"]
         return found if found["status"]["state"] in ENDED else None
 
-    return eventually(look)
+    return eventually(read)
 
 
 def test_the_life_of_a_task_works_as_it_is_printed(base: str) -> None:
@@ -122,11 +122,11 @@ def test_the_early_send_and_get_work_as_they_are_printed(base: str) -> None:
     sent = asked(f"{base}/legacy/echo/tasks/send", body)
     assert sent["contextId"] == "c1"
 
-    def look() -> Any:
+    def read() -> Any:
         found = asked(f"{base}/legacy/echo/tasks/{sent['id']}")
         return found if found["status"]["state"] in ENDED else None
 
-    found = eventually(look)
+    found = eventually(read)
     assert found["status"]["state"] == "completed"
     assert [part["type"] for part in found["artifacts"][0]["parts"]] == ["text"]
     assert [part["type"] for part in found["history"][0]["parts"]] == ["text", "data", "file"]

@@ -15,7 +15,7 @@ from tests.stack.local import LocalStack, eventually
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
 ENDED = {"completed", "TASK_STATE_COMPLETED"}
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 def drove(stack: LocalStack, environment: str, script: str, requests: int) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def drove(stack: LocalStack, environment: str, script: str, requests: int) -> di
     python = ROOT / f".a2a/venvs/{environment}/bin/python"
     tokens = ",".join(_token(stack) for _ in range(requests))
     command = [str(python), str(HERE / script), stack.options.api_url, stack.options.webhook_url, tokens]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)  # noqa: S603
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)  # noqa: S603
     assert ran.returncode == 0, ran.stderr
     seen: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return seen
@@ -40,12 +40,12 @@ def _token(stack: LocalStack) -> str:
 def entries(stack: LocalStack, task: str) -> list[dict[str, Any]]:
     """What the receiver let in for a task, in order, once the task's end has come."""
 
-    def look() -> list[dict[str, Any]]:
+    def read() -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{stack.running.receiver.url}/api/notifications") as answer:
             found = [entry for entry in json.load(answer)["entries"] if entry.get("taskId") == task]
         return found if any(entry.get("state") in ENDED for entry in found) else []
 
-    return list(eventually(look))
+    return list(eventually(read))
 
 
 def test_each_shipped_agent_serves_the_official_sdk_and_its_webhook_hears_the_end(stack: LocalStack) -> None:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, cast
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from a2a_serverless.adapters.api_keys import DynamoApiKeys, MemoryApiKeys
-from a2a_serverless.adapters.bodies import Bodies
+from a2a_serverless.adapters.api_keys import DynamoApiKeyStore, MemoryApiKeyStore
 from a2a_serverless.adapters.dynamo import (
-    DynamoHosts,
+    DynamoBreakerStore,
     DynamoPublications,
     DynamoPushStore,
     DynamoTaskIndex,
     DynamoTaskLog,
 )
-from a2a_serverless.adapters.memory import MemoryBlobs, MemoryTable
-from a2a_serverless.adapters.owners import DynamoOwners, MemoryOwners
-from a2a_serverless.adapters.remains import DynamoRemains, MemoryRemains
-from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.adapters.erasure import DynamoErasureStore, MemoryErasureStore
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.adapters.owners import DynamoOwnerStore, MemoryOwnerStore
+from a2a_serverless.adapters.payloads import PayloadStore
+from a2a_serverless.adapters.table import RetryPolicy, Table
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:
@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import ApiKeys, HostBoard, Owners, Publications, PushStore, Remains, TaskIndex, TaskLog
+    from a2a_serverless.ports import (
+        ApiKeyStore,
+        BreakerStore,
+        ErasureStore,
+        OwnerStore,
+        Publications,
+        PushStore,
+        TaskIndex,
+        TaskLog,
+    )
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -53,28 +62,28 @@ class Store:
     log: TaskLog
     index: TaskIndex
     push: PushStore
-    hosts: HostBoard
+    hosts: BreakerStore
     publications: Publications
     now: Now
-    blobs: MemoryBlobs
-    api_keys: ApiKeys
-    owners: Owners
-    remains: Remains
+    blobs: MemoryBlobStore
+    api_keys: ApiKeyStore
+    owners: OwnerStore
+    erasure_store: ErasureStore
     left: Callable[[], int]
 
 
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    owners = MemoryOwners(now)
-    remains = MemoryRemains(table, owners)
-    shelves = [shelf for shelf in vars(table).values() if hasattr(shelf, "raw")]
+    owners = MemoryOwnerStore(now)
+    erasure_store = MemoryErasureStore(table, owners)
+    stores = [one for one in vars(table).values() if hasattr(one, "raw")]
 
     def left() -> int:
-        return sum(len(items) for shelf in shelves for items in shelf.raw.values())
+        return sum(len(items) for one in stores for items in one.raw.values())
 
-    blobs, keys = MemoryBlobs(), MemoryApiKeys()
-    return Store(table, table, table, table, table, now, blobs, keys, owners, remains, left)
+    blobs, keys = MemoryBlobStore(), MemoryApiKeyStore()
+    return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, left)
 
 
 @contextmanager
@@ -136,22 +145,22 @@ def store_on(
     client: DynamoDBClient,
     name: str,
     sleep: Callable[[float], None],
-    blobs: MemoryBlobs | None = None,
+    blobs: MemoryBlobStore | None = None,
     limit: int = LIMIT,
 ) -> Store:
     """A store on a table that exists."""
-    now, blobs = Now(), blobs or MemoryBlobs()
-    table = Table(client, name, now, Patience(sleep, lambda: 0.5))
+    now, blobs = Now(), blobs or MemoryBlobStore()
+    table = Table(client, name, now, RetryPolicy(sleep, lambda: 0.5))
     return Store(
-        log=DynamoTaskLog(table, Bodies(blobs, limit)),
+        log=DynamoTaskLog(table, PayloadStore(blobs, limit)),
         index=DynamoTaskIndex(table),
         push=DynamoPushStore(table),
-        hosts=DynamoHosts(table),
+        hosts=DynamoBreakerStore(table),
         publications=DynamoPublications(table),
         now=now,
         blobs=blobs,
-        api_keys=DynamoApiKeys(table),
-        owners=DynamoOwners(table, now),
-        remains=DynamoRemains(table),
+        api_keys=DynamoApiKeyStore(table),
+        owners=DynamoOwnerStore(table, now),
+        erasure_store=DynamoErasureStore(table),
         left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],
     )

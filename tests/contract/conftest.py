@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from a2a_serverless.stack.emulator import start_emulator
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import CHECKOUT, Places
+from a2a_serverless.stack.paths import CHECKOUT, Paths
 from a2a_serverless.stack.processes import stop
 from tests.contract.backends import EverythingTwice, OneAtATime, Store, client_at, dynamo, memory
 from tests.contract.dynamodb_local import dynamodb_local
@@ -35,18 +35,18 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBC
 @pytest.fixture(scope="session")
 def emulator_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBClient]:
     """A client of the emulator that the laptop's stack runs in."""
-    places = Places(CHECKOUT, tmp_path_factory.mktemp("emulator"))
-    if not places.emulator.exists():
-        pytest.skip(f"{places.relative(places.emulator)} is not installed (make setup)")
+    paths = Paths(CHECKOUT, tmp_path_factory.mktemp("emulator"))
+    if not paths.emulator.exists():
+        pytest.skip(f"{paths.relative(paths.emulator)} is not installed (make setup)")
     try:
-        process = start_emulator(places, port=0)
+        process = start_emulator(paths, port=0)
     except StackError as error:
         pytest.skip(f"the emulator does not start: {error}")
     try:
         with client_at(process.url) as client:
             yield client
     finally:
-        stop(places, process)
+        stop(paths, process)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.stack.places import CHECKOUT, Places
+from a2a_serverless.stack.paths import CHECKOUT, Paths
 from a2a_serverless.stack.processes import claim_port, start, stop, wait_until_ready
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ JARS: Final = CHECKOUT / ".a2a/dynamodb-local"
 @contextmanager
 def dynamodb_local(state: Path) -> Iterator[str]:
     """Runs it, empty, and gives its address. Skips the test in words when this machine cannot run it."""
-    java, places = _tool("java"), Places(CHECKOUT, state)
+    java, paths = _tool("java"), Paths(CHECKOUT, state)
     libraries = _libraries()
     port = claim_port("dynamodb-local", 0)
     command = [java, "-Xmx384m", "-XX:TieredStopAtLevel=1", f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*"]
     options = ["-inMemory", "-disableTelemetry", "-port", str(port)]
-    process = start(places, "dynamodb-local", [*command, HERE / "Loopback.java", *options], os.environ, port=port)
+    process = start(paths, "dynamodb-local", [*command, HERE / "Loopback.java", *options], os.environ, port=port)
     try:
         wait_until_ready(process, "/", seconds=60)
         yield process.url
     finally:
-        stop(places, process)
+        stop(paths, process)
 
 
 def _libraries() -> Path:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import Change, Head, Life, Look, report, submit, take
+from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime, report_status, start_run, submit
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-from a2a_serverless.ports import Opening, Receipt
+from a2a_serverless.ports import IdempotencyRecord, NewTask
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
     from a2a_serverless.ports import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
-LIFE = Life(max_life_ms=60_000, retention_ms=60_000)
+LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=60_000)
 EXPIRES = (NOW + 120_000) // 1000
 _authors = (f"author-{number}" for number in count())
 
@@ -34,42 +34,42 @@ def message(*parts: Part, message_id: str = "m-1") -> Message:
 
 def opening(
     key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None, parts: tuple[Part, ...] = ()
-) -> Opening:
+) -> NewTask:
     """A new task; ``sent`` is the message id that its receipt has, ``push`` the id of its webhook."""
     incoming = Incoming(message(*parts))
     caller = Caller(Principal(key.tenant, key.owner), frozenset({"a2a:echo", "a2a:read"}), key="d" * 64)
     head, event = submit(
         key, "echo", "context", incoming, now=NOW, by=by(), life=LIFE, push=push is not None, caller=caller
     )
-    receipt = Receipt("echo", sent, "digest", key.task) if sent else None
+    receipt = IdempotencyRecord("echo", sent, "digest", key.task) if sent else None
     pushes = ((config(push), Cursor(push, "first")),) if push else ()
-    return Opening(head, event, receipt, pushes)
+    return NewTask(head, event, receipt, pushes)
 
 
-def created(log: TaskLog, key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None) -> Look:
+def created(log: TaskLog, key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None) -> HeadSnapshot:
     """Stores a new task and looks at it."""
     assert log.create(opening(key, sent=sent, push=push)) is None
     return seen(log, key)
 
 
-def taken(log: TaskLog, key: TaskKey = KEY) -> Look:
+def taken(log: TaskLog, key: TaskKey = KEY) -> HeadSnapshot:
     """A new task that a runner has taken."""
-    assert log.append(take(created(log, key), now=NOW + 1, by=by()))
+    assert log.append(start_run(created(log, key), now=NOW + 1, by=by()))
     return seen(log, key)
 
 
-def seen(log: TaskLog, key: TaskKey = KEY) -> Look:
-    look = log.look(key)
-    assert look is not None
-    return look
+def seen(log: TaskLog, key: TaskKey = KEY) -> HeadSnapshot:
+    snapshot = log.read_head(key)
+    assert snapshot is not None
+    return snapshot
 
 
 def head_of(log: TaskLog, key: TaskKey = KEY) -> Head:
     return seen(log, key).head
 
 
-def progress(look: Look, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
-    return report(look, look.head.fence, state, agent_says(said), now=NOW + 2, by=by())
+def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
+    return report_status(snapshot, snapshot.head.fence, state, agent_says(said), now=NOW + 2, by=by())
 
 
 def agent_says(text: str) -> Message:

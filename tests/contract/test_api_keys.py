@@ -22,17 +22,17 @@ def test_a_key_is_found_by_its_digest(store: Store) -> None:
 
 
 def test_all_keys_are_listed_by_digest(store: Store) -> None:
-    assert store.api_keys.all() == []
+    assert store.api_keys.list_all() == []
     for key in (ALICE, BOB):
         store.api_keys.add(key)
-    assert store.api_keys.all() == sorted((ALICE, BOB), key=lambda key: key.digest)
+    assert store.api_keys.list_all() == sorted((ALICE, BOB), key=lambda key: key.digest)
 
 
 def test_a_revoked_key_is_gone_and_revoking_it_twice_is_fine(store: Store) -> None:
     store.api_keys.add(ALICE)
     for _ in range(2):
         store.api_keys.revoke(ALICE.digest)
-    assert (store.api_keys.find(ALICE.digest), store.api_keys.all()) == (None, [])
+    assert (store.api_keys.find(ALICE.digest), store.api_keys.list_all()) == (None, [])
 
 
 def test_a_key_keeps_its_scopes(store: Store) -> None:

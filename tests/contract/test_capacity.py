@@ -19,9 +19,9 @@ from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.domain.queries import ListTasks
-from a2a_serverless.domain.share import Allowance, Share, drawn
-from a2a_serverless.ports import Opening, Receipt
-from a2a_serverless.services.listing import Shelf, list_tasks
+from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
+from a2a_serverless.ports import IdempotencyRecord, NewTask
+from a2a_serverless.services.listing import TaskLister, list_tasks
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size
 from tests.contract.tasks import attempt, by, chunk, config, moved
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.domain.head import Look
+    from a2a_serverless.domain.head import HeadSnapshot
     from tests.contract.backends import Store
 
 pytestmark = pytest.mark.enable_socket
@@ -40,7 +40,7 @@ TASK: Final = "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11"
 KEY: Final = Principal("acme", "auth0|5f7c8ec7c33c6c004bbafe82").key(TASK)
 CONTEXT: Final = "7d9a4f8a-30f2-4a53-8c1b-3b8a2c5d7e90"
 DAY_MS: Final = 86_400_000
-LIFE: Final = heads.Life(7 * DAY_MS, 30 * DAY_MS)
+LIFE: Final = heads.TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
 CALLER: Final = Caller(
     Principal(KEY.tenant, KEY.owner), frozenset({"a2a:document", "a2a:outline", "a2a:read"}), key="d" * 64
 )
@@ -54,25 +54,25 @@ def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
         yield store, meter
 
 
-def _opening(push: str | None = None) -> Opening:
+def _opening(push: str | None = None) -> NewTask:
     message = Message("5b1f2c3d-message", Role.USER, (Part("text", TEXT),), CONTEXT)
     head, event = heads.submit(
         KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None, caller=CALLER
     )
-    receipt = Receipt("document", message.message_id, "d" * 64, TASK)
-    return Opening(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())
+    receipt = IdempotencyRecord("document", message.message_id, "d" * 64, TASK)
+    return NewTask(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())
 
 
-def _run(store: Store) -> Look:
+def _run(store: Store) -> HeadSnapshot:
     """Submitted, working, one small artifact, completed: as the api and a worker write it."""
     assert store.log.create(_opening()) is None
-    taken = heads.take(heads.Look(_opening().head, 1), now=NOW + 200, by=by())
+    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     artifact = Artifact("document", (Part("text", TEXT),), "document.md")
     assert store.log.append_chunk(KEY, replace(chunk(3), artifact=artifact), taken.after.expires)
-    done = heads.report(heads.Look(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
+    done = heads.report_status(heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
     assert store.log.append(done)
-    return heads.Look(done.after, 4)
+    return heads.HeadSnapshot(done.after, 4)
 
 
 def test_a_queued_task_with_one_small_artifact_costs_28_units_in_5_calls_at_most(metered: tuple[Store, Meter]) -> None:
@@ -94,18 +94,18 @@ def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Stor
     store, meter = metered
     _run(store)
     meter.reset()
-    store.log.look(KEY)
+    store.log.read_head(KEY)
     assert (meter.calls, meter.units) == (["Query"], 1.0)
 
 
 def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
-    look = _run(store)
+    snapshot = _run(store)
     for n in range(5, 500):
         event = replace(chunk(n), artifact=Artifact("document", (Part("text", "x" * 1700),)))
-        store.log.append_chunk(KEY, event, look.head.expires)
+        store.log.append_chunk(KEY, event, snapshot.head.expires)
     meter.reset()
-    loaded = store.log.load(KEY)
+    loaded = store.log.read_log(KEY)
     assert loaded is not None
     assert len(loaded[1]) == 499
     assert meter.calls == ["Query"]
@@ -119,15 +119,15 @@ def test_a_page_of_tasks_is_one_query_of_an_index_and_one_of_each_task_that_is_s
         opening = _opening()
         key = replace(KEY, task=f"{TASK}-{number}")
         head = replace(opening.head, key=key)
-        receipt = Receipt("document", f"m-{number}", "d" * 64, key.task)
-        assert store.log.create(replace(opening, head=head, receipt=receipt)) is None
-    shelf, query = Shelf(store.log, store.index, MemorySealer()), ListTasks(CONTEXT, page_size=2)
-    who = Principal(KEY.tenant, KEY.owner)
+        receipt = IdempotencyRecord("document", f"m-{number}", "d" * 64, key.task)
+        assert store.log.create(replace(opening, head=head, idempotency=receipt)) is None
+    lister, query = TaskLister(store.log, store.index, MemorySealer()), ListTasks(CONTEXT, page_size=2)
+    principal = Principal(KEY.tenant, KEY.owner)
     meter.reset()
-    first = list_tasks(shelf, who, "document", query)
+    first = list_tasks(lister, principal, "document", query)
     assert (len(first.tasks), first.total_size, meter.calls) == (2, 5, ["Query"] * 3)
     meter.reset()
-    second = list_tasks(shelf, who, "document", replace(query, page_token=first.next_page_token))
+    second = list_tasks(lister, principal, "document", replace(query, page_token=first.next_page_token))
     assert (len(second.tasks), meter.calls) == (2, ["Query"] * 3)
 
 
@@ -136,7 +136,7 @@ def test_a_lease_is_renewed_for_one_unit_because_no_index_carries_it(metered: tu
     store.log.create(_opening())
     head = _opening().head
     meter.reset()
-    assert store.log.touch(head, moved(head, lease_until=NOW + 30_000))
+    assert store.log.update_head(head, moved(head, lease_until=NOW + 30_000))
     assert (meter.calls, meter.units) == (["UpdateItem"], 1.0)
 
 
@@ -147,9 +147,9 @@ def test_a_delivered_webhook_adds_3_units_at_most(metered: tuple[Store, Meter]) 
     ((_, cursor),) = opening.pushes
     claimed = replace(cursor, lease_no=1, lease_until=NOW + 30_000, holder="h" * 36)
     meter.reset()
-    assert store.push.move(KEY, cursor, claimed)
-    store.push.record(KEY, attempt(), opening.head.expires)
-    assert store.push.move(KEY, claimed, replace(claimed, position=1, lease_until=0, holder=""))
+    assert store.push.move_cursor(KEY, cursor, claimed)
+    store.push.record_attempt(KEY, attempt(), opening.head.expires)
+    assert store.push.move_cursor(KEY, claimed, replace(claimed, position=1, lease_until=0, holder=""))
     assert meter.units <= 3
 
 
@@ -164,11 +164,11 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
 
 def test_ten_sends_are_drawn_for_two_calls_and_two_units(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
-    who = Principal(KEY.tenant, KEY.owner)
-    first, second = Share(1_200_000, NOW, 10), Share(1_190_000, NOW, 20)
-    store.owners.keep_share(who, None, first)
+    principal = Principal(KEY.tenant, KEY.owner)
+    first, second = SendBucket(1_200_000, NOW, 10), SendBucket(1_190_000, NOW, 20)
+    store.owners.store_bucket(principal, None, first)
     meter.reset()
-    assert store.owners.share(who) == first
-    assert store.owners.keep_share(who, first, second)
+    assert store.owners.get_bucket(principal) == first
+    assert store.owners.store_bucket(principal, first, second)
     assert (meter.calls, meter.units) == (["GetItem", "UpdateItem"], 2.0)
-    assert drawn(first, Allowance(sends=1200, tasks=1000))[1] == 10
+    assert take_sends(first, Quota(sends=1200, tasks=1000))[1] == 10

@@ -14,11 +14,11 @@ from moto import mock_aws
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import Incoming, StatusEvent, fold
+from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.head import Change, Head
 from a2a_serverless.domain.model import Principal, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
-from a2a_serverless.ports import SHARDS, Opening, Receipt, StepResult
+from a2a_serverless.ports import SHARDS, IdempotencyRecord, NewTask, StepResult
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening
 
@@ -46,7 +46,7 @@ class Twins(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.openings: list[Opening] = []
+        self.openings: list[NewTask] = []
         self.changes: list[Change] = []
         self.heads: list[Head] = []
         self.cursors: list[Cursor] = []
@@ -82,13 +82,15 @@ class Twins(RuleBasedStateMachine):
 
     @rule(key=tasks, state=states, message_id=st.none() | ids, more=small)
     def append(self, key: TaskKey, state: TaskState, message_id: str | None, more: int) -> None:
-        look = self.both(lambda store: store.log.look(key))
-        if look is None:
+        snapshot = self.both(lambda store: store.log.read_head(key))
+        if snapshot is None:
             return
         incoming = Incoming(message(message_id=message_id)) if message_id else None
-        event = StatusEvent(look.last + 1, NOW + more, by(), state, incoming=incoming, fence=more)
-        after = replace(look.head, state=state, n=event.n, status_at=event.at, rev=look.head.rev + 1, fence=more)
-        self._append(Change(look.head, replace(after, due_at=NOW + more if more else None), event), message_id)
+        event = StatusEvent(snapshot.last + 1, NOW + more, by(), state, incoming=incoming, fence=more)
+        after = replace(
+            snapshot.head, state=state, n=event.n, status_at=event.at, rev=snapshot.head.rev + 1, fence=more
+        )
+        self._append(Change(snapshot.head, replace(after, due_at=NOW + more if more else None), event), message_id)
 
     @rule(ago=past, message_id=st.none() | ids)
     def append_again(self, ago: int, message_id: str | None) -> None:
@@ -97,72 +99,74 @@ class Twins(RuleBasedStateMachine):
 
     def _append(self, change: Change, message_id: str | None) -> None:
         self.changes.append(change)
-        receipt = Receipt("echo", message_id, "digest", change.before.key.task) if message_id else None
+        receipt = IdempotencyRecord("echo", message_id, "digest", change.before.key.task) if message_id else None
         self.both(lambda store: store.log.append(change, receipt))
 
     @rule(key=tasks, back=small)
     def append_chunk(self, key: TaskKey, back: int) -> None:
         """The next number, or one that is taken, under the head's fence: nobody writes behind a gap."""
-        look = self.both(lambda store: store.log.look(key))
-        if look:
-            event = replace(chunk(max(look.last + 1 - back, 1)), fence=look.head.fence)
+        snapshot = self.both(lambda store: store.log.read_head(key))
+        if snapshot:
+            event = replace(chunk(max(snapshot.last + 1 - back, 1)), fence=snapshot.head.fence)
             self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
 
     @rule(key=tasks, ago=past, number=small)
-    def touch(self, key: TaskKey, ago: int, number: int) -> None:
+    def update_head(self, key: TaskKey, ago: int, number: int) -> None:
         self._see(key)
         if self.heads:
             before = _ago(self.heads, ago)
-            after = heads.due_again(replace(before, lease_until=number), at=NOW + number or None, rang=bool(number))
-            self.both(lambda store: store.log.touch(before, after))
+            after = heads.reschedule(
+                replace(before, lease_until=number), at=NOW + number or None, enqueued=bool(number)
+            )
+            self.both(lambda store: store.log.update_head(before, after))
 
     @rule(key=tasks)
-    def keep_fold(self, key: TaskKey) -> None:
+    def store_snapshot(self, key: TaskKey) -> None:
         self._see(key)
         with suppress(IllegalTransition):
-            name = self.both(lambda store: store.log.keep_fold(key))
-            head = self.both(lambda store: store.log.look(key))
+            name = self.both(lambda store: store.log.store_snapshot(key))
+            head = self.both(lambda store: store.log.read_head(key))
             if head:
                 self.both(
-                    lambda store: store.log.touch(head.head, replace(head.head, fold=name, rev=head.head.rev + 1))
+                    lambda store: store.log.update_head(head.head, replace(head.head, fold=name, rev=head.head.rev + 1))
                 )
 
     @rule(key=tasks, name=ids, value=small)
-    def keep_step(self, key: TaskKey, name: str, value: int) -> None:
-        self.both(lambda store: store.log.keep_step(key, name, StepResult(name, value), EXPIRES))
+    def store_step(self, key: TaskKey, name: str, value: int) -> None:
+        self.both(lambda store: store.log.store_step(key, name, StepResult(name, value), EXPIRES))
 
     @rule(key=tasks, ago=past, name=ids, incarnation=ids, replaces=st.booleans())
     def add_config(self, key: TaskKey, ago: int, name: str, incarnation: str, replaces: bool) -> None:  # noqa: FBT001
         self._see(key)
-        replaced = self.both(lambda store: store.push.cursor(key, name)) if replaces else None
+        replaced = self.both(lambda store: store.push.get_cursor(key, name)) if replaces else None
         if self.heads:
             before, new = _ago(self.heads, ago), config(name, incarnation)
             cursor = Cursor(name, incarnation)
-            self.both(lambda store: store.push.add_config(before, heads.with_push(before), new, cursor, replaced))
+            self.both(lambda store: store.push.add_config(before, heads.mark_push(before), new, cursor, replaced))
 
     @rule(key=tasks, ago=past)
     def close_config(self, key: TaskKey, ago: int) -> None:
-        self.cursors += self.both(lambda store: store.push.cursors(key))
+        self.cursors += self.both(lambda store: store.push.list_cursors(key))
         if self.cursors:
             before = _ago(self.cursors, ago)
             self.both(lambda store: store.push.close_config(key, before))
 
     @rule(key=tasks, ago=past, number=small, state=cursor_states, verification=verifications)
-    def move(self, key: TaskKey, ago: int, number: int, state: CursorState, verification: Verification) -> None:
-        self.cursors += self.both(lambda store: store.push.cursors(key))
+    def move_cursor(self, key: TaskKey, ago: int, number: int, state: CursorState, verification: Verification) -> None:
+        self.cursors += self.both(lambda store: store.push.list_cursors(key))
         if self.cursors:
             before = _ago(self.cursors, ago)
             after = replace(before, position=number, state=state, lease_no=number, due_at=number or None)
             after = replace(after, verification=verification)
-            self.both(lambda store: store.push.move(key, before, after))
+            self.both(lambda store: store.push.move_cursor(key, before, after))
 
     @rule(key=tasks, name=ids, incarnation=ids)
-    def remove(self, key: TaskKey, name: str, incarnation: str) -> None:
-        self.both(lambda store: store.push.remove(key, name, incarnation))
+    def remove_config(self, key: TaskKey, name: str, incarnation: str) -> None:
+        self.both(lambda store: store.push.remove_config(key, name, incarnation))
 
     @rule(key=tasks, name=ids, n=small, k=small)
-    def record(self, key: TaskKey, name: str, n: int, k: int) -> None:
-        self.both(lambda store: store.push.record(key, attempt(name, n, k), EXPIRES))
+    def record_attempt(self, key: TaskKey, name: str, n: int, k: int) -> None:
+        self.both(lambda store: store.push.record_attempt(key, attempt(name, n, k), EXPIRES))
 
     @rule()
     def compare(self) -> None:
@@ -170,45 +174,50 @@ class Twins(RuleBasedStateMachine):
         self.both(_indexed)
 
     def _see(self, key: TaskKey) -> None:
-        look = self.both(lambda store: store.log.look(key))
-        if look:
-            self.heads.append(look.head)
+        snapshot = self.both(lambda store: store.log.read_head(key))
+        if snapshot:
+            self.heads.append(snapshot.head)
 
 
 def _everything(store: Store, key: TaskKey) -> list[Any]:
-    reads = [store.log.look(key), store.log.load(key), store.log.read(key, 1), dict(store.log.steps(key))]
+    reads = [store.log.read_head(key), store.log.read_log(key), store.log.read(key, 1), dict(store.log.read_steps(key))]
     tasks_read = [_read(store, key), _read_at(store, key)]
-    hooks = [store.push.configs(key), store.push.cursors(key), store.push.attempts(key)]
-    return [*reads, *tasks_read, *hooks, [store.log.receipt(key, "echo", message_id) for message_id in ("a", "b")]]
+    webhooks = [store.push.list_configs(key), store.push.list_cursors(key), store.push.list_attempts(key)]
+    return [
+        *reads,
+        *tasks_read,
+        *webhooks,
+        [store.log.find_idempotency(key, "echo", message_id) for message_id in ("a", "b")],
+    ]
 
 
 def _read(store: Store, key: TaskKey) -> object:
     """The task, which is what its log folds to. Some of these logs nobody could have written."""
-    loaded = store.log.load(key)
+    loaded = store.log.read_log(key)
     try:
-        read = store.log.task(key)
-        assert read == (loaded and (loaded[0], fold(key.task, "context", loaded[1])))
+        read = store.log.read_task(key)
+        assert read == (loaded and (loaded[0], replay(key.task, "context", loaded[1])))
     except IllegalTransition:
         return None
     return read
 
 
 def _read_at(store: Store, key: TaskKey) -> object:
-    look = store.log.look(key)
+    snapshot = store.log.read_head(key)
     try:
-        return look and store.log.task_at(look.head, max(1, look.last - 1))
+        return snapshot and store.log.read_task_at(snapshot.head, max(1, snapshot.last - 1))
     except IllegalTransition:
         return None
 
 
 def _indexed(store: Store) -> list[Any]:
-    due = (row for shard in range(SHARDS) for row in store.log.due(shard, NOW + 10**9))
-    given_up = sorted(store.push.exhausted(), key=repr)
+    due = (row for shard in range(SHARDS) for row in store.log.list_due(shard, NOW + 10**9))
+    given_up = sorted(store.push.list_exhausted(), key=repr)
     return [
         sorted(due, key=repr),
         given_up,
-        store.index.page(ME, None, None, 0, 3),
-        store.index.page(ME, "context", None, 0, 1),
+        store.index.list_page(ME, None, None, 0, 3),
+        store.index.list_page(ME, "context", None, 0, 1),
     ]
 
 

@@ -12,15 +12,24 @@ from moto import mock_aws
 
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain.access import ApiKey
-from a2a_serverless.domain.challenges import Asked
+from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import LEASE_MS, take
+from a2a_serverless.domain.head import LEASE_MS, start_run
 from a2a_serverless.domain.model import Part, Principal, TaskKey
-from a2a_serverless.domain.share import Share, Unfinished
+from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.ports import StepResult
-from a2a_serverless.services.erase import ERASES_MS, Erased, Order, Rubber, Scope, count, erase, obey
-from a2a_serverless.services.erase import erase_all as asked_until_done
+from a2a_serverless.services.erasure import (
+    ERASE_LIMIT_MS,
+    ErasureRequest,
+    ErasureResult,
+    ErasureScope,
+    ErasureService,
+    count,
+    erase,
+    run_request,
+)
+from a2a_serverless.services.erasure import erase_all as asked_until_done
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken
@@ -28,7 +37,7 @@ from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, openi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.ports import Remains
+    from a2a_serverless.ports import ErasureStore
     from tests.contract.backends import Store
 
 NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores
@@ -51,11 +60,11 @@ class Clock:
         self._now.ms += int(seconds * 1000)
 
 
-def rubber(store: Store) -> Rubber:
-    return Rubber(
+def erasure(store: Store) -> ErasureService:
+    return ErasureService(
         log=store.log,
         store=store.push,
-        remains=store.remains,
+        erasure_store=store.erasure_store,
         blobs=store.blobs,
         api_keys=store.api_keys,
         clock=Clock(store),
@@ -64,9 +73,9 @@ def rubber(store: Store) -> Rubber:
     )
 
 
-def erase_all(given: Rubber, scope: Scope) -> Erased:
+def erase_all(given: ErasureService, scope: ErasureScope) -> ErasureResult:
     """Somebody asks until nothing is left."""
-    return asked_until_done(lambda: obey(given, Order(scope)), given.clock.sleep)
+    return asked_until_done(lambda: run_request(given, ErasureRequest(scope)), given.clock.sleep)
 
 
 def full(store: Store, key: TaskKey = KEY) -> None:
@@ -77,41 +86,43 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     message = replace(made.event.incoming.message, message_id=sent)
     event = replace(made.event, incoming=replace(made.event.incoming, message=message))
     assert store.log.create(replace(made, event=event)) is None
-    look = seen(store.log, key)
-    assert store.log.append(take(look, now=NOW + 1, by=by()))
+    snapshot = seen(store.log, key)
+    assert store.log.append(start_run(snapshot, now=NOW + 1, by=by()))
     store.log.append_chunk(key, chunk(3, BIG), EXPIRES)
-    store.log.keep_fold(key)
-    store.log.keep_step(key, "step", StepResult("d", "x" * (LIMIT + 1)), EXPIRES)
+    store.log.store_snapshot(key)
+    store.log.store_step(key, "step", StepResult("d", "x" * (LIMIT + 1)), EXPIRES)
     url = f"https://a.example.com/callbacks/call-{key.owner}-{key.task}"
-    store.log.keep_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)
-    store.log.keep_callback(f"call-{key.owner}-{key.task}", key, "child", EXPIRES)
-    store.push.record(key, attempt(), EXPIRES)
+    store.log.store_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)
+    store.log.store_callback(f"call-{key.owner}-{key.task}", key, "child", EXPIRES)
+    store.push.record_attempt(key, attempt(), EXPIRES)
 
 
-def owned(store: Store, who: Principal) -> None:
+def owned(store: Store, principal: Principal) -> None:
     """What is kept of an owner itself."""
-    store.owners.keep_share(who, None, Share(1, NOW))
-    store.owners.keep_unfinished(who, Unfinished(NOW, frozenset({"a"})))
-    store.owners.hold_stream(who, "stream", NOW + 60_000)
-    store.push.admit(who.key("any"), NOW // 86_400_000, 10)
-    store.push.keep_asked(who.key("any"), "hooks.example.com", Asked(), Asked(sent=1), EXPIRES)
-    store.api_keys.add(ApiKey(f"digest-of-{who.owner}", who, "", NOW))
+    store.owners.store_bucket(principal, None, SendBucket(1, NOW))
+    store.owners.store_unfinished(principal, UnfinishedTasks(NOW, frozenset({"a"})))
+    store.owners.lease_stream(principal, "stream", NOW + 60_000)
+    store.push.count_webhook(principal.key("any"), NOW // 86_400_000, 10)
+    store.push.store_challenge_state(
+        principal.key("any"), "hooks.example.com", ChallengeState(), ChallengeState(sent=1), EXPIRES
+    )
+    store.api_keys.add(ApiKey(f"digest-of-{principal.owner}", principal, "", NOW))
 
 
 @pytest.mark.requirement(123)
 def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> None:
-    for who in (ALICE, BOB):
-        full(store, who.key("task-1"))
-        owned(store, who)
+    for principal in (ALICE, BOB):
+        full(store, principal.key("task-1"))
+        owned(store, principal)
     before, blobs = store.left(), len(store.blobs.content)
-    done = erase_all(rubber(store), Scope(ALICE))
+    done = erase_all(erasure(store), ErasureScope(ALICE))
     assert (done.tasks, done.api_keys, done.later) == (1, 1, 0)
     assert (store.left(), len(store.blobs.content)) == (before // 2, blobs // 2)
-    assert [key.who for key in store.api_keys.all()] == [BOB]
-    assert count(rubber(store), Scope(ALICE)) == Erased()
-    assert store.log.load(BOB.key("task-1")) is not None
-    assert store.log.callback("call-bob-task-1") is not None
-    erase_all(rubber(store), Scope(BOB))
+    assert [key.principal for key in store.api_keys.list_all()] == [BOB]
+    assert count(erasure(store), ErasureScope(ALICE)) == ErasureResult()
+    assert store.log.read_log(BOB.key("task-1")) is not None
+    assert store.log.find_callback("call-bob-task-1") is not None
+    erase_all(erasure(store), ErasureScope(BOB))
     assert (store.left(), store.blobs.content) == (0, {})
 
 
@@ -119,15 +130,15 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
 def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
     full(store)
     full(store, replace(KEY, task="task-2"))
-    store.owners.keep_unfinished(ALICE, Unfinished(NOW, frozenset({"task-1", "task-2"})))
-    done = erase_all(rubber(store), Scope(ALICE, task="task-1"))
+    store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"task-1", "task-2"})))
+    done = erase_all(erasure(store), ErasureScope(ALICE, task="task-1"))
     assert (done.tasks, done.blobs) == (1, len(store.blobs.content))
-    assert store.log.receipt(KEY, "echo", "message of task-1") is None
-    assert store.log.receipt(KEY, "echo", "message of task-2") is not None
-    assert store.log.look(KEY) is None
-    assert store.owners.unfinished(ALICE) is None
-    assert store.log.callback("call-owner-task-1") is None
-    assert store.push.configs(KEY) == []
+    assert store.log.find_idempotency(KEY, "echo", "message of task-1") is None
+    assert store.log.find_idempotency(KEY, "echo", "message of task-2") is not None
+    assert store.log.read_head(KEY) is None
+    assert store.owners.get_unfinished(ALICE) is None
+    assert store.log.find_callback("call-owner-task-1") is None
+    assert store.push.list_configs(KEY) == []
     assert seen(store.log, replace(KEY, task="task-2")).last == 3
 
 
@@ -138,7 +149,7 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
     for file in (mine, other):
         store.blobs.put(f"{uploads}/{file.sha256}", b"abc")
     store.log.create(opening(KEY, parts=(Part("url", mine.address),)))
-    assert erase_all(rubber(store), Scope(ALICE, task="task-1")).blobs == 1
+    assert erase_all(erasure(store), ErasureScope(ALICE, task="task-1")).blobs == 1
     assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
 
 
@@ -148,9 +159,9 @@ def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     elsewhere = opening(replace(KEY, task="task-2"))
     other = replace(elsewhere, head=replace(elsewhere.head, context_id="another"))
     store.log.create(other)
-    assert count(rubber(store), Scope(ALICE, context_id="context")).tasks == 1
-    erase_all(rubber(store), Scope(ALICE, context_id="context"))
-    assert store.log.look(KEY) is None
+    assert count(erasure(store), ErasureScope(ALICE, context_id="context")).tasks == 1
+    erase_all(erasure(store), ErasureScope(ALICE, context_id="context"))
+    assert store.log.read_head(KEY) is None
     assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
 
 
@@ -159,32 +170,32 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
     full(store)
     owned(store, ALICE)
     before, blobs = store.left(), len(store.blobs.content)
-    found = count(rubber(store), Scope(ALICE))
+    found = count(erasure(store), ErasureScope(ALICE))
     assert (found.tasks, found.blobs, found.api_keys, found.later) == (1, blobs, 1, 0)
     assert (store.left(), len(store.blobs.content)) == (before, blobs)
-    assert not seen(store.log).head.ended
+    assert not seen(store.log).head.is_terminal
 
 
 @NEARBY
 def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
     taken(store.log)
-    assert erase(rubber(store), Scope(ALICE), NOW + 1_000) == Erased(later=1)
-    loaded = store.log.load(KEY)
+    assert erase(erasure(store), ErasureScope(ALICE), NOW + 1_000) == ErasureResult(later=1)
+    loaded = store.log.read_log(KEY)
     assert loaded is not None
     last = loaded[1][-1]
     assert isinstance(last, StatusEvent)
     assert last.state == "canceled"
-    assert erase(rubber(store), Scope(ALICE), NOW + 1_000) == Erased(later=1)
+    assert erase(erasure(store), ErasureScope(ALICE), NOW + 1_000) == ErasureResult(later=1)
     store.now.ms += LEASE_MS
-    assert erase(rubber(store), Scope(ALICE), store.now.ms + 1_000).tasks == 1
+    assert erase(erasure(store), ErasureScope(ALICE), store.now.ms + 1_000).tasks == 1
     assert store.left() == 0
 
 
 @NEARBY
 def test_without_time_nothing_is_erased_and_all_is_left(store: Store) -> None:
     store.log.create(opening())
-    assert erase(rubber(store), Scope(ALICE), NOW) == Erased(later=1)
-    assert store.log.look(KEY) is not None
+    assert erase(erasure(store), ErasureScope(ALICE), NOW) == ErasureResult(later=1)
+    assert store.log.read_head(KEY) is not None
 
 
 class Interrupted(Exception):
@@ -216,13 +227,13 @@ class Disturbed:
         return called
 
 
-def disturbed(store: Store, at: int, happens: Callable[[], object], *, after: bool) -> tuple[Rubber, list[int]]:
+def disturbed(store: Store, at: int, happens: Callable[[], object], *, after: bool) -> tuple[ErasureService, list[int]]:
     """A rubber at whose call number ``at`` something happens, and how many calls are left until then."""
     left = [at]
-    ports = {"log": store.log, "store": store.push, "remains": store.remains}
+    ports = {"log": store.log, "store": store.push, "erasure_store": store.erasure_store}
     ports |= {"blobs": store.blobs, "api_keys": store.api_keys}
     changed: Any = {name: Disturbed(port, happens, left, after=after) for name, port in ports.items()}
-    return replace(rubber(store), **changed), left
+    return replace(erasure(store), **changed), left
 
 
 def dies() -> None:
@@ -232,9 +243,9 @@ def dies() -> None:
 def filled(store: Store, number: int) -> None:
     """Two owners, each with a task and all that is kept of it; ``number`` tells the tasks of all calls apart."""
     store.now.ms = NOW
-    for who in (ALICE, BOB):
-        full(store, who.key(f"task-{number}"))
-        owned(store, who)
+    for principal in (ALICE, BOB):
+        full(store, principal.key(f"task-{number}"))
+        owned(store, principal)
 
 
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
@@ -248,12 +259,12 @@ def test_whoever_dies_at_any_call_starts_again_and_leaves_nothing_and_touches_no
         of_both, blobs = store.left(), len(store.blobs.content)
         broken, left = disturbed(store, at, dies, after=after)
         with suppress(Interrupted):
-            erase_all(broken, Scope(ALICE))
-        assert erase_all(rubber(store), Scope(ALICE)).later == 0
+            erase_all(broken, ErasureScope(ALICE))
+        assert erase_all(erasure(store), ErasureScope(ALICE)).later == 0
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
-        assert [key.who for key in store.api_keys.all()] == [BOB]
-        erase_all(rubber(store), Scope(BOB))
-        assert (store.left(), store.blobs.content, store.api_keys.all()) == (0, {}, [])
+        assert [key.principal for key in store.api_keys.list_all()] == [BOB]
+        erase_all(erasure(store), ErasureScope(BOB))
+        assert (store.left(), store.blobs.content, store.api_keys.list_all()) == (0, {}, [])
         at += 1
     assert at > MOST_CALLS_ARE_SEEN
 
@@ -266,11 +277,11 @@ def test_two_erasers_at_once_leave_nothing_and_touch_nobody_else(store: Store, *
     while left[0] <= 0:
         filled(store, at)
         of_both, blobs = store.left(), len(store.blobs.content)
-        one, left = disturbed(store, at, partial(erase_all, rubber(store), Scope(ALICE)), after=after)
-        assert erase_all(one, Scope(ALICE)).later == 0
+        one, left = disturbed(store, at, partial(erase_all, erasure(store), ErasureScope(ALICE)), after=after)
+        assert erase_all(one, ErasureScope(ALICE)).later == 0
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
-        assert [key.who for key in store.api_keys.all()] == [BOB]
-        erase_all(rubber(store), Scope(BOB))
+        assert [key.principal for key in store.api_keys.list_all()] == [BOB]
+        erase_all(erasure(store), ErasureScope(BOB))
         at += 1
     assert at > MOST_CALLS_ARE_SEEN
 
@@ -288,8 +299,8 @@ def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*
             failing: Any = Disturbed(client, dies, left, after=after)
             broken = replace(store_on(failing, "erased", lambda _: None, store.blobs, LIMIT), now=store.now)
             with suppress(Interrupted):
-                erase_all(rubber(broken), Scope(ALICE))
-            assert erase_all(rubber(store), Scope(ALICE)).later == 0
+                erase_all(erasure(broken), ErasureScope(ALICE))
+            assert erase_all(erasure(store), ErasureScope(ALICE)).later == 0
             assert (store.left(), store.blobs.content) == (0, {}), at
             at += 13
         assert at > MOST_CALLS_ARE_SEEN
@@ -302,42 +313,44 @@ class Slow:
         self._store = store
         self._takes_ms = takes_ms
 
-    def tasks(self, who: Principal, context_id: str | None, after: str | None) -> tuple[list[TaskKey], str | None]:
+    def list_tasks(
+        self, principal: Principal, context_id: str | None, after: str | None
+    ) -> tuple[list[TaskKey], str | None]:
         self._store.now.ms += self._takes_ms
-        found, _ = self._store.remains.tasks(who, context_id, None)
+        found, _ = self._store.erasure_store.list_tasks(principal, context_id, None)
         first = [key for key in sorted(found, key=lambda key: key.task) if key.task > (after or "")][:1]
         return first, first[0].task if first else None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store.remains, name)
+        return getattr(self._store.erasure_store, name)
 
 
 @NEARBY
 def test_an_owner_whose_list_takes_longer_than_a_request_is_erased_bit_by_bit(store: Store) -> None:
     for number in range(3):
         store.log.create(opening(replace(KEY, task=f"task-{number}")))
-    slow = replace(rubber(store), remains=cast("Remains", Slow(store, ERASES_MS * 2 // 3)))
-    done = [obey(slow, Order(Scope(ALICE))) for _ in range(3)]
+    slow = replace(erasure(store), erasure_store=cast("ErasureStore", Slow(store, ERASE_LIMIT_MS * 2 // 3)))
+    done = [run_request(slow, ErasureRequest(ErasureScope(ALICE))) for _ in range(3)]
     assert [(one.tasks, one.later) for one in done] == [(1, 2), (1, 1), (1, 0)]
-    assert count(rubber(store), Scope(ALICE)) == Erased()
+    assert count(erasure(store), ErasureScope(ALICE)) == ErasureResult()
 
 
 @NEARBY
 def test_what_has_expired_is_erased_too(store: Store) -> None:
     store.log.create(opening(sent="m-1"))
     store.now.ms = EXPIRES * 1000
-    assert store.log.look(KEY) is None
-    assert count(rubber(store), Scope(ALICE)).tasks == 1
-    erase_all(rubber(store), Scope(ALICE))
+    assert store.log.read_head(KEY) is None
+    assert count(erasure(store), ErasureScope(ALICE)).tasks == 1
+    erase_all(erasure(store), ErasureScope(ALICE))
     assert store.left() <= 1  # the receipt of a log that nobody can read any more ends with it
 
 
 @NEARBY
 def test_config_and_cursor_of_a_task_are_closed_before_they_go(store: Store) -> None:
     store.log.create(opening(push="hook"))
-    cursor = store.push.cursor(KEY, "hook")
+    cursor = store.push.get_cursor(KEY, "hook")
     assert cursor is not None
-    assert store.push.move(KEY, cursor, replace(cursor, lease_until=NOW + 5_000, lease_no=1, holder="notifier"))
-    erase_all(rubber(store), Scope(ALICE))
+    assert store.push.move_cursor(KEY, cursor, replace(cursor, lease_until=NOW + 5_000, lease_no=1, holder="notifier"))
+    erase_all(erasure(store), ErasureScope(ALICE))
     assert store.now.ms >= NOW + 5_000
-    assert store.push.config(KEY, config().config_id) is None
+    assert store.push.get_config(KEY, config().config_id) is None

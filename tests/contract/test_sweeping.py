@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryBells
+from a2a_serverless.adapters.memory import MemoryQueues
 from a2a_serverless.adapters.table import PAGE
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Message, Part, Principal, Role
-from a2a_serverless.ports import SHARDS, Opening
-from a2a_serverless.services.sweep import Broom, sweep
+from a2a_serverless.ports import SHARDS, NewTask
+from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.testing import Counter as Names
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import metering
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.enable_socket
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "300"))
-LIFE: Final = heads.Life(7 * 86_400_000, 30 * 86_400_000)
+LIFE: Final = heads.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
 ME: Final = Principal("acme", "alice")
 
 
@@ -51,7 +51,7 @@ def _task(store: Store, number: int) -> None:
     message = Message(f"m-{number}", Role.USER, (Part("text", "hello"),), "context")
     key, incoming = ME.key(f"task-{number}"), Incoming(message)
     head, event = heads.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
-    assert store.log.create(Opening(head, event, None)) is None
+    assert store.log.create(NewTask(head, event, None)) is None
 
 
 def test_a_sweep_of_everything_due_is_a_read_and_a_write_for_each_item_and_a_page_for_a_thousand(
@@ -60,17 +60,17 @@ def test_a_sweep_of_everything_due_is_a_read_and_a_write_for_each_item_and_a_pag
     with dynamo(local_client, "sweeping", time.sleep) as store, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _task(store, number), range(MANY)))
         store.now.ms = NOW + 100_000
-        bells = MemoryBells(store.now)
-        broom = Broom(store.log, store.push, bells, Clock(store), Names(), each=pool.map)
+        queues = MemoryQueues(store.now)
+        sweeper = Sweeper(store.log, store.push, queues, Clock(store), Names(), each=pool.map)
         with metering(local_client) as meter:
-            assert sweep(broom) == MANY
+            assert sweep(sweeper) == MANY
             calls = Counter(meter.calls)
             pages = calls["Query"] - MANY
             assert calls == {"Query": MANY + pages, "UpdateItem": MANY}
             assert SHARDS <= pages <= 2 * SHARDS + MANY // PAGE
-            assert {bell.key.task for bell in bells.ready()} == {f"task-{number}" for number in range(MANY)}
+            assert {message.key.task for message in queues.ready()} == {f"task-{number}" for number in range(MANY)}
             meter.reset()
-            assert sweep(broom) == 0
+            assert sweep(sweeper) == 0
             assert meter.calls == ["Query"] * SHARDS
 
 
@@ -80,9 +80,9 @@ def test_two_sweepers_at_once_move_each_task_once(local_client: DynamoDBClient) 
         for number in range(count):
             _task(store, number)
         store.now.ms = NOW + 100_000
-        bells = MemoryBells(store.now)
-        broom = Broom(store.log, store.push, bells, Clock(store), Names())
-        list(pool.map(lambda one: sweep(replace(broom, ids=one)), [Names(), Names()]))
-        found = [store.log.look(ME.key(f"task-{number}")) for number in range(count)]
-        assert {(look.head.due_at, look.head.rings) for look in found if look} == {(NOW + 160_000, 1)}
-        assert count <= len(bells.ready()) <= 2 * count
+        queues = MemoryQueues(store.now)
+        sweeper = Sweeper(store.log, store.push, queues, Clock(store), Names())
+        list(pool.map(lambda one: sweep(replace(sweeper, ids=one)), [Names(), Names()]))
+        found = [store.log.read_head(ME.key(f"task-{number}")) for number in range(count)]
+        assert {(snapshot.head.due_at, snapshot.head.rings) for snapshot in found if snapshot} == {(NOW + 160_000, 1)}
+        assert count <= len(queues.ready()) <= 2 * count

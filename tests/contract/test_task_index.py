@@ -13,29 +13,29 @@ from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import Entry, TaskIndex
+    from a2a_serverless.ports import TaskEntry, TaskIndex
     from tests.contract.backends import Store
 
 ME = Principal("tenant", "owner")
 
 
-def _made(store: Store, task: str, at: int = NOW, *, context: str = "context", who: Principal = ME) -> TaskKey:
+def _made(store: Store, task: str, at: int = NOW, *, context: str = "context", principal: Principal = ME) -> TaskKey:
     """A task whose status changed at ``at``."""
-    new = opening(who.key(task))
+    new = opening(principal.key(task))
     head = replace(new.head, status_at=at, context_id=context)
     assert store.log.create(replace(new, head=head, event=replace(new.event, at=at))) is None
     return new.head.key
 
 
-def _listed(store: Store, who: Principal = ME, context: str | None = None, since: int = 0) -> list[str]:
-    entries, after = store.index.page(who, context, None, since, 100)
+def _listed(store: Store, principal: Principal = ME, context: str | None = None, since: int = 0) -> list[str]:
+    entries, after = store.index.list_page(principal, context, None, since, 100)
     assert after is None
     return [entry.task for entry in entries]
 
 
 def test_a_caller_without_tasks_has_an_empty_page(store: Store) -> None:
-    assert store.index.page(ME, None, None, 0, 10) == ([], None)
-    assert store.index.page(ME, "context", None, 0, 10) == ([], None)
+    assert store.index.list_page(ME, None, None, 0, 10) == ([], None)
+    assert store.index.list_page(ME, "context", None, 0, 10) == ([], None)
 
 
 @pytest.mark.requirement(13)
@@ -47,17 +47,17 @@ def test_the_newest_status_comes_first_and_the_same_moment_by_id_downwards(store
 
 def test_an_entry_says_what_a_list_filters_by(store: Store) -> None:
     key = _made(store, "task")
-    store.log.append(heads.take(seen(store.log, key), now=NOW + 5, by=by()))
-    ((entry,), _) = store.index.page(ME, None, None, 0, 10)
+    store.log.append(heads.start_run(seen(store.log, key), now=NOW + 5, by=by()))
+    ((entry,), _) = store.index.list_page(ME, None, None, 0, 10)
     assert (entry.task, entry.agent, entry.state) == ("task", "echo", TaskState.WORKING)
 
 
 def test_a_new_status_moves_a_task_to_the_front_and_a_lease_does_not(store: Store) -> None:
     first, second = _made(store, "first", NOW), _made(store, "second", NOW + 1)
     head = seen(store.log, first).head
-    store.log.touch(head, moved(head, lease_until=NOW + 99))
+    store.log.update_head(head, moved(head, lease_until=NOW + 99))
     assert _listed(store) == ["second", "first"]
-    store.log.append(heads.take(seen(store.log, first), now=NOW + 100, by=by()))
+    store.log.append(heads.start_run(seen(store.log, first), now=NOW + 100, by=by()))
     assert _listed(store) == ["first", "second"]
     assert second.task == "second"
 
@@ -68,7 +68,7 @@ def test_a_new_status_moves_a_task_to_the_front_and_a_lease_does_not(store: Stor
 )
 def test_nobody_sees_the_tasks_of_another(store: Store, other: Principal) -> None:
     _made(store, "mine")
-    _made(store, "theirs", who=other)
+    _made(store, "theirs", principal=other)
     assert _listed(store) == ["mine"]
     assert _listed(store, other) == ["theirs"]
     assert _listed(store, other, "context") == ["theirs"]
@@ -98,9 +98,9 @@ def test_page_after_page_gives_every_task_once_and_then_ends(store: Store, limit
 
 def test_a_page_goes_on_where_the_last_ended_although_its_last_task_has_moved_since(store: Store) -> None:
     tasks = [_made(store, f"task-{number}", NOW + number) for number in range(4)]
-    first, after = store.index.page(ME, None, None, 0, 2)
-    store.log.append(heads.take(seen(store.log, tasks[2]), now=NOW + 50, by=by()))
-    second, _ = store.index.page(ME, None, after, 0, 2)
+    first, after = store.index.list_page(ME, None, None, 0, 2)
+    store.log.append(heads.start_run(seen(store.log, tasks[2]), now=NOW + 50, by=by()))
+    second, _ = store.index.list_page(ME, None, after, 0, 2)
     assert [entry.task for entry in (*first, *second)] == ["task-3", "task-2", "task-1", "task-0"]
 
 
@@ -120,10 +120,10 @@ def test_an_expired_task_is_not_listed(store: Store) -> None:
     assert _listed(store, context="context") == []
 
 
-def _pages(index: TaskIndex, limit: int, context: str | None) -> list[list[Entry]]:
-    entries, after = index.page(ME, context, None, 0, limit)
+def _pages(index: TaskIndex, limit: int, context: str | None) -> list[list[TaskEntry]]:
+    entries, after = index.list_page(ME, context, None, 0, limit)
     pages = [entries]
     while after:
-        entries, after = index.page(ME, context, after, 0, limit)
+        entries, after = index.list_page(ME, context, after, 0, limit)
         pages.append(entries)
     return pages

@@ -11,9 +11,9 @@ import pytest
 from a2a_serverless.adapters import keys
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.events import Incoming, StatusEvent, fold
+from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.model import Part, Principal, TaskKey, TaskState
-from a2a_serverless.ports import SHARDS, Receipt, StepResult
+from a2a_serverless.ports import SHARDS, IdempotencyRecord, StepResult
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
     EXPIRES,
@@ -51,42 +51,42 @@ STRANGERS = (
 # ---- Reading a task
 
 
-def folded(store: Store) -> heads.Look:
+def replayed(store: Store) -> heads.HeadSnapshot:
     """A task with two chunks whose log is folded up to them."""
-    look = taken(store.log)
+    snapshot = taken(store.log)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
     store.log.append_chunk(KEY, chunk(4, append=True), EXPIRES)
-    assert store.log.touch(look.head, heads.with_fold(look.head, 1, store.log.keep_fold(KEY)))
+    assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     return seen(store.log)
 
 
 def test_rule_04_a_task_that_was_folded_goes_on_as_its_whole_log_does(store: Store) -> None:
-    look = folded(store)
+    snapshot = replayed(store)
     store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
-    done = progress(heads.Look(look.head, 5), TaskState.COMPLETED)
+    done = progress(heads.HeadSnapshot(snapshot.head, 5), TaskState.COMPLETED)
     assert store.log.append(done)
-    assert look.head.folded == done.after.folded == 4
-    assert store.log.task(KEY) == (done.after, fold("task-1", "context", store.log.read(KEY, 0)))
+    assert snapshot.head.snapshot_position == done.after.snapshot_position == 4
+    assert store.log.read_task(KEY) == (done.after, replay("task-1", "context", store.log.read(KEY, 0)))
 
 
 def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store) -> None:
-    look = folded(store)
+    snapshot = replayed(store)
     store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
     log = store.log.read(KEY, 0)
     for n in range(1, 6):
-        assert store.log.task_at(look.head, n) == fold("task-1", "context", log[:n])
+        assert store.log.read_task_at(snapshot.head, n) == replay("task-1", "context", log[:n])
 
 
 def test_a_fold_that_is_kept_again_has_the_same_name_and_one_place(store: Store) -> None:
-    look, places = folded(store), len(store.blobs.content)
-    assert store.log.keep_fold(KEY) == look.head.fold
+    snapshot, places = replayed(store), len(store.blobs.content)
+    assert store.log.store_snapshot(KEY) == snapshot.head.fold
     assert len(store.blobs.content) == places
 
 
 def test_a_task_that_is_not_there_is_neither_read_nor_folded(store: Store) -> None:
-    folded(store)
+    replayed(store)
     for stranger in STRANGERS:
-        assert (store.log.task(stranger), store.log.keep_fold(stranger)) == (None, "")
+        assert (store.log.read_task(stranger), store.log.store_snapshot(stranger)) == (None, "")
 
 
 # ---- Opening a task
@@ -95,8 +95,8 @@ def test_a_task_that_is_not_there_is_neither_read_nor_folded(store: Store) -> No
 def test_a_new_task_is_there_as_it_was_written(store: Store) -> None:
     new = opening()
     assert store.log.create(new) is None
-    assert store.log.look(KEY) == heads.Look(new.head, 1)
-    assert store.log.load(KEY) == (new.head, [new.event])
+    assert store.log.read_head(KEY) == heads.HeadSnapshot(new.head, 1)
+    assert store.log.read_log(KEY) == (new.head, [new.event])
     assert store.log.read(KEY, 0) == [new.event]
 
 
@@ -106,23 +106,23 @@ def test_a_task_knows_what_the_sender_of_its_message_may_do(store: Store) -> Non
 
 
 def test_a_task_that_was_never_made_does_not_exist(store: Store) -> None:
-    assert store.log.look(KEY) is None
-    assert store.log.load(KEY) is None
+    assert store.log.read_head(KEY) is None
+    assert store.log.read_log(KEY) is None
     assert store.log.read(KEY, 0) == []
-    assert store.log.steps(KEY) == {}
+    assert store.log.read_steps(KEY) == {}
 
 
 def test_an_opening_that_is_tried_again_counts_as_written_once(store: Store) -> None:
     new = opening(sent="message")
     assert store.log.create(new) is None
     assert store.log.create(new) is None
-    assert store.log.load(KEY) == (new.head, [new.event])
+    assert store.log.read_log(KEY) == (new.head, [new.event])
 
 
 def test_an_opening_that_is_tried_again_later_does_not_set_the_task_back(store: Store) -> None:
     new = opening(sent="message")
     store.log.create(new)
-    store.log.append(heads.take(seen(store.log), now=NOW, by=by()))
+    store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
     assert store.log.create(new) is None
     assert seen(store.log).last == 2
 
@@ -132,21 +132,23 @@ def test_a_task_id_that_is_taken_is_an_error_and_changes_nothing(store: Store) -
     with pytest.raises(RuntimeError, match="this id already"):
         store.log.create(opening(sent="another"))
     assert seen(store.log) == first
-    assert store.log.receipt(KEY, "echo", "another") is None
+    assert store.log.find_idempotency(KEY, "echo", "another") is None
 
 
 def test_a_message_that_was_sent_before_gives_its_receipt_and_makes_no_task(store: Store) -> None:
     first = opening(sent="message")
     second = opening(replace(KEY, task="task-2"), sent="message", push="hook")
     assert store.log.create(first) is None
-    assert store.log.create(second) == first.receipt
-    assert store.log.look(second.head.key) is None
-    assert store.push.configs(second.head.key) == []
+    assert store.log.create(second) == first.idempotency
+    assert store.log.read_head(second.head.key) is None
+    assert store.push.list_configs(second.head.key) == []
 
 
 def test_a_receipt_is_for_its_own_tenant_owner_agent_and_message(store: Store) -> None:
     created(store.log, sent="message")
-    assert store.log.receipt(KEY, "echo", "message") == Receipt("echo", "message", "digest", KEY.task)
+    assert store.log.find_idempotency(KEY, "echo", "message") == IdempotencyRecord(
+        "echo", "message", "digest", KEY.task
+    )
     strangers = [
         ("other", "owner", "echo", "message"),
         ("tenant", "other", "echo", "message"),
@@ -156,23 +158,23 @@ def test_a_receipt_is_for_its_own_tenant_owner_agent_and_message(store: Store) -
         ("tenant/owner", "echo", "message", ""),
     ]
     for tenant, owner, agent, message_id in strangers:
-        assert store.log.receipt(TaskKey(tenant, owner, KEY.task), agent, message_id) is None
+        assert store.log.find_idempotency(TaskKey(tenant, owner, KEY.task), agent, message_id) is None
 
 
 def test_a_message_id_of_any_length_is_remembered(store: Store) -> None:
     created(store.log, sent="é" * 5000)
-    found = store.log.receipt(KEY, "echo", "é" * 5000)
+    found = store.log.find_idempotency(KEY, "echo", "é" * 5000)
     assert found is not None
     assert found.message_id == "é" * 5000
-    assert store.log.receipt(KEY, "echo", "é" * 4999) is None
+    assert store.log.find_idempotency(KEY, "echo", "é" * 4999) is None
 
 
 def test_the_webhooks_of_an_opening_are_there_with_the_task(store: Store) -> None:
     new = opening(push="hook")
     store.log.create(new)
     ((config, cursor),) = new.pushes
-    assert store.push.configs(KEY) == [config]
-    assert store.push.cursors(KEY) == [cursor]
+    assert store.push.list_configs(KEY) == [config]
+    assert store.push.list_cursors(KEY) == [cursor]
 
 
 def test_fifty_parallel_duplicates_make_one_task(store: Store) -> None:
@@ -181,27 +183,27 @@ def test_fifty_parallel_duplicates_make_one_task(store: Store) -> None:
         standing = list(threads.map(store.log.create, openings))
     made = [new for new, receipt in zip(openings, standing, strict=True) if receipt is None]
     assert len(made) == 1
-    assert {receipt for receipt in standing if receipt} == {made[0].receipt}
-    assert [new for new in openings if store.log.look(new.head.key)] == made
+    assert {receipt for receipt in standing if receipt} == {made[0].idempotency}
+    assert [new for new in openings if store.log.read_head(new.head.key)] == made
 
 
 def test_fifty_parallel_tries_of_one_opening_make_one_task(store: Store) -> None:
     new = opening(sent="message", push="hook")
     with ThreadPoolExecutor(10) as threads:
         assert list(threads.map(store.log.create, [new] * 50)) == [None] * 50
-    assert store.log.load(KEY) == (new.head, [new.event])
+    assert store.log.read_log(KEY) == (new.head, [new.event])
 
 
 def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
-    look = taken(store.log)
-    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    snapshot = taken(store.log)
+    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
     for stranger in STRANGERS:
-        assert store.log.look(stranger) is None
-        assert store.log.load(stranger) is None
+        assert store.log.read_head(stranger) is None
+        assert store.log.read_log(stranger) is None
         assert store.log.read(stranger, 0) == []
-        assert store.log.steps(stranger) == {}
-        assert not store.log.append(progress(heads.Look(replace(look.head, key=stranger), look.last)))
-    assert seen(store.log) == look
+        assert store.log.read_steps(stranger) == {}
+        assert not store.log.append(progress(heads.HeadSnapshot(replace(snapshot.head, key=stranger), snapshot.last)))
+    assert seen(store.log) == snapshot
 
 
 def test_any_text_may_name_a_tenant_an_owner_and_a_task(store: Store) -> None:
@@ -215,65 +217,65 @@ def test_any_text_may_name_a_tenant_an_owner_and_a_task(store: Store) -> None:
 
 
 def test_a_status_event_moves_the_head_and_the_log_together(store: Store) -> None:
-    look = created(store.log)
-    change = heads.take(look, now=NOW + 1, by=by())
+    snapshot = created(store.log)
+    change = heads.start_run(snapshot, now=NOW + 1, by=by())
     assert store.log.append(change)
-    assert store.log.look(KEY) == heads.Look(change.after, 2)
+    assert store.log.read_head(KEY) == heads.HeadSnapshot(change.after, 2)
     assert store.log.read(KEY, 1) == [change.event]
 
 
 def test_an_append_on_a_stale_head_is_refused_and_changes_nothing(store: Store) -> None:
     stale = taken(store.log)
-    store.log.touch(stale.head, moved(stale.head, lease_until=NOW + 99))
-    before = store.log.load(KEY)
-    assert not store.log.append(progress(stale), Receipt("echo", "message", "digest", KEY.task))
-    assert store.log.load(KEY) == before
-    assert store.log.receipt(KEY, "echo", "message") is None
+    store.log.update_head(stale.head, moved(stale.head, lease_until=NOW + 99))
+    before = store.log.read_log(KEY)
+    assert not store.log.append(progress(stale), IdempotencyRecord("echo", "message", "digest", KEY.task))
+    assert store.log.read_log(KEY) == before
+    assert store.log.find_idempotency(KEY, "echo", "message") is None
 
 
 def test_an_append_whose_number_is_taken_is_refused_and_changes_nothing(store: Store) -> None:
     stale = taken(store.log)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    before = store.log.load(KEY)
+    before = store.log.read_log(KEY)
     assert not store.log.append(progress(stale))
-    assert store.log.load(KEY) == before
+    assert store.log.read_log(KEY) == before
 
 
 def test_an_append_that_is_tried_again_counts_as_success_and_is_there_once(store: Store) -> None:
     change = progress(taken(store.log))
     assert store.log.append(change)
     assert store.log.append(change)
-    assert store.log.load(KEY) == (change.after, store.log.read(KEY, 0))
+    assert store.log.read_log(KEY) == (change.after, store.log.read(KEY, 0))
     assert seen(store.log).last == 3
 
 
 def test_an_append_that_is_tried_again_after_others_went_on_still_counts_as_success(store: Store) -> None:
     change = progress(taken(store.log))
-    store.log.append(change, Receipt("echo", "message", "digest", KEY.task))
+    store.log.append(change, IdempotencyRecord("echo", "message", "digest", KEY.task))
     store.log.append(progress(seen(store.log), TaskState.COMPLETED))
-    assert store.log.append(change, Receipt("echo", "message", "digest", KEY.task))
+    assert store.log.append(change, IdempotencyRecord("echo", "message", "digest", KEY.task))
     assert head_of(store.log).state is TaskState.COMPLETED
     assert seen(store.log).last == 4
 
 
 def test_a_follow_up_leaves_a_receipt_in_the_same_transaction(store: Store) -> None:
     follow_up = heads.follow_up(taken(store.log), Incoming(message(message_id="again")), now=NOW, by=by())
-    receipt = Receipt("echo", "again", "digest", KEY.task)
+    receipt = IdempotencyRecord("echo", "again", "digest", KEY.task)
     assert store.log.append(follow_up, receipt)
-    assert store.log.receipt(KEY, "echo", "again") == receipt
+    assert store.log.find_idempotency(KEY, "echo", "again") == receipt
 
 
 def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: Store) -> None:
-    look = created(store.log, sent="message")
-    follow_up = heads.follow_up(look, Incoming(message()), now=NOW, by=by())
-    assert not store.log.append(follow_up, Receipt("echo", "message", "digest", KEY.task))
-    assert seen(store.log) == look
+    snapshot = created(store.log, sent="message")
+    follow_up = heads.follow_up(snapshot, Incoming(message()), now=NOW, by=by())
+    assert not store.log.append(follow_up, IdempotencyRecord("echo", "message", "digest", KEY.task))
+    assert seen(store.log) == snapshot
 
 
 def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
-    look, event = taken(store.log), chunk(3)
+    snapshot, event = taken(store.log), chunk(3)
     assert store.log.append_chunk(KEY, event, EXPIRES)
-    assert store.log.look(KEY) == heads.Look(look.head, 3)
+    assert store.log.read_head(KEY) == heads.HeadSnapshot(snapshot.head, 3)
     assert store.log.read(KEY, 2) == [event]
 
 
@@ -294,12 +296,12 @@ def test_a_chunk_never_overwrites_another(store: Store) -> None:
 
 
 def test_of_many_writers_of_one_number_exactly_one_wins(store: Store) -> None:
-    look = taken(store.log)
-    changes = [progress(look, said=str(number)) for number in range(20)]
+    snapshot = taken(store.log)
+    changes = [progress(snapshot, said=str(number)) for number in range(20)]
     with ThreadPoolExecutor(10) as threads:
         won = [change for change, done in zip(changes, threads.map(store.log.append, changes), strict=True) if done]
     assert len(won) == 1
-    assert store.log.load(KEY) == (won[0].after, [*store.log.read(KEY, 0, 2), won[0].event])
+    assert store.log.read_log(KEY) == (won[0].after, [*store.log.read(KEY, 0, 2), won[0].event])
 
 
 def test_writers_that_look_again_all_get_their_turn_and_leave_no_gap(store: Store) -> None:
@@ -317,9 +319,9 @@ def test_writers_that_look_again_all_get_their_turn_and_leave_no_gap(store: Stor
 
 
 def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) -> None:
-    look = taken(store.log)
-    late = progress(look, TaskState.COMPLETED)
-    assert store.log.append(heads.cancel(look, now=NOW, by=by()))
+    snapshot = taken(store.log)
+    late = progress(snapshot, TaskState.COMPLETED)
+    assert store.log.append(heads.cancel(snapshot, now=NOW, by=by()))
     assert not store.log.append(late)
     assert not store.log.append(replace(late, event=replace(late.event, n=4)))
     assert head_of(store.log).state is TaskState.CANCELED
@@ -330,38 +332,38 @@ def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) ->
 
 
 def test_a_touch_moves_the_head_and_takes_no_number(store: Store) -> None:
-    look = taken(store.log)
-    renewed = heads.renewed(look.head, look.head.fence, now=NOW + 10_000)
-    assert store.log.touch(look.head, renewed)
-    assert store.log.look(KEY) == heads.Look(renewed, look.last)
+    snapshot = taken(store.log)
+    renewed = heads.renew_lease(snapshot.head, snapshot.head.fence, now=NOW + 10_000)
+    assert store.log.update_head(snapshot.head, renewed)
+    assert store.log.read_head(KEY) == heads.HeadSnapshot(renewed, snapshot.last)
 
 
 def test_a_touch_of_a_stale_head_is_refused(store: Store) -> None:
-    look = created(store.log)
-    store.log.append(heads.take(look, now=NOW, by=by()))
+    snapshot = created(store.log)
+    store.log.append(heads.start_run(snapshot, now=NOW, by=by()))
     taken_over = head_of(store.log)
-    assert not store.log.touch(look.head, moved(look.head, due_at=None))
+    assert not store.log.update_head(snapshot.head, moved(snapshot.head, due_at=None))
     assert head_of(store.log) == taken_over
 
 
 def test_a_touch_that_is_tried_again_counts_as_success(store: Store) -> None:
     head = created(store.log).head
     after = moved(head, due_at=None)
-    assert store.log.touch(head, after)
-    assert store.log.touch(head, after)
+    assert store.log.update_head(head, after)
+    assert store.log.update_head(head, after)
     assert head_of(store.log) == after
 
 
 def test_a_touch_of_a_task_that_is_not_there_makes_none(store: Store) -> None:
     head = opening().head
-    assert not store.log.touch(head, moved(head))
-    assert store.log.look(KEY) is None
+    assert not store.log.update_head(head, moved(head))
+    assert store.log.read_head(KEY) is None
 
 
 def test_a_runner_whose_lease_was_taken_over_can_neither_renew_nor_report(store: Store) -> None:
     stale = taken(store.log)
-    assert store.log.append(heads.take(stale, now=stale.head.lease_until + 1, by=by()))
-    assert not store.log.touch(stale.head, heads.renewed(stale.head, 1, now=NOW + 40_000))
+    assert store.log.append(heads.start_run(stale, now=stale.head.lease_until + 1, by=by()))
+    assert not store.log.update_head(stale.head, heads.renew_lease(stale.head, 1, now=NOW + 40_000))
     assert not store.log.append(progress(stale, TaskState.COMPLETED))
     assert head_of(store.log).fence == 2
 
@@ -378,10 +380,10 @@ def test_every_field_of_a_head_is_kept(store: Store) -> None:
     plain = {field.name: getattr(head, field.name) for field in fields(head) if field.name not in fixed}
     others = {name: _another(value) for name, value in plain.items()}
     full = moved(head, **others)
-    assert store.log.touch(head, full)
+    assert store.log.update_head(head, full)
     assert head_of(store.log) == full
     empty = moved(full, **plain | {"due_at": None})
-    assert store.log.touch(full, empty)
+    assert store.log.update_head(full, empty)
     assert head_of(store.log) == empty
 
 
@@ -398,7 +400,7 @@ def test_a_reader_gets_what_follows_its_number_in_order(store: Store) -> None:
 
 def test_events_stay_in_order_beyond_nine_and_ninety_nine(store: Store) -> None:
     _grow(store.log, 105)
-    loaded = store.log.load(KEY)
+    loaded = store.log.read_log(KEY)
     assert loaded is not None
     assert [event.n for event in loaded[1]] == list(range(1, 106))
     assert [event.n for event in store.log.read(KEY, 98, limit=4)] == [99, 100, 101, 102]
@@ -409,7 +411,7 @@ def test_what_lies_behind_a_gap_is_not_read(store: Store) -> None:
     taken(store.log)
     for n in (3, 5, 6):
         store.log.append_chunk(KEY, chunk(n), EXPIRES)
-    loaded = store.log.load(KEY)
+    loaded = store.log.read_log(KEY)
     assert loaded is not None
     assert [event.n for event in loaded[1]] == [1, 2, 3]
     assert [event.n for event in store.log.read(KEY, 1)] == [2, 3]
@@ -424,7 +426,7 @@ def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -
             pass
 
     def load(_: int) -> bool:
-        loaded = store.log.load(KEY)
+        loaded = store.log.read_log(KEY)
         assert loaded is not None
         head, events = loaded
         return head.n == max(event.n for event in events if isinstance(event, StatusEvent)) == len(events)
@@ -440,29 +442,29 @@ def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -
 
 @pytest.mark.requirement(123)
 def test_an_expired_task_does_not_exist_for_any_reader(store: Store) -> None:
-    look = created(store.log, sent="message", push="hook")
-    store.log.append(heads.take(look, now=NOW, by=by()))
+    snapshot = created(store.log, sent="message", push="hook")
+    store.log.append(heads.start_run(snapshot, now=NOW, by=by()))
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.keep_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
     store.now.ms = EXPIRES * 1000 - 1
     assert seen(store.log).last == 3
     store.now.ms = EXPIRES * 1000
-    assert store.log.look(KEY) is None
-    assert store.log.load(KEY) is None
+    assert store.log.read_head(KEY) is None
+    assert store.log.read_log(KEY) is None
     assert store.log.read(KEY, 0) == []
-    assert store.log.steps(KEY) == {}
-    assert store.log.receipt(KEY, "echo", "message") is None
-    assert (store.push.configs(KEY), store.push.cursors(KEY)) == ([], [])
-    assert (store.push.config(KEY, "hook"), store.push.cursor(KEY, "hook")) == (None, None)
+    assert store.log.read_steps(KEY) == {}
+    assert store.log.find_idempotency(KEY, "echo", "message") is None
+    assert (store.push.list_configs(KEY), store.push.list_cursors(KEY)) == ([], [])
+    assert (store.push.get_config(KEY, "hook"), store.push.get_cursor(KEY, "hook")) == (None, None)
 
 
 def test_an_expired_task_cannot_be_changed(store: Store) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     store.now.ms = EXPIRES * 1000
-    assert not store.log.append(progress(look))
-    assert not store.log.touch(look.head, moved(look.head))
+    assert not store.log.append(progress(snapshot))
+    assert not store.log.update_head(snapshot.head, moved(snapshot.head))
     store.now.ms = NOW
-    assert seen(store.log) == look
+    assert seen(store.log) == snapshot
 
 
 def test_a_message_is_new_again_once_its_receipt_has_expired(store: Store) -> None:
@@ -471,7 +473,7 @@ def test_a_message_is_new_again_once_its_receipt_has_expired(store: Store) -> No
     later = opening(replace(KEY, task="task-2"), sent="message")
     later = replace(later, head=replace(later.head, expires=EXPIRES + 100))
     assert store.log.create(later) is None
-    assert store.log.receipt(KEY, "echo", "message") == later.receipt
+    assert store.log.find_idempotency(KEY, "echo", "message") == later.idempotency
 
 
 # ---- What is due
@@ -486,19 +488,19 @@ def test_a_task_is_due_in_one_shard_once_its_time_has_come(store: Store) -> None
 def test_a_due_time_moves_and_ends_with_the_head(store: Store) -> None:
     head = created(store.log).head
     later = moved(head, due_at=NOW + 500_000)
-    store.log.touch(head, later)
+    store.log.update_head(head, later)
     assert _due(store.log, NOW + 499_999) == []
     assert _due(store.log, NOW + 500_000) == [(KEY, None)]
-    store.log.touch(later, moved(later, due_at=None))
+    store.log.update_head(later, moved(later, due_at=None))
     assert _due(store.log, NOW + 10**9) == []
 
 
 def test_a_cursor_is_due_apart_from_its_task(store: Store) -> None:
-    look = created(store.log, push="hook/1#")
-    cursor = store.push.cursor(KEY, "hook/1#")
+    snapshot = created(store.log, push="hook/1#")
+    cursor = store.push.get_cursor(KEY, "hook/1#")
     assert cursor is not None
-    store.log.touch(look.head, moved(look.head, due_at=None))
-    store.push.move(KEY, cursor, replace(cursor, due_at=NOW + 5))
+    store.log.update_head(snapshot.head, moved(snapshot.head, due_at=None))
+    store.push.move_cursor(KEY, cursor, replace(cursor, due_at=NOW + 5))
     assert _due(store.log, NOW + 5) == [(KEY, "hook/1#")]
 
 
@@ -506,14 +508,14 @@ def test_what_is_due_comes_oldest_first(store: Store) -> None:
     tasks = [replace(KEY, task=f"task-{number}") for number in range(40)]
     for number, key in enumerate(tasks):
         head = created(store.log, key).head
-        store.log.touch(head, moved(head, due_at=NOW + 1000 - number))
+        store.log.update_head(head, moved(head, due_at=NOW + 1000 - number))
     for shard in range(SHARDS):
-        due = [one.key for one in store.log.due(shard, NOW + 1000)]
+        due = [one.key for one in store.log.list_due(shard, NOW + 1000)]
         assert due == [key for key in reversed(tasks) if key in due]
     assert sorted(key.task for key, _ in _due(store.log, NOW + 1000)) == sorted(key.task for key in tasks)
 
 
-def _lasting(store: Store, push: str | None = None) -> heads.Look:
+def _lasting(store: Store, push: str | None = None) -> heads.HeadSnapshot:
     """A task that does not expire on this day."""
     new = opening(push=push)
     assert store.log.create(replace(new, head=replace(new.head, expires=EXPIRES + 86_400))) is None
@@ -524,10 +526,10 @@ def _assert_put_off(store: Store, *minutes: int) -> None:
     """Puts off what is due, as often as there are minutes: so much later it is due again."""
     shard = keys.shard(KEY)
     for wait in minutes:
-        (due,) = store.log.due(shard, store.now.ms)
-        store.log.put_off(due, store.now.ms)
+        (due,) = store.log.list_due(shard, store.now.ms)
+        store.log.postpone(due, store.now.ms)
         store.now.ms += wait * MINUTE_MS
-        assert list(store.log.due(shard, store.now.ms - 1)) == []
+        assert list(store.log.list_due(shard, store.now.ms - 1)) == []
 
 
 def test_a_head_that_is_put_off_is_due_later_each_time_up_to_an_hour_and_else_as_it_was(store: Store) -> None:
@@ -543,18 +545,18 @@ def test_what_was_read_again_in_between_is_put_off_for_a_minute_only(store: Stor
     store.now.ms = NOW + 100_000
     _assert_put_off(store, 1, 2, 4)
     head = head_of(store.log)
-    assert store.log.touch(head, moved(head, due_at=store.now.ms - 1))
+    assert store.log.update_head(head, moved(head, due_at=store.now.ms - 1))
     _assert_put_off(store, 1, 2)
 
 
 def test_a_cursor_is_put_off_apart_from_its_task(store: Store) -> None:
-    look = _lasting(store, push="hook/1#")
-    cursor = store.push.cursor(KEY, "hook/1#")
+    snapshot = _lasting(store, push="hook/1#")
+    cursor = store.push.get_cursor(KEY, "hook/1#")
     assert cursor is not None
-    assert store.log.touch(look.head, moved(look.head, due_at=None))
-    assert store.push.move(KEY, cursor, replace(cursor, due_at=NOW))
+    assert store.log.update_head(snapshot.head, moved(snapshot.head, due_at=None))
+    assert store.push.move_cursor(KEY, cursor, replace(cursor, due_at=NOW))
     _assert_put_off(store, 1, 2, 4)
-    after = store.push.cursor(KEY, "hook/1#")
+    after = store.push.get_cursor(KEY, "hook/1#")
     assert after is not None
     assert after == replace(cursor, due_at=after.due_at)
 
@@ -563,13 +565,13 @@ def test_what_is_not_due_or_not_there_is_not_put_off(store: Store) -> None:
     created(store.log)
     head = head_of(store.log)
     due_at = head.due_at or 0
-    (due,) = [one for shard in range(SHARDS) for one in store.log.due(shard, due_at)]
-    store.log.put_off(due, due_at - 1)
+    (due,) = [one for shard in range(SHARDS) for one in store.log.list_due(shard, due_at)]
+    store.log.postpone(due, due_at - 1)
     assert head_of(store.log) == head
-    store.remains.erase_task(KEY)
-    store.log.put_off(due, due_at)
-    assert store.log.look(KEY) is None
-    assert store.remains.items(KEY) == 0
+    store.erasure_store.erase_task(KEY)
+    store.log.postpone(due, due_at)
+    assert store.log.read_head(KEY) is None
+    assert store.erasure_store.count_items(KEY) == 0
 
 
 def test_what_has_expired_is_not_due(store: Store) -> None:
@@ -584,17 +586,17 @@ def test_what_has_expired_is_not_due(store: Store) -> None:
 def test_the_first_result_of_a_step_is_the_one_that_stays(store: Store) -> None:
     created(store.log)
     first, second = StepResult("arguments", {"text": "first"}), StepResult("others", {"text": "second"})
-    assert store.log.keep_step(KEY, "step", first, EXPIRES) == first
-    assert store.log.keep_step(KEY, "step", second, EXPIRES) == first
-    assert store.log.steps(KEY) == {"step": first}
+    assert store.log.store_step(KEY, "step", first, EXPIRES) == first
+    assert store.log.store_step(KEY, "step", second, EXPIRES) == first
+    assert store.log.read_steps(KEY) == {"step": first}
 
 
 def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_name(store: Store) -> None:
     taken(store.log)
     result, quiet = StepResult("arguments", "value", fence=3, counts={"progress": 2}), StepResult("arguments", "value")
-    store.log.keep_step(KEY, "think", result, EXPIRES)
-    store.log.keep_step(KEY, "be quiet", quiet, EXPIRES)
-    assert store.log.steps(KEY) == {"think": result, "be quiet": quiet}
+    store.log.store_step(KEY, "think", result, EXPIRES)
+    store.log.store_step(KEY, "be quiet", quiet, EXPIRES)
+    assert store.log.read_steps(KEY) == {"think": result, "be quiet": quiet}
     event = replace(chunk(3), step="think")
     assert store.log.append_chunk(KEY, event, EXPIRES)
     assert store.log.read(KEY, 2) == [event]
@@ -603,8 +605,8 @@ def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_n
 def test_steps_are_told_apart_by_any_name(store: Store) -> None:
     names = ["step", "step#1", "a/b", "ärger", "", " ", "STEP#", "x" * 2000, "x" * 2001, "\U0001f600"]
     for number, name in enumerate(names):
-        store.log.keep_step(KEY, name, StepResult("", number), EXPIRES)
-    assert store.log.steps(KEY) == {name: StepResult("", number) for number, name in enumerate(names)}
+        store.log.store_step(KEY, name, StepResult("", number), EXPIRES)
+    assert store.log.read_steps(KEY) == {name: StepResult("", number) for number, name in enumerate(names)}
 
 
 # ---- Content
@@ -637,9 +639,9 @@ def test_content_comes_back_as_it_was(store: Store) -> None:
     new = opening(parts=(*parts, *others))
     store.log.create(new)
     for number, value in enumerate(VALUES):
-        store.log.keep_step(KEY, str(number), StepResult("arguments", value), EXPIRES)
+        store.log.store_step(KEY, str(number), StepResult("arguments", value), EXPIRES)
     assert repr(store.log.read(KEY, 0)) == repr([new.event])
-    steps = store.log.steps(KEY)
+    steps = store.log.read_steps(KEY)
     assert repr([steps[str(number)].value for number in range(len(VALUES))]) == repr(VALUES)
 
 
@@ -651,14 +653,14 @@ def test_half_a_surrogate_pair_comes_back_as_it_was(store: Store, alone: str) ->
 
 
 def test_every_field_of_an_event_is_kept(store: Store) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     full = chunk(3, Part("text", "t", "text/plain", "f", {}), append=True)
     artifact = replace(full.artifact, description="", metadata={}, extensions=("https://x.example", ""))
     first = replace(full, artifact=artifact, last_chunk=True, emits=(3, 9), fence=7)
     bare = replace(chunk(4), artifact=replace(artifact, name=None, parts=()), emits=(0, 0), fence=0)
     incoming = Incoming(replace(message(), reference_task_ids=("t",), extensions=("e",)), ("text/plain", ""), {})
     incoming = replace(incoming, message=replace(incoming.message, context_id="", task_id="x", metadata={}))
-    status = heads.follow_up(replace(look, last=4), incoming, now=NOW, by=by())
+    status = heads.follow_up(replace(snapshot, last=4), incoming, now=NOW, by=by())
     assert store.log.append_chunk(KEY, first, EXPIRES)
     assert store.log.append_chunk(KEY, bare, EXPIRES)
     assert store.log.append(status)
@@ -670,24 +672,24 @@ def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> No
     text = "长é1" * (size // 6)
     new = opening(parts=(Part("text", text),))
     assert store.log.create(new) is None
-    store.log.append(heads.take(seen(store.log), now=NOW, by=by()))
+    store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
     event = chunk(3, Part("text", text))
     assert store.log.append_chunk(KEY, event, EXPIRES)
-    store.log.keep_step(KEY, "step", StepResult("", text), EXPIRES)
+    store.log.store_step(KEY, "step", StepResult("", text), EXPIRES)
     assert store.log.read(KEY, 2) == [event]
     assert store.log.read(KEY, 0)[0] == new.event
-    assert store.log.steps(KEY) == {"step": StepResult("", text)}
+    assert store.log.read_steps(KEY) == {"step": StepResult("", text)}
     assert seen(store.log).last == 3
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_number_that_json_does_not_have_is_refused_and_changes_nothing(store: Store, value: float) -> None:
-    look = taken(store.log)
+    snapshot = taken(store.log)
     with pytest.raises(ValueError, match="JSON"):
         store.log.append_chunk(KEY, chunk(3, Part("data", value)), EXPIRES)
     with pytest.raises(ValueError, match="JSON"):
-        store.log.keep_step(KEY, "step", StepResult("", [value]), EXPIRES)
-    assert seen(store.log) == look
+        store.log.store_step(KEY, "step", StepResult("", [value]), EXPIRES)
+    assert seen(store.log) == snapshot
 
 
 def test_a_reader_cannot_change_the_log(store: Store) -> None:
@@ -707,7 +709,7 @@ def _grow(log: TaskLog, last: int) -> None:
 
 
 def _due(log: TaskLog, until: int) -> list[tuple[TaskKey, str | None]]:
-    return [(due.key, due.config_id) for shard in range(SHARDS) for due in log.due(shard, until) if due.key]
+    return [(due.key, due.config_id) for shard in range(SHARDS) for due in log.list_due(shard, until) if due.key]
 
 
 def _parts(event: Event) -> tuple[Part, ...]:
@@ -727,14 +729,14 @@ def _said(event: Event) -> str:
 
 def test_a_callback_address_stands_for_one_call_of_one_task(store: Store) -> None:
     for _ in range(2):
-        store.log.keep_callback("address-1", KEY, "write it/now", EXPIRES)
-    store.log.keep_callback("address-2", STRANGERS[0], "write", EXPIRES)
-    assert store.log.callback("address-1") == (KEY, "write it/now")
-    assert store.log.callback("address-2") == (STRANGERS[0], "write")
-    assert store.log.callback("address-3") is None
+        store.log.store_callback("address-1", KEY, "write it/now", EXPIRES)
+    store.log.store_callback("address-2", STRANGERS[0], "write", EXPIRES)
+    assert store.log.find_callback("address-1") == (KEY, "write it/now")
+    assert store.log.find_callback("address-2") == (STRANGERS[0], "write")
+    assert store.log.find_callback("address-3") is None
 
 
 def test_a_callback_address_expires_with_its_task(store: Store) -> None:
-    store.log.keep_callback("address", KEY, "write", EXPIRES)
+    store.log.store_callback("address", KEY, "write", EXPIRES)
     store.now.ms = EXPIRES * 1000
-    assert store.log.callback("address") is None
+    assert store.log.find_callback("address") is None

@@ -14,18 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
-from a2a_serverless.adapters.owners import MemoryOwners
-from a2a_serverless.domain.bells import WorkBell
-from a2a_serverless.domain.share import Allowance
-from a2a_serverless.domain.trace import begun
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.adapters.owners import MemoryOwnerStore
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.quota import Quota
+from a2a_serverless.domain.trace import new_trace
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.runtime import JsonLines
-from a2a_serverless.services.hosts import Hosts
-from a2a_serverless.services.turnstile import Turnstile
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.wire import v1
 from tests.echo import agent_of
 from tests.edge import Edge
@@ -39,8 +39,15 @@ USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
 TEXT: Final = "Write a short document about the sea. " * 13
 TASKS: Final = 10
-ALLOWANCE: Final = Allowance(requests=100, sends=1200, tasks=1000, streams=100)  # the template's defaults
-WRITES: Final = {"admit": 1, "keep_unfinished": 1, "keep_share": 1, "move": 1, "record": 1, "touch": 1}
+QUOTA: Final = Quota(requests=100, sends=1200, tasks=1000, streams=100)  # the template's defaults
+WRITES: Final = {
+    "count_webhook": 1,
+    "store_unfinished": 1,
+    "store_bucket": 1,
+    "move_cursor": 1,
+    "record_attempt": 1,
+    "update_head": 1,
+}
 TASK_UNITS: Final = 26  # create, take, the end: tests/contract/test_capacity.py, without the chunk
 CONFIG_UNITS: Final = 4  # a configuration and its cursor, in the transaction that makes the task
 TASK_WRITES: Final = frozenset({"create", "append", "append_chunk"})
@@ -58,32 +65,38 @@ class Counted(World):
         self.noted = Noted(self)
         super().__init__([agent_of(writes)], faults=self.noted)
         self.lines: list[str] = []
-        owners: Any = Frail(MemoryOwners(lambda: self.now), "table", self.noted)
-        self.turnstile = Turnstile(owners, self.table, self.clock, self.ids, ALLOWANCE, LIFE.max_life_ms)
+        owners: Any = Frail(MemoryOwnerStore(lambda: self.now), "table", self.noted)
+        self.limiter = RateLimiter(owners, self.table, self.clock, self.ids, QUOTA, LIFE.max_life_ms)
         metrics = EmfMetrics("A2AServerless", "a2a-serverless", lambda: self.now, self.lines.append)
-        self.desk = replace(self.desk, metrics=metrics, trace=begun("a"))
+        self.service = replace(self.service, metrics=metrics, trace=new_trace("a"))
         self.engine = replace(self.engine, metrics=metrics)
-        self.post = replace(self.post, metrics=metrics, hosts=Hosts(self.post.store, metrics=metrics))  # type: ignore[arg-type]
+        self.post = replace(self.post, metrics=metrics, hosts=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
 
     def tell_at_once(self) -> None:
         """The first notification goes out before a worker is free: so it takes a run of the notifier for itself."""
         work = self.queue.pop()
         assert work is not None
         self.work_off()
-        self.noted.within("sweeper", lambda: self.queue.ring(work))
+        self.noted.within("sweeper", lambda: self.queue.enqueue(work))
 
     def work_off(self) -> None:
         """Does what is due now."""
         while self.step():
             pass
 
-    def answer(self, bell: Any) -> Any:
+    def answer(self, message: Any) -> Any:
         """What the function behind the queue does, through its handler, so that it logs what it would log."""
-        name = "worker" if isinstance(bell, WorkBell) else "notifier"
+        name = "worker" if isinstance(message, WorkMessage) else "notifier"
         work: Any = super().answer
-        handler: Any = make_queue_handler(type(bell), lambda one, _: work(one))
-        body = {"v": 1, "kind": "work", "tenant": bell.key.tenant, "owner": bell.key.owner, "task": bell.key.task}
-        body |= {} if name == "worker" else {"kind": "deliver", "config": bell.config_id}
+        handler: Any = make_queue_handler(type(message), lambda one, _: work(one))
+        body = {
+            "v": 1,
+            "kind": "work",
+            "tenant": message.key.tenant,
+            "owner": message.key.owner,
+            "task": message.key.task,
+        }
+        body |= {} if name == "worker" else {"kind": "deliver", "config": message.config_id}
         event = {"Records": [{"messageId": "m", "body": json.dumps(body)}]}
         return self.noted.within(name, lambda: handler(event, _Clock()))
 
@@ -162,7 +175,15 @@ def _play(world: Counted) -> None:
 
 
 def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60, turnstile=world.turnstile)
+    edge = Edge(
+        world.service,
+        world.table,
+        world.engine.agents,
+        AllowAnonymous(),
+        MemoryCallbackVerifier(),
+        60,
+        limiter=world.limiter,
+    )
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     headers = {"content-type": "application/json", "a2a-version": "1.0"}
     world.noted.invocations["api"] += 1
@@ -180,7 +201,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
     return {
         "requests": 2,
         "posts": _each(_totals(by)["receiver.post"]),
-        "bells": _each(_totals(by)["queue.ring"]),
+        "bells": _each(_totals(by)["queue.enqueue"]),
         "write_units": TASK_UNITS + CONFIG_UNITS + _each(wrote),
         "read_units": _each(read),
         "log_lines": _each(len(lines)),
@@ -189,7 +210,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
             function: {
                 "invocations": _each(count),
                 "table_calls": _each(sum(n for call, n in calls[function].items() if call.startswith("table."))),
-                "bells": _each(calls[function]["queue.ring"]),
+                "bells": _each(calls[function]["queue.enqueue"]),
                 "posts": _each(calls[function]["receiver.post"]),
             }
             for function, count in sorted(world.noted.invocations.items())

@@ -17,7 +17,7 @@ import yaml
 import cost
 from a2a_serverless.cli.app import app
 from a2a_serverless.cli.examples import COMMAND_LINES
-from a2a_serverless.domain.measures import MEASURES
+from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
@@ -103,8 +103,9 @@ def layers() -> str:
 def metrics() -> str:
     """Every metric, as operators find it."""
     rows = [
-        f"| `{name}` | {one.unit if one.unit != 'None' else ''} | {f'`{one.by}`' if one.by else ''} | {one.says} |"
-        for name, one in MEASURES.items()
+        f"| `{name}` | {one.unit if one.unit != 'None' else ''} | "
+        f"{f'`{one.dimension}`' if one.dimension else ''} | {one.description} |"
+        for name, one in METRICS.items()
     ]
     return "\n".join(["| metric | unit | by | |", "|---|---|---|---|", *rows])
 
@@ -128,7 +129,7 @@ def standing() -> str:
 def standing_in_full() -> str:
     """The same with all metrics, alarms and the dashboard, as if somebody called in every hour."""
     alarms = _alarms("template.yaml") + _alarms("observability.yaml")
-    return _standing(alarms, len(MEASURES) + DIMENSIONS, 1)
+    return _standing(alarms, len(METRICS) + DIMENSIONS, 1)
 
 
 def _alarms(name: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import places, processes
+from a2a_serverless.stack import paths, processes
 from a2a_serverless.stack.errors import StackError
 from tests.docs.documents import DOCUMENTS, ROOT, Block, Command, blocks
 
@@ -55,7 +55,7 @@ class Shell:
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell. What its commands leave running is stopped."""
     try:
-        places.find()
+        paths.find()
     except StackError as error:
         if "CI" in os.environ:
             raise

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.cli.examples import EXAMPLES
-from a2a_serverless.domain.delivery import DELAYS_S, GIVE_UP_MS, TOKEN_LIFE_S, claims
+from a2a_serverless.domain.delivery import DELAYS_S, GIVE_UP_MS, TOKEN_LIFE_S, notification_claims
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import CursorState, PushConfig, Verification
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
@@ -15,7 +15,9 @@ from tests.faults.kinds import KINDS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
 CONFIG = PushConfig("c", "https://hooks.example.com", "1.0", "i", 1)
-CLAIMS = claims(TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j")
+CLAIMS = notification_claims(
+    TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j"
+)
 
 
 @pytest.mark.parametrize("name", [*CLAIMS, *CursorState, *Verification])

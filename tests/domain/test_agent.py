@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.agent import Failed, Reject, TimedOut, tried
+from a2a_serverless.domain.agent import StepTimedOut, TaskFailed, TaskRejected, with_retries
 from a2a_serverless.testing import START, SimulatedLoop
 
 
@@ -45,26 +45,26 @@ async def _done(work: Awaitable[Any]) -> Any:
 
 def test_what_fails_is_tried_again_after_a_pause_that_doubles() -> None:
     flaky = Flaky(OSError(), OSError(), OSError())
-    assert flaky.play(tried(flaky.work, times=4, pause_s=2)) == "done"
+    assert flaky.play(with_retries(flaky.work, times=4, pause_s=2)) == "done"
     assert flaky.at == [0, 2, 6, 14]
 
 
 def test_the_last_error_is_raised() -> None:
     flaky = Flaky(OSError("one"), OSError("two"))
     with pytest.raises(OSError, match="two"):
-        flaky.play(tried(flaky.work, times=2))
+        flaky.play(with_retries(flaky.work, times=2))
 
 
-@pytest.mark.parametrize("final", [Reject("no"), Failed("broken")])
+@pytest.mark.parametrize("final", [TaskRejected("no"), TaskFailed("broken")])
 def test_what_the_author_has_decided_is_not_tried_again(final: Exception) -> None:
     flaky = Flaky(final)
     with pytest.raises(type(final)):
-        flaky.play(tried(flaky.work, times=5))
+        flaky.play(with_retries(flaky.work, times=5))
     assert len(flaky.at) == 1
 
 
 def test_each_try_has_the_time_limit_and_the_last_one_says_so() -> None:
     flaky = Flaky(takes_s=60)
-    with pytest.raises(TimedOut, match="longer than 10 s"):
-        flaky.play(tried(flaky.work, times=2, timeout_s=10))
+    with pytest.raises(StepTimedOut, match="longer than 10 s"):
+        flaky.play(with_retries(flaky.work, times=2, timeout_s=10))
     assert flaky.at == [0, 11]

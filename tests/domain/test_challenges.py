@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from a2a_serverless.domain.challenges import AGAIN_MS, AT_ONCE, WEBHOOKS, Asked, again_at, registered, sending
+from a2a_serverless.domain.challenges import (
+    CHALLENGE_BURST,
+    RECHECK_MS,
+    WEBHOOKS,
+    ChallengeState,
+    add_challenge,
+    add_webhook,
+    next_check_at,
+)
 
 NOW = 1_790_000_000_000
 DAY_MS = 86_400_000
 
 
 def test_so_many_webhooks_can_wait_for_an_answer_and_no_more() -> None:
-    asked, count = Asked(), 0
-    while (more := registered(asked)) is not None:
+    asked, count = ChallengeState(), 0
+    while (more := add_webhook(asked)) is not None:
         asked, count = more, count + 1
     assert count == WEBHOOKS == 20
 
 
 def test_so_many_challenges_are_sent_at_once_and_then_one_at_a_time_with_waits_that_grow() -> None:
-    asked, now, sent = Asked(), NOW, list[int]()
+    asked, now, sent = ChallengeState(), NOW, list[int]()
     while now < NOW + 3 * DAY_MS:
-        after = sending(asked, now)
+        after = add_challenge(asked, now)
         if after is None:
-            assert sending(asked, asked.next_at - 1) is None
+            assert add_challenge(asked, asked.next_at - 1) is None
             now = asked.next_at
             continue
         asked = after
         sent.append((now - NOW) // 1000)
-    assert sent[:AT_ONCE] == [0] * 20
-    assert sent[AT_ONCE:] == [30, 150, 750, 2550, 6150, 13350, 27750, 56550, 99750, 171750, 243750]
+    assert sent[:CHALLENGE_BURST] == [0] * 20
+    assert sent[CHALLENGE_BURST:] == [30, 150, 750, 2550, 6150, 13350, 27750, 56550, 99750, 171750, 243750]
 
 
 def test_who_has_to_wait_long_looks_again_before_for_another_challenge_may_be_answered() -> None:
-    assert again_at(Asked(sent=21, next_at=NOW + 5), NOW) == NOW + 5
-    assert again_at(Asked(sent=28, next_at=NOW + DAY_MS), NOW) == NOW + AGAIN_MS
+    assert next_check_at(ChallengeState(sent=21, next_at=NOW + 5), NOW) == NOW + 5
+    assert next_check_at(ChallengeState(sent=28, next_at=NOW + DAY_MS), NOW) == NOW + RECHECK_MS

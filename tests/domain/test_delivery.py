@@ -16,15 +16,15 @@ from a2a_serverless.domain.delivery import (
     DELAYS_S,
     DUE_SLACK_MS,
     GIVE_UP_MS,
-    Next,
+    NextNotification,
     Verdict,
-    after_failure,
-    after_success,
-    judge,
-    next_in_place,
-    next_of,
-    postponed,
-    redriven,
+    classify_outcome,
+    find_next,
+    postpone,
+    record_failure,
+    record_success,
+    redrive,
+    snapshot_for_backlog,
 )
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
@@ -46,22 +46,22 @@ CONFIG = PushConfig("hook", "https://hooks.example.com/a?b=c", "1.0", "first", N
     ("status", "verdict"),
     [
         *((status, Verdict.DELIVERED) for status in (200, 201, 202, 204, 299)),
-        *((status, Verdict.HOPELESS) for status in (300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 422, 451)),
+        *((status, Verdict.PERMANENT) for status in (300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 422, 451)),
         *((status, Verdict.RETRY) for status in (408, 409, 425, 429, 500, 502, 503, 504, 599, 101)),
         (410, Verdict.GONE),
     ],
 )
 def test_a_status_decides_what_becomes_of_a_delivery(status: int, verdict: Verdict) -> None:
-    assert judge(Outcome(status=status)) is verdict
+    assert classify_outcome(Outcome(status=status)) is verdict
 
 
 @pytest.mark.parametrize("error", OutboundError)
 def test_a_delivery_without_an_answer_is_tried_again(error: OutboundError) -> None:
-    assert judge(Outcome(error=error, reason="…")) is Verdict.RETRY
+    assert classify_outcome(Outcome(error=error, reason="…")) is Verdict.RETRY
 
 
 def test_a_broken_body_behind_a_good_status_is_delivered_all_the_same() -> None:
-    assert judge(Outcome(status=200, error=OutboundError.TOO_LARGE)) is Verdict.DELIVERED
+    assert classify_outcome(Outcome(status=200, error=OutboundError.TOO_LARGE)) is Verdict.DELIVERED
 
 
 # ---- After a failure
@@ -71,7 +71,7 @@ def failures(count: int, chance: float = 0.0, verdict: Verdict = Verdict.RETRY) 
     """The cursor after each failure in a row; each try is made at the moment that it was due."""
     cursor, now, seen = CURSOR, NOW, list[Cursor]()
     for _ in range(count):
-        cursor = after_failure(cursor, verdict, None, now=now, chance=chance)
+        cursor = record_failure(cursor, verdict, None, now=now, chance=chance)
         now = cursor.next_at or now
         seen.append(cursor)
     return seen
@@ -90,7 +90,7 @@ def test_tries_are_made_at_the_times_of_the_schedule_and_then_no_more() -> None:
 
 def test_a_failure_frees_the_cursor_and_leaves_it_where_it_was() -> None:
     at = NOW + 5_000
-    assert after_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
+    assert record_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
         CURSOR, attempt=1, next_at=at, due_at=at + DUE_SLACK_MS, lease_until=0, failing_since=NOW
     )
 
@@ -98,26 +98,26 @@ def test_a_failure_frees_the_cursor_and_leaves_it_where_it_was() -> None:
 def test_failures_in_a_row_have_one_beginning_and_a_success_ends_them() -> None:
     tried = failures(4)
     assert {cursor.failing_since for cursor in tried} == {NOW}
-    assert after_success(tried[-1], 1, now=NOW).failing_since == 0
+    assert record_success(tried[-1], 1, now=NOW).failing_since == 0
 
 
 def test_a_host_that_is_left_alone_costs_no_attempt() -> None:
-    after = postponed(replace(CURSOR, attempt=3), NOW + 30_000, now=NOW, chance=0.5)
+    after = postpone(replace(CURSOR, attempt=3), NOW + 30_000, now=NOW, chance=0.5)
     assert (after.attempt, after.next_at, after.due_at) == (3, NOW + 33_000, NOW + 33_000 + DUE_SLACK_MS)
     assert (after.lease_until, after.failing_since) == (0, NOW)
 
 
 def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() -> None:
     since = replace(CURSOR, failing_since=NOW)
-    assert postponed(since, NOW + GIVE_UP_MS, now=NOW + GIVE_UP_MS - 1, chance=0.0).state is CursorState.ACTIVE
-    late = postponed(since, NOW + GIVE_UP_MS + 30_000, now=NOW + GIVE_UP_MS, chance=0.0)
+    assert postpone(since, NOW + GIVE_UP_MS, now=NOW + GIVE_UP_MS - 1, chance=0.0).state is CursorState.ACTIVE
+    late = postpone(since, NOW + GIVE_UP_MS + 30_000, now=NOW + GIVE_UP_MS, chance=0.0)
     assert (late.state, late.due_at) == (CursorState.EXHAUSTED, NOW + GIVE_UP_MS)
 
 
 @pytest.mark.parametrize("state", [CursorState.EXHAUSTED, CursorState.GONE, CursorState.PAUSED])
 def test_a_redriven_cursor_begins_anew_where_it_stood(state: CursorState) -> None:
     ended = replace(CURSOR, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
-    again = redriven(ended, now=NOW + 1)
+    again = redrive(ended, now=NOW + 1)
     assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS)
 
 
@@ -127,39 +127,39 @@ def test_jitter_and_retry_after_only_add_and_only_within_bounds(
     attempt: int, chance: float, retry_after_s: int | None
 ) -> None:
     cursor = replace(CURSOR, attempt=attempt)
-    after = after_failure(cursor, Verdict.RETRY, retry_after_s, now=NOW, chance=chance)
+    after = record_failure(cursor, Verdict.RETRY, retry_after_s, now=NOW, chance=chance)
     least = max(DELAYS_S[attempt + 1], min(retry_after_s or 0, 3600)) * 1000
     assert least <= after.next_at - NOW <= least * 12 // 10
 
 
 def test_chance_spreads_the_tries() -> None:
-    waits = {after_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=n / 10).next_at - NOW for n in range(10)}
+    waits = {record_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=n / 10).next_at - NOW for n in range(10)}
     assert len(waits) == 10
 
 
 @pytest.mark.parametrize(("retry_after_s", "wait_s"), [(None, 5), (1, 5), (7, 7), (3600, 3600), (3601, 3600)])
 def test_retry_after_lengthens_the_wait_up_to_an_hour(retry_after_s: int | None, wait_s: int) -> None:
-    after = after_failure(CURSOR, Verdict.RETRY, retry_after_s, now=NOW, chance=0.0)
+    after = record_failure(CURSOR, Verdict.RETRY, retry_after_s, now=NOW, chance=0.0)
     assert after.next_at == NOW + wait_s * 1000
 
 
 def test_a_retry_after_longer_than_the_last_wait_does_not_shorten_it() -> None:
     late = replace(CURSOR, attempt=10)
-    assert after_failure(late, Verdict.RETRY, 60, now=NOW, chance=0.0).next_at == NOW + 72_000_000
+    assert record_failure(late, Verdict.RETRY, 60, now=NOW, chance=0.0).next_at == NOW + 72_000_000
 
 
 def test_a_hopeless_answer_gets_five_tries() -> None:
-    states = [cursor.state for cursor in failures(5, verdict=Verdict.HOPELESS)]
+    states = [cursor.state for cursor in failures(5, verdict=Verdict.PERMANENT)]
     assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
 
 
 def test_one_hopeless_answer_late_in_a_row_of_failures_ends_it() -> None:
     late = replace(CURSOR, attempt=4)
-    assert after_failure(late, Verdict.HOPELESS, None, now=NOW, chance=0.0).state is CursorState.EXHAUSTED
+    assert record_failure(late, Verdict.PERMANENT, None, now=NOW, chance=0.0).state is CursorState.EXHAUSTED
 
 
 def test_gone_ends_the_configuration_at_once() -> None:
-    after = after_failure(CURSOR, Verdict.GONE, 60, now=NOW, chance=0.5)
+    after = record_failure(CURSOR, Verdict.GONE, 60, now=NOW, chance=0.5)
     assert after == replace(CURSOR, attempt=1, lease_until=0, state=CursorState.GONE, due_at=None, failing_since=NOW)
 
 
@@ -173,15 +173,15 @@ def test_what_is_given_up_says_since_when() -> None:
 
 def test_a_success_moves_the_cursor_forgets_the_failures_and_keeps_the_lease() -> None:
     failing = replace(CURSOR, attempt=3, next_at=NOW - 1, due_at=NOW)
-    assert delivery.after_success(failing, 6, now=NOW) == replace(
+    assert delivery.record_success(failing, 6, now=NOW) == replace(
         CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.LEASE_MS
     )
 
 
 def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
-    claimed = delivery.claimed(CURSOR, "other", now=NOW)
+    claimed = delivery.claim_lease(CURSOR, "other", now=NOW)
     assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.LEASE_MS)
-    assert delivery.released(claimed) == replace(claimed, lease_until=0)
+    assert delivery.release_lease(claimed) == replace(claimed, lease_until=0)
 
 
 @pytest.mark.requirement(75)
@@ -225,13 +225,13 @@ LOGS = st.lists(KINDS, max_size=14).map(lambda kinds: [event_of(kind, n) for n, 
 WIRES: list[WireVersion] = ["1.0", "0.3"]
 
 
-def walked(wire: WireVersion, log: list[Event], page: int) -> list[Next]:
+def walked(wire: WireVersion, log: list[Event], page: int) -> list[NextNotification]:
     """Every step of a cursor over the log, page by page, as a notifier makes them."""
-    cursor, steps = replace(CURSOR, position=0, start=1), list[Next]()
-    while upcoming := next_of(cursor, wire, log[cursor.position : cursor.position + page]):
+    cursor, steps = replace(CURSOR, position=0, start=1), list[NextNotification]()
+    while upcoming := find_next(cursor, wire, log[cursor.position : cursor.position + page]):
         assert upcoming.n > cursor.position, "every step goes forward"
         steps.append(upcoming)
-        cursor = delivery.after_success(cursor, upcoming.n, now=NOW)
+        cursor = delivery.record_success(cursor, upcoming.n, now=NOW)
     return steps
 
 
@@ -252,7 +252,7 @@ def test_rule_08_a_webhook_hears_everything_in_order_but_for_what_may_be_skipped
     told = [step.event.n for step in steps if step.event]
     expected = [event.n for event in log[1:] if not may_be_skipped(event, wire, log)]
     assert told == expected
-    assert steps[:1] == ([Next(1, None)] if log else [])
+    assert steps[:1] == ([NextNotification(1, None)] if log else [])
 
 
 @MANY
@@ -268,20 +268,20 @@ def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
 
 def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
     fresh = Cursor("hook", "first", start=3)
-    assert next_of(fresh, "1.0", [status(1), status(2), status(3), status(4)]) == Next(3, None)
+    assert find_next(fresh, "1.0", [status(1), status(2), status(3), status(4)]) == NextNotification(3, None)
 
 
 def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
-    assert next_of(CURSOR, "1.0", []) is None
+    assert find_next(CURSOR, "1.0", []) is None
 
 
 def test_a_cursor_moves_over_what_needs_no_notification() -> None:
-    assert next_of(CURSOR, "0.3", [chunk(5), chunk(6)]) == Next(6, None, 2)
-    assert next_of(CURSOR, "1.0", [chunk(5), chunk(6)]) == Next(5, chunk(5))
+    assert find_next(CURSOR, "0.3", [chunk(5), chunk(6)]) == NextNotification(6, None, 2)
+    assert find_next(CURSOR, "1.0", [chunk(5), chunk(6)]) == NextNotification(5, chunk(5))
 
 
 def test_the_last_working_is_told_though_it_says_nothing() -> None:
-    assert next_of(CURSOR, "1.0", [status(5), status(6)]) == Next(6, status(6), 1)
+    assert find_next(CURSOR, "1.0", [status(5), status(6)]) == NextNotification(6, status(6), 1)
 
 
 # ---- A long backlog
@@ -292,21 +292,23 @@ HERE = CHUNKS[-1].n
 
 
 def test_a_snapshot_stands_for_a_long_backlog_and_for_no_short_one() -> None:
-    assert next_in_place(BEHIND, CHUNKS) == Next(HERE, None)
-    assert next_in_place(BEHIND, CHUNKS[:-1]) is None
-    assert next_in_place(BEHIND, []) is None
+    assert snapshot_for_backlog(BEHIND, CHUNKS) == NextNotification(HERE, None)
+    assert snapshot_for_backlog(BEHIND, CHUNKS[:-1]) is None
+    assert snapshot_for_backlog(BEHIND, []) is None
 
 
 def test_the_first_notification_is_as_of_the_registration_also_with_a_long_backlog() -> None:
-    assert next_in_place(replace(BEHIND, position=0), [status(1), *CHUNKS]) is None
+    assert snapshot_for_backlog(replace(BEHIND, position=0), [status(1), *CHUNKS]) is None
 
 
 @pytest.mark.parametrize("state", sorted(INTERRUPTED | TERMINAL))
 def test_rule_08_a_snapshot_never_jumps_a_status_that_ends_the_task_or_needs_its_client(state: TaskState) -> None:
     told = status(HERE + 1, state)
-    assert next_in_place(BEHIND, [*CHUNKS, told, *(chunk(n) for n in range(HERE + 2, HERE + 300))]) == Next(HERE, None)
-    assert next_in_place(BEHIND, [told, *CHUNKS]) is None
-    assert next_in_place(BEHIND, [*CHUNKS[:50], told, *CHUNKS[50:]]) is None
+    assert snapshot_for_backlog(
+        BEHIND, [*CHUNKS, told, *(chunk(n) for n in range(HERE + 2, HERE + 300))]
+    ) == NextNotification(HERE, None)
+    assert snapshot_for_backlog(BEHIND, [told, *CHUNKS]) is None
+    assert snapshot_for_backlog(BEHIND, [*CHUNKS[:50], told, *CHUNKS[50:]]) is None
 
 
 # ---- Tokens
@@ -315,7 +317,9 @@ def test_rule_08_a_snapshot_never_jumps_a_status_that_ends_the_task_or_needs_its
 def test_the_claims_are_exactly_those_of_the_contract() -> None:
     body = b'{"task":{}}'
     text = "tenant\nowner\ntask\nhook\nfirst\n7"
-    assert delivery.claims(KEY, CONFIG, 7, body, issuer="https://api.example.com", now=NOW + 999, jti="j") == {
+    assert delivery.notification_claims(
+        KEY, CONFIG, 7, body, issuer="https://api.example.com", now=NOW + 999, jti="j"
+    ) == {
         "iss": "https://api.example.com",
         "aud": "https://hooks.example.com/a?b=c",
         "iat": NOW // 1000,
@@ -350,12 +354,12 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
     assert len(ids - {ours}) == len(others)
 
 
-@pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.HOPELESS])
+@pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.PERMANENT])
 def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
     """So a bell that comes early may be dropped."""
-    waiting = [delivery.postponed(CURSOR, NOW + 30_000, now=NOW, chance=0.5)]
+    waiting = [delivery.postpone(CURSOR, NOW + 30_000, now=NOW, chance=0.5)]
     waiting += [
-        delivery.after_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
+        delivery.record_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
         for attempt in range(len(delivery.DELAYS_S))
     ]
     assert all(cursor.due_at is not None for cursor in waiting if cursor.next_at > NOW)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.stored import fold_of, fold_text
+from a2a_serverless.adapters.log_format import dump_snapshot, load_snapshot
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import ArtifactEvent, Event, Fold, Incoming, StatusEvent, contiguous, fold
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay, contiguous, replay
 from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.domain.states import NEXT
 
@@ -36,7 +36,7 @@ STATUSES = st.builds(
     StatusEvent,
     n=STEPS,
     at=st.integers(0, 1000),
-    by=st.just("a"),
+    append_id=st.just("a"),
     state=STATES,
     message=st.none() | MESSAGES,
     incoming=st.none() | INCOMING,
@@ -45,7 +45,7 @@ CHUNKS = st.builds(
     ArtifactEvent,
     n=STEPS,
     at=st.integers(0, 1000),
-    by=st.just("a"),
+    append_id=st.just("a"),
     artifact=ARTIFACTS,
     append=st.booleans(),
     last_chunk=st.booleans(),
@@ -108,37 +108,37 @@ class Reference:
         return replace(chunks[start].artifact, parts=parts)
 
 
-def seen(folded: Fold) -> Task | None:
-    return folded.task() if folded.n else None
+def seen(replayed: TaskReplay) -> Task | None:
+    return replayed.task() if replayed.n else None
 
 
 @MANY
 @given(PROPOSALS)
 def test_rule_01_an_event_follows_the_rules_or_is_refused_and_changes_nothing(proposals: list[Event]) -> None:
-    folded, reference = Fold("task", "context"), Reference()
+    replayed, reference = TaskReplay("task", "context"), Reference()
     for proposal in proposals:
-        event, before = replace(proposal, n=folded.n + proposal.n), seen(folded)
+        event, before = replace(proposal, n=replayed.n + proposal.n), seen(replayed)
         if reference.allows(event):
-            folded.apply(event)
+            replayed.apply(event)
             reference.accepted.append(event)
-            assert folded.task() == reference.task()
+            assert replayed.task() == reference.task()
         else:
             with pytest.raises(IllegalTransition):
-                folded.apply(event)
-            assert seen(folded) == before
+                replayed.apply(event)
+            assert seen(replayed) == before
 
 
 @MANY
 @given(PROPOSALS)
 def test_folding_a_whole_log_gives_what_applying_it_step_by_step_gave(proposals: list[Event]) -> None:
-    folded, log = Fold("task", "context"), list[Event]()
+    replayed, log = TaskReplay("task", "context"), list[Event]()
     for proposal in proposals:
-        event = replace(proposal, n=folded.n + proposal.n)
+        event = replace(proposal, n=replayed.n + proposal.n)
         if Reference(log).allows(event):
-            folded.apply(event)
+            replayed.apply(event)
             log.append(event)
     if log:
-        assert fold("task", "context", log) == folded.task()
+        assert replay("task", "context", log) == replayed.task()
 
 
 @MANY
@@ -152,23 +152,23 @@ def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_do
         if Reference(log).allows(event):
             log.append(event)
     for n in {1, min(pause, len(log))} - {0} if log else ():
-        stored = fold_of(fold_text(fold("task", "context", log[:n])))
-        assert Fold.of(stored).after(log[n:]) == fold("task", "context", log)
+        stored = load_snapshot(dump_snapshot(replay("task", "context", log[:n])))
+        assert TaskReplay.from_task(stored).after(log[n:]) == replay("task", "context", log)
 
 
 @MANY
 @given(PROPOSALS, st.integers(0, 30))
 def test_what_a_reader_was_given_does_not_change_behind_its_back(proposals: list[Event], pause: int) -> None:
-    folded, log = Fold("task", "context"), list[Event]()
+    replayed, log = TaskReplay("task", "context"), list[Event]()
     given_out: tuple[Task, int] | None = None
     for proposal in proposals:
-        event = replace(proposal, n=folded.n + proposal.n)
+        event = replace(proposal, n=replayed.n + proposal.n)
         if Reference(log).allows(event):
-            folded.apply(event)
+            replayed.apply(event)
             log.append(event)
-            given_out = (folded.task(), len(log)) if len(log) == pause else given_out
+            given_out = (replayed.task(), len(log)) if len(log) == pause else given_out
     if given_out:
-        assert given_out[0] == fold("task", "context", log[: given_out[1]])
+        assert given_out[0] == replay("task", "context", log[: given_out[1]])
 
 
 @given(st.integers(0, 5), st.lists(st.integers(1, 12), max_size=12))
@@ -181,25 +181,25 @@ def test_rule_01_readers_get_only_the_run_without_a_gap(after: int, numbers: lis
 
 
 def test_there_is_no_task_before_the_first_event() -> None:
-    folded = Fold("task", "context")
-    assert folded.state is None
+    replayed = TaskReplay("task", "context")
+    assert replayed.state is None
     with pytest.raises(IllegalTransition, match="begins with its first event"):
-        folded.task()
+        replayed.task()
     with pytest.raises(IllegalTransition, match="begins with its first event"):
-        fold("task", "context", [])
+        replay("task", "context", [])
 
 
 def test_a_log_that_nobody_could_have_written_is_refused() -> None:
     submitted = StatusEvent(1, 0, "a", TaskState.SUBMITTED)
     with pytest.raises(IllegalTransition, match="event 3 may not follow event 1"):
-        fold("task", "context", [submitted, StatusEvent(3, 0, "a", TaskState.WORKING)])
+        replay("task", "context", [submitted, StatusEvent(3, 0, "a", TaskState.WORKING)])
 
 
 def test_a_chunk_cannot_be_appended_to_an_artifact_that_has_none() -> None:
     log: list[Event] = [StatusEvent(1, 0, "a", TaskState.SUBMITTED), StatusEvent(2, 0, "a", TaskState.WORKING)]
     chunk = ArtifactEvent(3, 0, "a", Artifact("report", (Part("text", "x"),)), append=True)
     with pytest.raises(IllegalTransition, match="artifact report has no chunk to append to"):
-        fold("task", "context", [*log, chunk])
+        replay("task", "context", [*log, chunk])
 
 
 def test_metadata_is_that_of_the_latest_message_which_brought_some() -> None:
@@ -208,5 +208,5 @@ def test_metadata_is_that_of_the_latest_message_which_brought_some() -> None:
         return StatusEvent(n, 0, "a", state, incoming=Incoming(message, metadata=metadata))
 
     log: list[Event] = [said(1, TaskState.SUBMITTED, {"a": 1}), said(2, TaskState.SUBMITTED, None)]
-    assert fold("task", "context", log).metadata == {"a": 1}
-    assert fold("task", "context", [*log, said(3, TaskState.SUBMITTED, {})]).metadata == {}
+    assert replay("task", "context", log).metadata == {"a": 1}
+    assert replay("task", "context", [*log, said(3, TaskState.SUBMITTED, {})]).metadata == {}

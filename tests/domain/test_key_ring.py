@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.key_ring import (
     KeyRing,
-    Retired,
+    RetiredKey,
+    RotationTimes,
     SigningKey,
-    Waits,
-    first_ring,
+    create_ring,
     promotable_at,
     revoke,
     rotate,
@@ -26,7 +26,7 @@ SKEW = 120 * SECOND
 MAX_AGE = HOUR  # how old a verifier's list of keys may be
 RING_AGE = 300 * SECOND  # how old a signer's ring may be
 TOKEN_LIFE = 300 * SECOND
-WAITS = Waits(publish_ms=MAX_AGE + SKEW, retire_ms=RING_AGE + TOKEN_LIFE + SKEW)
+WAITS = RotationTimes(publish_ms=MAX_AGE + SKEW, retire_ms=RING_AGE + TOKEN_LIFE + SKEW)
 
 
 def key(name: str, made_at: int = NOW) -> SigningKey:
@@ -39,7 +39,7 @@ def listed(ring: KeyRing, now: int) -> list[object]:
     return [entry["kid"] for entry in keys if isinstance(entry, dict)]
 
 
-RING = first_ring(key("a"), key("b"), now=NOW)
+RING = create_ring(key("a"), key("b"), now=NOW)
 ONCE = NOW + WAITS.publish_ms
 
 
@@ -53,7 +53,7 @@ def test_a_new_deployment_has_a_key_that_signs_and_a_key_that_waits() -> None:
 
 def test_a_rotation_promotes_the_next_key_and_keeps_the_old_one_listed() -> None:
     turned = rotate(RING, key("c", ONCE), now=ONCE, waits=WAITS)
-    old = Retired("a", {"kty": "EC", "kid": "a"}, ONCE + WAITS.retire_ms)
+    old = RetiredKey("a", {"kty": "EC", "kid": "a"}, ONCE + WAITS.retire_ms)
     assert turned == KeyRing(key("b"), key("c", ONCE), (old,), promoted_at=ONCE)
     assert listed(turned, old.until - 1) == ["b", "c", "a"]
     assert listed(turned, old.until) == ["b", "c"]

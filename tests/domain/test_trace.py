@@ -8,8 +8,8 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def test_a_valid_header_is_accepted_as_it_is() -> None:
-    assert trace.accepted(TRACE) == TRACE
-    assert trace.accepted(f" {TRACE}\t") == TRACE
+    assert trace.parse_traceparent(TRACE) == TRACE
+    assert trace.parse_traceparent(f" {TRACE}\t") == TRACE
 
 
 @pytest.mark.parametrize(
@@ -31,24 +31,24 @@ def test_a_valid_header_is_accepted_as_it_is() -> None:
     ],
 )
 def test_what_is_not_a_trace_of_the_specification_is_ignored(header: str | None) -> None:
-    assert trace.accepted(header) is None
+    assert trace.parse_traceparent(header) is None
 
 
 def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
-    assert trace.accepted("42" + TRACE[2:] + "-more") == TRACE
+    assert trace.parse_traceparent("42" + TRACE[2:] + "-more") == TRACE
 
 
 def test_only_the_flag_that_is_known_is_passed_on() -> None:
-    assert trace.accepted(TRACE[:-2] + "fe") == TRACE[:-2] + "00"
-    assert trace.accepted(TRACE[:-2] + "ff") == TRACE
+    assert trace.parse_traceparent(TRACE[:-2] + "fe") == TRACE[:-2] + "00"
+    assert trace.parse_traceparent(TRACE[:-2] + "ff") == TRACE
 
 
 def test_a_child_is_in_the_same_trace_under_a_span_of_its_own() -> None:
-    first, second = trace.child(TRACE, "a"), trace.child(TRACE, "b")
+    first, second = trace.child_of(TRACE, "a"), trace.child_of(TRACE, "b")
     assert len({TRACE, first, second}) == 3
     assert {trace.trace_id(one) for one in (TRACE, first, second)} == {"4bf92f3577b34da6a3ce929d0e0e4736"}
-    assert trace.accepted(first) == first
-    assert trace.child("", "a") == ""
+    assert trace.parse_traceparent(first) == first
+    assert trace.child_of("", "a") == ""
 
 
 def test_xrays_trace_is_taken_over_with_its_sampling() -> None:
@@ -57,17 +57,17 @@ def test_xrays_trace_is_taken_over_with_its_sampling() -> None:
     assert found is not None
     assert trace.trace_id(found) == "5759e988bd862e3fe1be46a994272793"
     assert found.endswith("-01")
-    assert trace.accepted(found) == found
+    assert trace.parse_traceparent(found) == found
     assert trace.from_xray("Root=1-00000000-000000000000000000000000", "id") is None
     assert trace.from_xray("Self=1-5759e988-bd862e3fe1be46a99427279", "id") is None
     assert trace.from_xray(None, "id") is None
 
 
 def test_a_trace_that_is_begun_is_valid_and_its_own() -> None:
-    assert trace.accepted(trace.begun("a")) == trace.begun("a") != trace.begun("b")
+    assert trace.parse_traceparent(trace.new_trace("a")) == trace.new_trace("a") != trace.new_trace("b")
 
 
 @given(st.text())
 def test_no_header_makes_a_trace_that_is_more_than_ids(header: str) -> None:
-    for found in (trace.accepted(header), trace.from_xray(header, "id")):
+    for found in (trace.parse_traceparent(header), trace.from_xray(header, "id")):
         assert found is None or set(found) <= set("0123456789abcdef-")

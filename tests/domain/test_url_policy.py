@@ -14,7 +14,7 @@ from a2a_serverless.domain.url_policy import (
     MAX_URL,
     EgressPolicy,
     NameUnresolved,
-    UrlRefused,
+    UrlNotAllowed,
     WebhookTarget,
     check_addresses,
     check_url,
@@ -31,7 +31,7 @@ POLICY = EgressPolicy()
 def is_admitted(url: str, addresses: list[str]) -> bool:
     try:
         check_addresses(addresses, check_url(url, POLICY))
-    except (UrlRefused, NameUnresolved):
+    except (UrlNotAllowed, NameUnresolved):
         return False
     return True
 
@@ -132,7 +132,7 @@ def test_a_hostile_url_is_refused_at_registration_and_a_good_one_is_not(case: di
     ],
 )
 def test_no_other_spelling_of_a_forbidden_url_is_taken(url: str) -> None:
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         check_url(url, POLICY)
 
 
@@ -174,7 +174,7 @@ OWN = EgressPolicy(
     ],
 )
 def test_the_deployment_s_own_host_is_no_webhook(url: str) -> None:
-    with pytest.raises(UrlRefused, match="the host is this deployment's own"):
+    with pytest.raises(UrlNotAllowed, match="the host is this deployment's own"):
         check_url(url, OWN)
 
 
@@ -196,7 +196,7 @@ def test_on_one_machine_the_deployment_s_own_port_is_no_webhook_and_others_are()
     policy = EgressPolicy(local_allow=("127.0.0.1:*",), own=("http://127.0.0.1:8000",))
     assert check_url("http://127.0.0.1:9000/", policy).local
     assert check_url("http://127.0.0.1:8000/callbacks/a", policy).local
-    with pytest.raises(UrlRefused, match="this deployment's own"):
+    with pytest.raises(UrlNotAllowed, match="this deployment's own"):
         check_url("http://127.0.0.1:8000/echo", policy)
 
 
@@ -209,7 +209,7 @@ def test_the_host_header_names_the_port_only_when_it_is_not_the_default(url: str
 
 
 def test_a_refusal_never_repeats_the_url_because_it_may_hold_a_secret() -> None:
-    with pytest.raises(UrlRefused) as refused:
+    with pytest.raises(UrlNotAllowed) as refused:
         check_url("http://hooks.example.com/?key=hunter2", POLICY)
     assert "hunter2" not in str(refused.value)
 
@@ -223,7 +223,7 @@ def test_allowed_domains_limit_hosts_on_the_boundary_of_a_label(*, host: str, ad
     if admitted:
         assert check_url(f"https://{host}/", policy).host == host
     else:
-        with pytest.raises(UrlRefused):
+        with pytest.raises(UrlNotAllowed):
             check_url(f"https://{host}/", policy)
 
 
@@ -231,9 +231,9 @@ def test_a_trusted_domain_needs_no_challenge_but_passes_every_other_rule() -> No
     policy = EgressPolicy(trusted_domains=("example.com", "corp"))
     assert policy.trusts("hooks.example.com")
     assert not policy.trusts("hooks.example.net")
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         check_url("https://wiki.corp/", policy)
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         check_addresses(["10.0.0.1"], check_url("https://hooks.example.com/", policy))
 
 
@@ -257,7 +257,7 @@ def test_the_local_allow_list_admits_http_and_literals_on_any_port(url: str) -> 
     ],
 )
 def test_the_local_allow_list_admits_nothing_beside_its_entries(url: str) -> None:
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         check_url(url, EgressPolicy(local_allow=("127.0.0.1:8010", "localhost:*")))
 
 
@@ -265,7 +265,7 @@ def test_the_local_allow_list_admits_nothing_beside_its_entries(url: str) -> Non
 def test_a_local_target_must_be_on_loopback(address: str) -> None:
     target = check_url("http://localhost:8010/", EgressPolicy(local_allow=("localhost:*",)))
     assert check_addresses(["127.0.0.1", "::1"], target) == ("127.0.0.1", "::1")
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlNotAllowed):
         check_addresses(["127.0.0.1", address], target)
 
 
@@ -377,7 +377,7 @@ def test_a_url_that_passes_means_the_same_to_the_standard_parser(start: str, res
     url = start + rest
     try:
         target = check_url(url, POLICY)
-    except UrlRefused:
+    except UrlNotAllowed:
         return
     parts = urlsplit(url)
     assert (parts.scheme, (parts.hostname or "").rstrip("."), parts.port or 443) == target.origin

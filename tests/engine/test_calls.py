@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import PeerFailed
-from a2a_serverless.domain.bells import Bell, WorkBell
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
-from a2a_serverless.engine.inline import Inline
+from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
+from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports import SHARDS
 from a2a_serverless.services.callbacks import TOKEN_HEADER
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import PushRequest, TaskKey
 
 DEADLINE_S = 30
@@ -74,12 +74,12 @@ def test_a_parent_gets_what_its_child_made_and_holds_no_compute_meanwhile() -> N
 def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> None:
     parent, child = Parent(), Writer(seconds=0.1)
     world = world_of(replace(parent.agent, runs="inline"), child.agent)
-    here = replace(world.engine, directory=replace(world.directory, apart=frozenset({"echo"})))
+    here = replace(world.engine, registry=replace(world.registry, apart=frozenset({"echo"})))
     task = world.send("hello", agent="parent")
     key = ME.key(task.task_id)
-    assert Inline(here, world.play).run("parent", key, 20_000)
+    assert EngineInlineRunner(here, world.play).run("parent", key, 20_000)
     assert (parent.runs, child.ran) == (1, [])
-    assert world.table.look(key).head.lease_until == 0
+    assert world.table.read_head(key).head.lease_until == 0
     world.settle()
     assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
 
@@ -90,14 +90,14 @@ def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
     task = world.send("hello", agent="parent")
     world.settle()
     assert result(world, task.task_id).startswith("completed")
-    assert {entry.agent for entry in world.table.page(ME, task.context_id, None, 0, 10)[0]} == {"parent", "echo"}
+    assert {entry.agent for entry in world.table.list_page(ME, task.context_id, None, 0, 10)[0]} == {"parent", "echo"}
 
 
 def test_an_agent_that_is_not_there_is_an_error_that_the_parent_can_read() -> None:
     async def work(task: AgentTask) -> None:
         try:
             await task.call("write", "nobody", "hello")
-        except PeerFailed as failed:
+        except AgentCallFailed as failed:
             await task.emit("result.md", str(failed), last=True)
 
     world = world_of(agent_of(work, "parent"))
@@ -114,15 +114,15 @@ class Endless:
         self.asked = 0
         self.callback: PushRequest | None = None
 
-    def traced(self, trace: str) -> Endless:
+    def with_trace(self, trace: str) -> Endless:
         del trace
         return self
 
     def address(self, agent: str) -> str:
         return f"https://far.example.com/{agent}"
 
-    def card(self, agent: str) -> Card:
-        raise PeerFailed(f"{agent} has no card")
+    def card(self, agent: str) -> AgentCard:
+        raise AgentCallFailed(f"{agent} has no card")
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
         del message
@@ -141,7 +141,7 @@ class Endless:
 
 def test_a_call_that_takes_too_long_is_canceled() -> None:
     world, peer = world_of(Parent(timeout_s=60).agent), Endless()
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(180_000)
     assert result(world, task.task_id) == "canceled: "
@@ -149,7 +149,7 @@ def test_a_call_that_takes_too_long_is_canceled() -> None:
 
 def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
     world, peer = world_of(Parent().agent), Endless()
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(60_000)
     asked, peer.state = peer.asked, TaskState.COMPLETED
@@ -177,7 +177,7 @@ def _arrive(future: asyncio.Future[Any], result: object) -> None:
 def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_through() -> None:
     world, peer = world_of(Parent().agent), Endless()
     world.loop = SlowLoop
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
 
     def end() -> None:
         peer.state = TaskState.COMPLETED
@@ -195,7 +195,7 @@ def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_throug
 
 def test_a_canceled_parent_ends_its_child() -> None:
     world, peer = world_of(Parent().agent), Endless()
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(60_000)
     world.cancel(task.task_id, "parent")
@@ -212,7 +212,7 @@ class CanceledMeanwhile(Endless):
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
         sent = super().send(caller, agent, message, callback)
-        (ours,) = self.world.table.page(ME, None, None, 0, 10)[0]
+        (ours,) = self.world.table.list_page(ME, None, None, 0, 10)[0]
         self.world.cancel(ours.task, "parent")
         return sent
 
@@ -220,7 +220,7 @@ class CanceledMeanwhile(Endless):
 def test_a_parent_that_is_canceled_while_its_call_is_being_sent_ends_the_child() -> None:
     world = world_of(Parent().agent)
     peer = CanceledMeanwhile(world)
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.settle()
     assert world.get(task.task_id, "parent").status.state is TaskState.CANCELED
@@ -235,7 +235,7 @@ class Held(Endless):
         self.got, self.answers, self.ending = Event(), Event(), Event()
         self.runs = 0
 
-    def traced(self, trace: str) -> Held:
+    def with_trace(self, trace: str) -> Held:
         del trace
         self.runs += 1
         if self.runs > 1:  # the run is over, and its end is made known
@@ -250,7 +250,7 @@ class Held(Endless):
 
 def test_a_child_is_ended_also_when_its_answer_comes_after_the_run_is_over() -> None:
     world, peer = world_of(Parent().agent), Held()
-    engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent", push=False)
     key = ME.key(task.task_id)
     worker = Thread(target=lambda: asyncio.run(run(engine, key, lambda: 900_000)))
@@ -262,23 +262,23 @@ def test_a_child_is_ended_also_when_its_answer_comes_after_the_run_is_over() -> 
     worker.join(DEADLINE_S)
     assert not worker.is_alive()
     assert peer.state is TaskState.CANCELED
-    assert world.table.look(key).head.children, "should that not have reached the agent, it is asked again"
+    assert world.table.read_head(key).head.children, "should that not have reached the agent, it is asked again"
 
 
 class Elsewhere(World):
     """Tasks of ``echo`` are another worker's, which comes by or does not."""
 
-    def answer(self, bell: Bell) -> object:
-        if isinstance(bell, WorkBell) and self.table.look(bell.key).head.agent == "echo":
-            self.come_by(bell.key)
+    def answer(self, message: QueueMessage) -> object:
+        if isinstance(message, WorkMessage) and self.table.read_head(message.key).head.agent == "echo":
+            self.come_by(message.key)
             return None
-        return super().answer(bell)
+        return super().answer(message)
 
     def come_by(self, key: TaskKey) -> None:
         """Nobody comes."""
 
     def cancel_parents(self) -> None:
-        for entry in self.table.page(ME, None, None, 0, 10)[0]:
+        for entry in self.table.list_page(ME, None, None, 0, 10)[0]:
             if entry.agent == "parent":
                 with suppress(TaskNotCancelable):
                     self.cancel(entry.task, "parent")
@@ -300,7 +300,7 @@ class AsSoonAsSent(Siblings):
 def canceled_journey(faults: Faults, *, in_flight: bool) -> World:
     world = Elsewhere([Parent().agent, agent_of(None, "echo")], faults=faults)
     if in_flight:
-        world.engine = replace(world.engine, directory=replace(world.directory, peers=AsSoonAsSent(world)))
+        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=AsSoonAsSent(world)))
     world.send("hello", agent="parent", push=False)
     world.plan(5_000, world.cancel_parents)
     world.settle()
@@ -324,10 +324,10 @@ def calls_until_canceled(*, in_flight: bool) -> int:
 )
 def test_no_child_outlives_a_canceled_parent_whatever_dies(in_flight: bool, count: int, late: bool) -> None:  # noqa: FBT001
     world = canceled_journey(kill_at(count, late=late), in_flight=in_flight)
-    entries = world.table.page(ME, None, None, 0, 10)[0]
+    entries = world.table.list_page(ME, None, None, 0, 10)[0]
     assert {entry.state for entry in entries} == {TaskState.CANCELED}
     assert len([entry for entry in entries if entry.agent == "echo"]) <= 1
-    assert not [key for shard in range(SHARDS) for key in world.table.due(shard, world.now + 40 * HOUR_MS)]
+    assert not [key for shard in range(SHARDS) for key in world.table.list_due(shard, world.now + 40 * HOUR_MS)]
 
 
 class Chunks(Elsewhere):
@@ -338,26 +338,28 @@ class Chunks(Elsewhere):
         self.chunks = chunks
         self.begun = False
         self.peers_asked: Counter[str] = Counter()
-        self.engine = replace(self.engine, directory=replace(self.directory, peers=Counted(self)))
+        self.engine = replace(self.engine, registry=replace(self.registry, remote_agents=Counted(self)))
 
     def come_by(self, key: TaskKey) -> None:
         if self.begun:
             return
         self.begun = True
-        self.table.append(heads.take(self.table.look(key), now=self.now, by=self.ids.new()))
+        self.table.append(heads.start_run(self.table.read_head(key), now=self.now, by=self.ids.new()))
         for number in range(1, self.chunks + 1):
             self.plan(number * 200_000 // (self.chunks + 1), lambda number=number: self.chunk(key, number))  # type: ignore[misc]
         self.plan(200_000, lambda: self.end(key))
 
     def chunk(self, key: TaskKey, number: int) -> None:
-        look = self.table.look(key)
+        snapshot = self.table.read_head(key)
         artifact = Artifact("artifact", (Part("text", f"{number} "),))
-        event = ArtifactEvent(look.last + 1, self.now, self.ids.new(), artifact, number > 1, emits=(number, number))
-        assert self.table.append_chunk(key, event, look.head.expires)
+        event = ArtifactEvent(snapshot.last + 1, self.now, self.ids.new(), artifact, number > 1, emits=(number, number))
+        assert self.table.append_chunk(key, event, snapshot.head.expires)
 
     def end(self, key: TaskKey) -> None:
-        look = self.table.look(key)
-        change = heads.report(look, look.head.fence, TaskState.COMPLETED, None, now=self.now, by=self.ids.new())
+        snapshot = self.table.read_head(key)
+        change = heads.report_status(
+            snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.now, by=self.ids.new()
+        )
         assert self.table.append(change)
 
 
@@ -395,7 +397,7 @@ def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) ->
         task = world.send("hello", agent=names[0], push=False)
         world.settle()
         assert world.get(task.task_id, names[0]).artifacts[0].text().endswith(f"{chunks} ")
-        entries = world.table.page(ME, None, None, 0, 10)[0]
+        entries = world.table.list_page(ME, None, None, 0, 10)[0]
         return {one.agent: len(world.events(one.task)) for one in entries if one.agent != "echo"}, world.peers_asked
 
     few, many = costs(3), costs(98)
@@ -420,7 +422,7 @@ def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
     canceled: list[dict[str, TaskState]] = []
 
     def states() -> dict[str, TaskState]:
-        entries = world.table.page(ME, task.context_id, None, 0, 10)[0]
+        entries = world.table.list_page(ME, task.context_id, None, 0, 10)[0]
         return {entry.agent: world.get(entry.task, entry.agent).status.state for entry in entries}
 
     task = world.send("hello", agent="first")
@@ -428,7 +430,7 @@ def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
     world.plan(32_000, lambda: canceled.append(states()))
     world.settle()
     assert canceled == [dict.fromkeys(("first", "second", "echo"), TaskState.CANCELED)]
-    (leaf,) = [one for one in world.table.page(ME, task.context_id, None, 0, 10)[0] if one.agent == "echo"]
+    (leaf,) = [one for one in world.table.list_page(ME, task.context_id, None, 0, 10)[0] if one.agent == "echo"]
     assert world.get(leaf.task).artifacts == ()
 
 
@@ -455,7 +457,7 @@ def test_a_plain_message_is_an_answer_too() -> None:
         await task.emit("result.md", answer.text(), last=True)
 
     world = world_of(agent_of(work, "parent"), Writer().agent)
-    world.peers.replies["echo"] = "hi there"
+    world.remote_agents.replies["echo"] = "hi there"
     task = world.send("hello", agent="parent")
     world.settle()
     assert result(world, task.task_id) == "hi there"
@@ -479,7 +481,7 @@ def calls_of_a_journey() -> int:
 def test_a_death_anywhere_in_parent_or_child_changes_nothing_of_the_result(count: int, late: bool) -> None:  # noqa: FBT001
     world, task_id = journey(kill_at(count, late=late))
     assert result(world, task_id) == "completed: one: hello. two: hello. three: hello. "
-    children = [entry for entry in world.table.page(ME, None, None, 0, 10)[0] if entry.agent == "echo"]
+    children = [entry for entry in world.table.list_page(ME, None, None, 0, 10)[0] if entry.agent == "echo"]
     assert len(children) == 1, "the child was made once"
 
 
@@ -502,17 +504,17 @@ def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
     async def work(task: AgentTask) -> None:
         try:
             await task.call("first", "late", "hello")
-        except PeerFailed as failed:
+        except AgentCallFailed as failed:
             child = await task.call("second", "echo", "hello")
             assert isinstance(child, Task)
             await task.emit("result.md", f"{failed}, {child.status.state}", last=True)
 
     late = agent_of(Writer().work, "late")
     world = world_of(agent_of(work, "parent"), Writer(seconds=600).agent, late)
-    world.peers.absent.add("late")
+    world.remote_agents.absent.add("late")
     task = world.send("hello", agent="parent")
     world.wait(60_000)
-    world.peers.absent.clear()
+    world.remote_agents.absent.clear()
     world.settle()
     assert result(world, task.task_id) == "no agent late, completed"
 
@@ -527,13 +529,13 @@ def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> N
     task = world.send("hello", agent="parent")
     world.settle()
     assert result(world, task.task_id).count("one: ") == 2
-    assert len(world.table.page(ME, task.context_id, None, 0, 10)[0]) == 3
+    assert len(world.table.list_page(ME, task.context_id, None, 0, 10)[0]) == 3
 
 
 def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_time_is_over() -> None:
     world, peer = world_of(Parent(timeout_s=60).agent), Endless()
     peer.state = TaskState.INPUT_REQUIRED
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(10_000)
     world.send("red", agent="parent", task_id=task.task_id)
@@ -549,7 +551,7 @@ def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s:
         await task.emit("result.md", str(child.status.state), last=True)
 
     world, peer = world_of(agent_of(work, "parent")), Endless()
-    world.engine = replace(world.engine, directory=replace(world.directory, peers=peer))
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(110_000)
     assert result(world, task.task_id) == "canceled"

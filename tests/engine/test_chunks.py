@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import PART_BYTES, Artifact, Part, Task, TaskState
-from a2a_serverless.engine.chunks import DELAY_S, SIZE, Chunk, Chunks
+from a2a_serverless.engine.chunks import DELAY_S, SIZE, Chunk, ChunkBuffer
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
@@ -27,8 +27,8 @@ def chunk(number: int, text: str = "x", *, append: bool = True, last: bool = Fal
     return Chunk(Artifact(artifact, (Part("text", text),), "a.txt"), (number, number), append, last)
 
 
-def filled(*chunks: Chunk) -> Chunks:
-    waiting = Chunks()
+def filled(*chunks: Chunk) -> ChunkBuffer:
+    waiting = ChunkBuffer()
     assert all(waiting.add(one) for one in chunks)
     return waiting
 
@@ -107,11 +107,11 @@ def test_a_chunk_stays_alone_when(before: Chunk, after: Chunk) -> None:
 
 def test_what_waits_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
     waiting = filled(chunk(1, "水" * ((SIZE - PART_BYTES) // 3 - 1)))
-    assert not waiting.full
+    assert not waiting.is_full
     waiting.add(chunk(2, "水"))
-    assert waiting.full
+    assert waiting.is_full
     waiting.take()
-    assert not waiting.full
+    assert not waiting.is_full
 
 
 # ---- When they are written
@@ -125,7 +125,7 @@ def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_
 
     count = Count(frozenset({"table"}))
     world, task = played(work, count)
-    calls = [call for call in count.calls if call in {"table.append", "table.append_chunk", "table.touch"}]
+    calls = [call for call in count.calls if call in {"table.append", "table.append_chunk", "table.update_head"}]
     assert len(calls) <= 60
     assert words(task) == [f"word {number} " for number in range(1000)]
     ranges = [event.emits for event in chunks_of(world, task)]
@@ -162,7 +162,7 @@ def test_big_chunks_do_not_wait() -> None:
 
 NEXT: dict[str, Work] = {
     "a step": lambda task: task.step("look", asyncio.sleep, 0.1),
-    "progress": lambda task: task.progress("on"),
+    "progress": lambda task: task.report_progress("on"),
     "a question": lambda task: task.ask("Which?"),
     "the end": lambda task: asyncio.sleep(0, task),
 }
@@ -181,12 +181,12 @@ def test_what_was_emitted_is_in_the_log_before(then: str) -> None:
 
 
 def test_a_step_does_not_begin_before_what_was_emitted_is_in_the_log() -> None:
-    async def look() -> int:
+    async def snapshot() -> int:
         return len(chunks_of(world, sent))
 
     async def work(task: AgentTask) -> None:
         await task.emit("a.txt", "one")
-        assert await task.step("look", look) == 1
+        assert await task.step("look", snapshot) == 1
 
     world = World([agent_of(work)])
     sent = world.send("hello", push=False)
@@ -232,7 +232,7 @@ def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_
 
     world = World([agent_of(work)])
     key = ME.key(world.send("hello", push=False).task_id)
-    world.queue.lose()
+    world.queue.clear()
     world.survives(lambda: world.run(key))
     world.settle()
     task = world.get(key.task)
@@ -244,7 +244,7 @@ def calls_of_the_run() -> range:
     """The numbers of all calls but the client's: it makes the task with the first two and reads it with the last."""
     count = Count()
     played(chatty, count)
-    assert (count.calls[:2], count.calls[-1]) == (["table.create", "queue.ring"], "table.task")
+    assert (count.calls[:2], count.calls[-1]) == (["table.create", "queue.enqueue"], "table.read_task")
     return range(3, len(count.calls))
 
 

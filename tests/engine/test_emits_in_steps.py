@@ -101,14 +101,14 @@ def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
     runs: list[int] = []
 
     async def think(task: AgentTask) -> None:
-        await task.progress("thinking")
+        await task.report_progress("thinking")
 
     async def work(task: AgentTask) -> None:
         runs.append(1)
         await task.step("think", partial(think, task))
         if len(runs) < 2:
             await asyncio.sleep(3600)
-        await task.progress("writing")
+        await task.report_progress("writing")
 
     world, task = handed_over_once(work)
     said = [
@@ -347,9 +347,9 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_decides_while_a_seco
         return f"Title. {said}The end."
 
     together: Together
-    faults = At(1, late=False, what=lambda: together.sleep(60), only="table.keep_step")
+    faults = At(1, late=False, what=lambda: together.sleep(60), only="table.store_step")
     world, key = world_with_task(work, faults=faults)
-    world.queue.lose()
+    world.queue.clear()
     together = Together(world)
     together.run(together.worker(key), together.later(40_000, together.worker(key, time_ms=second_run_ms)))
     world.settle()

@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.engine.files import Files
+from a2a_serverless.engine.files import TaskFiles
 from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
 from tests.echo import agent_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import Task
-    from a2a_serverless.ports import Fetch
+    from a2a_serverless.ports import UrlFetcher
 
 URL: Final = "https://hooks.example.com/boat.png?secret=s3cret"
 BOAT: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nboat"
@@ -33,13 +33,13 @@ async def reads(task: AgentTask) -> None:
     """Says what is in the file."""
     for part in task.message.parts:
         if part.kind == "url":
-            await task.emit("content.txt", (await task.file(part)).hex(), last=True)
+            await task.emit("content.txt", (await task.read_file(part)).hex(), last=True)
 
 
-def told(fetch: Fetch, url: str = URL) -> Task:
+def told(fetch: UrlFetcher, url: str = URL) -> Task:
     """What comes of a message with a file at the URL."""
     world = World([agent_of(reads)])
-    world.engine = replace(world.engine, files=Files(fetch=fetch))
+    world.engine = replace(world.engine, files=TaskFiles(fetch=fetch))
     request = world.request("see", push=False)
     parts = (*request.message.parts, Part("url", url, "image/png", "boat.png"))
     task_id = world.sent(replace(request, message=replace(request.message, parts=parts))).task_id
@@ -47,7 +47,7 @@ def told(fetch: Fetch, url: str = URL) -> Task:
     return world.get(task_id)
 
 
-def past_the_guard(sender: WebhookSender) -> Fetch:
+def past_the_guard(sender: WebhookSender) -> UrlFetcher:
     """As the functions fetch."""
     return partial(_get, sender)
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT
 from a2a_serverless.domain.model import Part, TaskState
-from a2a_serverless.engine.files import Files
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.engine.run import Ending
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.run import RunOutcome
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Broken, Frail, Killed
 from tests.workers import Workers
@@ -32,10 +32,10 @@ TEXTS = ["one: hello. ", "two: hello. ", "three: hello. "]
 WHAT = {
     "everything": ("table.", "queue."),
     "the table": ("table.",),
-    "writes": ("table.append", "table.touch", "table.keep"),
-    "writes of work": ("table.append_chunk", "table.keep_step"),
-    "steps": ("table.keep_step",),
-    "looks": ("table.look",),
+    "writes": ("table.append", "table.update_head", "table.store"),
+    "writes of work": ("table.append_chunk", "table.store_step"),
+    "steps": ("table.store_step",),
+    "looks": ("table.read_head",),
     "the queue": ("queue.",),
 }
 
@@ -87,7 +87,7 @@ def told(work: Callable[[AgentTask], object], outage: Outage, *, worlds: type[Wo
 
 
 def head_of(world: World, task_id: str) -> Head:
-    head: Head = world.table.look(ME.key(task_id)).head
+    head: Head = world.table.read_head(ME.key(task_id)).head
     return head
 
 
@@ -132,7 +132,7 @@ def test_rule_06_a_task_outlives_stores_of_which_every_other_call_fails(what: st
 
 def test_rule_06_a_run_that_waits_for_a_store_keeps_its_lease_and_makes_the_very_call_again() -> None:
     writer = Writer(seconds=STEP_S)
-    outage = Outage(("table.keep_step",), 5_000, 10 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 5_000, 10 * MINUTE_MS)
     world, task_id = told(writer.work, outage)
     assert_whole(world, task_id)
     assert head_of(world, task_id).fence == 2, "the one that waited, and the one after it"
@@ -140,7 +140,7 @@ def test_rule_06_a_run_that_waits_for_a_store_keeps_its_lease_and_makes_the_very
 
 
 def test_rule_06_work_goes_on_while_the_task_cannot_be_looked_at() -> None:
-    outage = Outage(("table.look", "table.touch"), 5_000, 20_000)
+    outage = Outage(("table.read_head", "table.update_head"), 5_000, 20_000)
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert_whole(world, task_id)
     assert (outage.failed > 10, head_of(world, task_id).fence) == (True, 1)
@@ -159,7 +159,7 @@ def test_rule_06_a_queue_that_fails_does_not_stop_a_run_and_gets_its_message_lat
 
 
 def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_death() -> None:
-    outage = Outage(("table.keep_step",), 0, 80 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 80 * MINUTE_MS)
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert_whole(world, task_id)
     runs = head_of(world, task_id).fence
@@ -167,14 +167,14 @@ def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_d
 
 
 def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
-    outage = Outage(("table.keep_step",), 0, 10 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 10 * MINUTE_MS)
     world = Workers(Writer(seconds=STEP_S).work, outage)
     task_id = world.send("hello", push=False).task_id
     outage.of(world)
     world.plan(2 * MINUTE_MS, lambda: world.cancel(task_id))
     world.wait(1)
     assert world.state(task_id) is TaskState.CANCELED
-    assert Ending.OVERTAKEN in world.answered
+    assert RunOutcome.LEASE_LOST in world.answered
     assert world.now - outage.began < 3 * MINUTE_MS
 
 
@@ -198,16 +198,16 @@ def test_rule_06_a_chunk_that_is_lost_when_a_task_would_suspend_ends_the_run_at_
 
 def test_rule_06_a_run_inside_a_request_waits_no_longer_than_the_request_and_leaves_the_rest_to_a_worker() -> None:
     writer = Writer(seconds=1)
-    outage = Outage(("table.keep_step",), 0, 3 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 3 * MINUTE_MS)
     world = Workers(writer.work, outage)
     agents = {"echo": replace(writer.agent, runs="inline")}
     world.engine = replace(world.engine, agents=agents)
     key = ME.key(world.send("hello", push=False).task_id)
-    world.queue.lose()
+    world.queue.clear()
     outage.of(world)
-    assert Inline(world.engine, world.play).run("echo", key, 20_000)
+    assert EngineInlineRunner(world.engine, world.play).run("echo", key, 20_000)
     assert world.now - outage.began <= 20_000 + 2_000
-    assert WorkBell(key) in world.queue.ready()
+    assert WorkMessage(key) in world.queue.ready()
     world.settle()
     assert_whole(world, key.task)
 
@@ -217,15 +217,15 @@ def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads:
     async def work(task: AgentTask) -> str:
         await task.step("think", asyncio.sleep, STEP_S)
         if reads == "file":
-            return str(len(await task.file(Part("url", stored.address))))
-        return str(len(await (task.references() if reads == "references" else task.earlier())))
+            return str(len(await task.read_file(Part("url", stored.address))))
+        return str(len(await (task.get_referenced_tasks() if reads == "references" else task.get_previous_tasks())))
 
-    outage = Outage(("table.task", "table.page", "contents."), 5_000, 3 * MINUTE_MS)
+    outage = Outage(("table.read_task", "table.list_page", "contents."), 5_000, 3 * MINUTE_MS)
     world = Workers(work, outage)
     other = world.send("before", push=False).task_id
-    stored = world.contents.keep(ME.key(other), b"four")
+    stored = world.contents.store(ME.key(other), b"four")
     files: Any = Frail(world.contents, "contents", outage)
-    world.engine = replace(world.engine, files=Files(files))
+    world.engine = replace(world.engine, files=TaskFiles(files))
     request = world.request("hello", push=False)
     message = replace(request.message, reference_task_ids=(other,), context_id=world.get(other).context_id)
     world.cancel(other)
@@ -244,7 +244,7 @@ def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads:
 
 
 def test_five_workers_that_die_one_after_the_other_still_end_a_task() -> None:
-    outage = Outage(("table.keep_step",), 0, 60 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 60 * MINUTE_MS)
     outage.what = Killed
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert world.get(task_id).status.state is TaskState.FAILED
@@ -255,7 +255,7 @@ def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> 
     class Wrong(ValueError, Broken):
         """What the table raises when the request itself is wrong."""
 
-    outage = Outage(("table.keep_step",), 0, 60 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 60 * MINUTE_MS)
     outage.what = Wrong
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert world.get(task_id).status.state is TaskState.FAILED
@@ -265,7 +265,7 @@ def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> 
 
 def test_a_store_that_fails_is_told_of_once_for_each_run(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
-    told(Writer(seconds=STEP_S).work, Outage(("table.keep_step",), 5_000, 3 * MINUTE_MS))
+    told(Writer(seconds=STEP_S).work, Outage(("table.store_step",), 5_000, 3 * MINUTE_MS))
     assert [record.message for record in caplog.records] == ["a store has failed"]
     assert (
         caplog.records[0].__dict__["error"] == "StoreFailed < Broken" or "Broken" in caplog.records[0].__dict__["error"]

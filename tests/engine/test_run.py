@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import Failed, Reject
-from a2a_serverless.domain.bells import WorkBell
+from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT, RENEW_MS
 from a2a_serverless.domain.model import Message, Part, Role, Task, TaskKey, TaskState
-from a2a_serverless.engine.run import Ending
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.run import RunOutcome
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
 from tests.together import Together
@@ -31,7 +31,7 @@ Work = Callable[["AgentTask"], Awaitable[object]]
 
 
 async def for_ever(task: AgentTask) -> None:
-    await task.progress("begun")
+    await task.report_progress("begun")
     await asyncio.sleep(10_000)
 
 
@@ -39,12 +39,12 @@ def world_with_task(work: Work, *, push: bool = False, **world: Any) -> tuple[Wo
     """A world with a task that nobody runs yet; its bell has got lost."""
     made = World([agent_of(work)], **world)
     key = ME.key(made.send("hello", push=push).task_id)
-    made.queue.lose()
+    made.queue.clear()
     return made, key
 
 
 def head_of(world: World, key: TaskKey) -> Head:
-    head: Head = world.table.look(key).head
+    head: Head = world.table.read_head(key).head
     return head
 
 
@@ -63,7 +63,7 @@ def states(world: World, key: TaskKey) -> list[str]:
 
 def test_a_run_takes_the_task_and_brings_it_to_its_end() -> None:
     world, key = world_with_task(Writer().work)
-    assert world.run(key) is Ending.ENDED
+    assert world.run(key) is RunOutcome.ENDED
     assert states(world, key) == ["submitted", "working", "working", "chunk", "chunk", "chunk", "completed"]
     assert (head_of(world, key).fence, head_of(world, key).lease_until) == (1, 0)
 
@@ -73,7 +73,7 @@ def test_a_bell_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:
     world, key = world_with_task(Writer().work)
     world.cancel(key.task)
     before = world.events(key.task)
-    assert world.run(key if ended else ME.key("unknown")) is Ending.NOTHING_TO_DO
+    assert world.run(key if ended else ME.key("unknown")) is RunOutcome.NOTHING_TO_DO
     assert world.events(key.task) == before
 
 
@@ -82,7 +82,7 @@ def test_rule_06_two_workers_with_the_same_bell_make_one_run() -> None:
     world, key = world_with_task(writer.work)
     together = Together(world)
     endings = together.run(*[together.worker(key)] * 4)
-    assert sorted(map(str, endings)) == sorted(map(str, [Ending.ENDED] + [Ending.LEASED] * 3))
+    assert sorted(map(str, endings)) == sorted(map(str, [RunOutcome.ENDED] + [RunOutcome.LEASED] * 3))
     assert writer.ran == ["one", "two", "three"]
 
 
@@ -94,12 +94,12 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
     together = Together(world)
     leases: list[int] = []
 
-    def look() -> None:
+    def snapshot() -> None:
         for _ in range(60):
             together.sleep(2)
             leases.append(head_of(world, key).lease_until - world.now)
 
-    together.run(together.worker(key, time_ms=200_000), look)
+    together.run(together.worker(key, time_ms=200_000), snapshot)
     assert min(leases[:-1]) >= LEASE_MS - RENEW_MS - 2_000
     assert max(leases) <= LEASE_MS
 
@@ -107,20 +107,20 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
 def test_rule_06_the_first_renewal_rings_one_bell_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)
-    rung: list[tuple[int, int]] = []
+    enqueued: list[tuple[int, int]] = []
 
-    def look() -> None:
+    def snapshot() -> None:
         for _ in range(50):
             together.sleep(1)
-            rung.append((len(world.queue.waiting), world.now))
+            enqueued.append((len(world.queue.waiting), world.now))
 
     begun = world.now
-    together.run(together.worker(key, time_ms=80_000), look)
-    counts = [count for count, _ in rung]
+    together.run(together.worker(key, time_ms=80_000), snapshot)
+    counts = [count for count, _ in enqueued]
     assert sorted(set(counts)) == [0, 1]
     first = counts.index(1)
     assert counts[first:] == [1] * len(counts[first:])
-    assert RENEW_MS <= rung[first][1] - begun <= RENEW_MS + 2_000
+    assert RENEW_MS <= enqueued[first][1] - begun <= RENEW_MS + 2_000
     assert world.queue.waiting[0][0] - begun > RENEW_MS + LEASE_MS
 
 
@@ -132,8 +132,8 @@ def test_a_run_that_is_shorter_than_a_third_of_its_lease_rings_nothing() -> None
 
 def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.append"))
-    buried: list[WorkBell] = []
-    world.engine = replace(world.engine, bury=buried.append)
+    buried: list[WorkMessage] = []
+    world.engine = replace(world.engine, send_to_dead_letters=buried.append)
     for _ in range(LOST_LIMIT):
         assert not world.survives(lambda: world.run(key))
         world.now += LEASE_MS
@@ -142,7 +142,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world.survives(lambda: world.run(key))
     task = world.get(key.task)
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The task was given up: its workers died.")
-    assert buried == [WorkBell(key)], "once, where an alarm looks"
+    assert buried == [WorkMessage(key)], "once, where an alarm looks"
 
 
 # ---- Overtaken
@@ -166,7 +166,7 @@ class Paused:
         return states(self.world, self.key)
 
 
-CALLS = [("table.append_chunk", 1), ("table.append_chunk", 3), ("table.keep_step", 2), ("table.append", 2)]
+CALLS = [("table.append_chunk", 1), ("table.append_chunk", 3), ("table.store_step", 2), ("table.append", 2)]
 
 
 @pytest.mark.parametrize(("only", "count"), CALLS)
@@ -197,7 +197,7 @@ def test_rule_07_of_two_runs_that_did_the_same_step_both_use_the_stored_result()
         seen.append((number, result))
         await task.emit("a", result, last=True)
 
-    faults = At(1, late=False, what=lambda: world.elsewhere(76_000), only="table.keep_step")
+    faults = At(1, late=False, what=lambda: world.elsewhere(76_000), only="table.store_step")
     world, key = world_with_task(work, faults=faults)
     world.survives(lambda: world.run(key))
     world.settle()
@@ -229,10 +229,10 @@ def test_a_run_that_hands_on_lets_go_and_rings_at_once() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)
     (ending,) = together.run(together.worker(key, time_ms=50_000))
-    assert ending is Ending.HANDED_ON
+    assert ending is RunOutcome.HANDED_OVER
     head = head_of(world, key)
     assert (head.lease_until, head.due_at, head.lost) == (0, world.now, 0)
-    assert (world.now, WorkBell(key)) in world.queue.waiting
+    assert (world.now, WorkMessage(key)) in world.queue.waiting
 
 
 def test_a_task_that_takes_hours_is_carried_through_many_runs() -> None:
@@ -284,7 +284,7 @@ def test_a_cancel_reaches_running_work_within_two_seconds_and_nothing_is_written
         canceled_at.append(world.now)
 
     world.plan(7_300, cancel)
-    assert world.run(key) is Ending.OVERTAKEN
+    assert world.run(key) is RunOutcome.LEASE_LOST
     assert [what for what, _ in witness.noticed] == ["canceled", "refused"]
     assert canceled_at[0] <= witness.noticed[0][1] <= canceled_at[0] + 2_000
     assert states(world, key) == ["submitted", "working", "chunk", "canceled"]
@@ -298,7 +298,7 @@ def test_a_canceled_task_rings_for_no_more_work() -> None:
     world, key = world_with_task(for_ever)
     world.plan(3_000, lambda: world.cancel(key.task))
     world.run(key)
-    assert [bell for _, bell in world.queue.waiting] == []
+    assert [message for _, message in world.queue.waiting] == []
 
 
 def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_nothing() -> None:
@@ -314,7 +314,7 @@ def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_not
 
     world, key = world_with_task(stubborn)
     world.plan(7_000, lambda: world.cancel(key.task))
-    assert world.run(key) is Ending.OVERTAKEN
+    assert world.run(key) is RunOutcome.LEASE_LOST
     assert "canceled" in tried
     assert states(world, key) == ["submitted", "working", "chunk", "chunk", "canceled"]
 
@@ -331,7 +331,7 @@ def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
 
     world, key = world_with_task(greedy)
     world.plan(7_000, lambda: world.cancel(key.task))
-    assert world.run(key) is Ending.OVERTAKEN
+    assert world.run(key) is RunOutcome.LEASE_LOST
     assert states(world, key)[-1] == "canceled"
 
 
@@ -340,15 +340,15 @@ def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
 
 def raising(error: BaseException) -> Work:
     async def work(task: AgentTask) -> None:
-        await task.progress("begun")
+        await task.report_progress("begun")
         raise error
 
     return work
 
 
 ENDINGS = {
-    "rejected": (Reject("Only even numbers."), TaskState.REJECTED, "Only even numbers."),
-    "failed": (Failed("The oven is cold."), TaskState.FAILED, "The oven is cold."),
+    "rejected": (TaskRejected("Only even numbers."), TaskState.REJECTED, "Only even numbers."),
+    "failed": (TaskFailed("The oven is cold."), TaskState.FAILED, "The oven is cold."),
     "bad message": (InvalidParams("Send an outline."), TaskState.REJECTED, "Send an outline."),
     "error": (ValueError("password=hunter2"), TaskState.FAILED, "The agent stopped with an error"),
     "group": (
@@ -364,7 +364,7 @@ ENDINGS = {
 def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
     error, state, text = ENDINGS[case]
     world, key = world_with_task(raising(error))
-    assert world.run(key) is Ending.ENDED
+    assert world.run(key) is RunOutcome.ENDED
     task = world.get(key.task)
     assert (task.status.state, last_word(task).partition(" (reference")[0]) == (state, text)
 

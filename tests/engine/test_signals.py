@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import Cancellation
+from a2a_serverless.domain.agent import CancelReason
 from a2a_serverless.domain.model import Task, TaskState
-from a2a_serverless.engine.run import Ending
-from a2a_serverless.testing import Rehearsal
+from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import At, fail
 from tests.world import ME, World
@@ -28,7 +28,7 @@ Library = Callable[[Awaitable[object]], Awaitable[object]]
 def world_with_task(work: Work, **world: Any) -> tuple[World, TaskKey]:
     made = World([agent_of(work)], **world)
     key = ME.key(made.send("hello", push=False).task_id)
-    made.queue.lose()
+    made.queue.clear()
     return made, key
 
 
@@ -57,7 +57,7 @@ async def grouping(call: Awaitable[object]) -> object:
     return running.result()
 
 
-async def telling(call: Awaitable[object]) -> object:
+async def replacing(call: Awaitable[object]) -> object:
     try:
         return await call
     except Exception as error:  # noqa: BLE001 - what such libraries do
@@ -74,7 +74,7 @@ def test_a_question_waits_for_its_answer_when_a_library(library: str) -> None:
         return str(answer.text())
 
     world, key = world_with_task(work)
-    assert world.run(key) is Ending.WAITS
+    assert world.run(key) is RunOutcome.WAITING
     task = world.get(key.task)
     assert (task.status.state, last_word(task)) == (TaskState.INPUT_REQUIRED, "Which colour?")
     world.send("red", push=False, task_id=key.task)
@@ -90,13 +90,13 @@ def test_after_a_question_every_call_raises_again_and_leaves_nothing_behind() ->
             lambda: task.ask("Which colour?"),
             lambda: task.step("paint", asyncio.sleep, 1),
             lambda: task.emit("picture", "nothing"),
-            lambda: task.progress("painting"),
+            lambda: task.report_progress("painting"),
             lambda: task.ask("Which size?"),
             lambda: task.call("help", "other", "paint"),
-            lambda: task.card("other"),
-            task.earlier,
-            task.references,
-            lambda: task.file(task.message.parts[0]),
+            lambda: task.get_card("other"),
+            task.get_previous_tasks,
+            task.get_referenced_tasks,
+            lambda: task.read_file(task.message.parts[0]),
         ]
         for call in calls:
             try:
@@ -106,8 +106,8 @@ def test_after_a_question_every_call_raises_again_and_leaves_nothing_behind() ->
         return "painted"
 
     world, key = world_with_task(work)
-    assert world.run(key) is Ending.WAITS
-    assert swallowed == ["Waits"] * 10
+    assert world.run(key) is RunOutcome.WAITING
+    assert swallowed == ["AwaitInput"] * 10
     assert [event.n for event in world.events(key.task)] == [1, 2, 3]
     assert world.get(key.task).status.state is TaskState.INPUT_REQUIRED
 
@@ -123,8 +123,8 @@ def test_a_store_that_fails_is_not_the_agent_s_failure_when_a_library(library: s
 
         return str(await LIBRARIES[library](task.step("think", think)))
 
-    world, key = world_with_task(work, faults=At(1, late=False, what=fail, only="table.keep_step"))
-    assert world.run(key) is Ending.HANDED_ON
+    world, key = world_with_task(work, faults=At(1, late=False, what=fail, only="table.store_step"))
+    assert world.run(key) is RunOutcome.HANDED_OVER
     world.settle()
     task = world.get(key.task)
     assert (task.status.state, last_word(task), len(ran)) == (TaskState.COMPLETED, "thought", 1)
@@ -137,22 +137,22 @@ def test_a_run_that_was_overtaken_says_nothing_more_when_a_library(library: str)
             world.cancel(key.task)
 
         await LIBRARIES[library](task.step("think", think))
-        await LIBRARIES[library](task.progress("on"))
+        await LIBRARIES[library](task.report_progress("on"))
         return "thought"
 
     world, key = world_with_task(work)
-    assert world.run(key) is Ending.OVERTAKEN
+    assert world.run(key) is RunOutcome.LEASE_LOST
     assert world.get(key.task).status.state is TaskState.CANCELED
 
 
-@pytest.mark.parametrize("library", [*LIBRARIES.values(), telling])
+@pytest.mark.parametrize("library", [*LIBRARIES.values(), replacing])
 def test_rule_07_a_step_that_means_two_things_fails_the_task_whatever_a_library_makes_of_it(library: Library) -> None:
     async def work(task: AgentTask) -> str:
         await task.step("think", asyncio.sleep, 0)
         return str(await library(task.step("think", asyncio.sleep, 0)))
 
     world, key = world_with_task(work)
-    assert world.run(key) is Ending.ENDED
+    assert world.run(key) is RunOutcome.ENDED
     task = world.get(key.task)
     reason = "The step 'think' was used twice. Give each step its own name."
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, reason)
@@ -169,7 +169,7 @@ def test_an_agent_that_works_on_after_its_question_is_stopped_after_a_few_second
             await asyncio.sleep(1)
 
     world, key = world_with_task(work)
-    assert world.run(key) is Ending.WAITS
+    assert world.run(key) is RunOutcome.WAITING
     assert len(model_calls) < 10
 
 
@@ -178,7 +178,7 @@ def test_an_inline_agent_that_used_its_task_gets_one_whatever_a_library_makes_of
         said = await dropping(task.step("greet", asyncio.sleep, 0, "hello"))
         return f"The answer is {said}"
 
-    reply = Rehearsal(replace(agent_of(work), runs="inline")).send("hello")
+    reply = AgentTestHarness(replace(agent_of(work), runs="inline")).send("hello")
     assert (reply.state, reply.said) == (TaskState.COMPLETED, "The answer is hello")
 
 
@@ -189,7 +189,7 @@ class Cancelled:
     """An agent that notes why its work is cancelled, in its first run."""
 
     def __init__(self) -> None:
-        self.why: list[Cancellation | None] = []
+        self.why: list[CancelReason | None] = []
 
     async def work(self, task: AgentTask) -> None:
         self.why.append(task.cancellation)
@@ -208,7 +208,7 @@ def test_an_agent_learns_that_its_client_has_canceled() -> None:
     world, key = world_with_task(agent.work)
     world.plan(3_000, lambda: world.cancel(key.task))
     world.run(key)
-    assert agent.why == [None, Cancellation.CLIENT]
+    assert agent.why == [None, CancelReason.CLIENT]
 
 
 def test_an_agent_learns_that_another_run_goes_on_with_its_work() -> None:
@@ -216,11 +216,11 @@ def test_an_agent_learns_that_another_run_goes_on_with_its_work() -> None:
     world, key = world_with_task(agent.work)
     world.run_ms = 25_000
     world.run(key)
-    assert agent.why == [None, Cancellation.HAND_OVER]
+    assert agent.why == [None, CancelReason.HAND_OVER]
 
 
 def test_an_agent_that_waits_for_another_one_learns_that_another_run_goes_on_with_its_work() -> None:
-    why: list[Cancellation | None] = []
+    why: list[CancelReason | None] = []
 
     async def other(task: AgentTask) -> str:
         return (await task.ask("Which?")).text()
@@ -235,16 +235,16 @@ def test_an_agent_that_waits_for_another_one_learns_that_another_run_goes_on_wit
     world = World([agent_of(work), agent_of(other, "other")])
     key = ME.key(world.send("hello", push=False).task_id)
     world.run(key)
-    assert why == [Cancellation.HAND_OVER]
+    assert why == [CancelReason.HAND_OVER]
 
 
 def test_an_agent_learns_that_another_run_has_taken_its_task() -> None:
     agent = Cancelled()
     world, key = world_with_task(
-        agent.work, faults=At(3, late=False, what=lambda: world.elsewhere(300_000), only="table.look")
+        agent.work, faults=At(3, late=False, what=lambda: world.elsewhere(300_000), only="table.read_head")
     )
-    assert world.run(key) is Ending.OVERTAKEN
-    assert agent.why == [None, None, Cancellation.FENCE]
+    assert world.run(key) is RunOutcome.LEASE_LOST
+    assert agent.why == [None, None, CancelReason.LEASE_LOST]
     assert world.get(key.task).status.state is TaskState.COMPLETED
 
 
@@ -252,4 +252,4 @@ def test_an_agent_learns_that_the_store_has_failed() -> None:
     agent = Cancelled()
     world, key = world_with_task(agent.work, faults=At(1, late=False, what=fail, only="table.append_chunk"))
     world.survives(lambda: world.run(key))
-    assert agent.why == [None, Cancellation.STORE]
+    assert agent.why == [None, CancelReason.STORE]

@@ -202,7 +202,7 @@ def test_a_step_that_raises_is_not_kept_and_runs_again() -> None:
             try:
                 await task.emit("a", await task.step(f"try {number}", shaky))
             except ValueError:
-                await task.progress("again")
+                await task.report_progress("again")
 
     assert texts(done(work)) == {"a": ["done"]}
 
@@ -215,11 +215,11 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
         async def work(task: AgentTask, counted: Counted = counted) -> None:
             await task.step("count", counted)
 
-        faults = kill_at(1, late=late, only="table.keep_step")
+        faults = kill_at(1, late=late, only="table.store_step")
         world = World([agent_of(work)], faults=faults)
         task = world.send("hello", push=False)
         world.settle()
-        assert faults.met == ["table.keep_step"]
+        assert faults.met == ["table.store_step"]
         assert world.get(task.task_id).status.state is TaskState.COMPLETED
         ran.append(counted.ran)
     assert ran == [2, 1]
@@ -233,11 +233,11 @@ def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_r
 
         await asyncio.gather(task.step("think", asyncio.sleep, 0.04), aside())
 
-    faults = kill_at(1, late=True, only="table.keep_step")
+    faults = kill_at(1, late=True, only="table.store_step")
     world = World([agent_of(work)], faults=faults)
     key = ME.key(world.send("hello", push=False).task_id)
     world.wait(1)
-    assert (faults.met, list(world.table.steps(key))) == (["table.keep_step"], ["think"])
+    assert (faults.met, list(world.table.read_steps(key))) == (["table.store_step"], ["think"])
     assert [part.value for artifact in world.get(key.task).artifacts for part in artifact.parts] == ["aside"]
 
 
@@ -305,11 +305,11 @@ def test_a_re_run_skips_what_the_log_holds() -> None:
 
     async def work(task: AgentTask) -> None:
         runs.append(1)
-        await task.progress("begun")
+        await task.report_progress("begun")
         await task.emit("a", f"one in run {len(runs)} ")
         if len(runs) < 3:
             await asyncio.sleep(3600)
-        await task.progress("nearly")
+        await task.report_progress("nearly")
         await task.emit("a", f"two in run {len(runs)}", append=True)
 
     task = done(work, runs=3)

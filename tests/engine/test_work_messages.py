@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.head import LEASE_MS
 from a2a_serverless.domain.model import TaskState
-from a2a_serverless.engine.run import Ending
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.run import RunOutcome
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
 from tests.together import Together
@@ -40,7 +40,7 @@ async def ten_minutes(task: AgentTask) -> None:
 
 
 def head_of(world: World, task_id: str) -> Head:
-    head: Head = world.table.look(ME.key(task_id)).head
+    head: Head = world.table.read_head(ME.key(task_id)).head
     return head
 
 
@@ -52,7 +52,7 @@ def test_rule_05_a_task_of_hours_has_one_message_in_flight_for_its_run_and_none_
     assert (world.state(task_id), runs >= HOURS * 4) == (TaskState.COMPLETED, True)
     assert world.most <= 2, "the run's own, and for a moment that of the run before or the hand-over's"
     assert len(world.answered) <= runs * 2 + HOURS * HOUR_MS // LEASE_MS
-    assert world.counts.calls.count("table.load") <= runs + 1, "who only meets the lease does not read the log"
+    assert world.counts.calls.count("table.read_log") <= runs + 1, "who only meets the lease does not read the log"
 
 
 def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_behind() -> None:
@@ -61,12 +61,12 @@ def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_b
     for number in range(MESSAGES):
         world.plan(5_000 + 1_000 * number, lambda: world.send("more", push=False, task_id=task_id))
     world.wait(MINUTE_MS)
-    assert [bell for _, bell in world.queue.waiting] == [WorkBell(ME.key(task_id), 1)], "the run's own"
+    assert [message for _, message in world.queue.waiting] == [WorkMessage(ME.key(task_id), 1)], "the run's own"
     world.settle()
     assert world.state(task_id) is TaskState.COMPLETED
     assert len(world.get(task_id).history) == 1 + MESSAGES
     assert len(world.answered) <= 1 + MESSAGES + 10 * MINUTE_MS // LEASE_MS
-    assert world.counts.calls.count("table.load") == 1
+    assert world.counts.calls.count("table.read_log") == 1
 
 
 async def asks(task: AgentTask) -> None:
@@ -95,7 +95,7 @@ def together_with(fence: int) -> tuple[World, list[object]]:
     """A run of 50 s that is met by a message after 15 s."""
     world = World([agent_of(ten_minutes)])
     key = ME.key(world.send(push=False).task_id)
-    world.queue.lose()
+    world.queue.clear()
     together = Together(world)
     endings = together.run(
         together.worker(key, time_ms=70_000), together.later(15_000, together.worker(key, fence=fence))
@@ -105,8 +105,8 @@ def together_with(fence: int) -> tuple[World, list[object]]:
 
 def test_rule_05_a_message_that_meets_a_live_lease_is_dropped() -> None:
     world, endings = together_with(fence=0)
-    assert endings == [Ending.HANDED_ON, Ending.LEASED]
-    assert sorted(bell.fence for _, bell in world.queue.waiting if isinstance(bell, WorkBell)) == [0, 1]
+    assert endings == [RunOutcome.HANDED_OVER, RunOutcome.LEASED]
+    assert sorted(message.fence for _, message in world.queue.waiting if isinstance(message, WorkMessage)) == [0, 1]
 
 
 @pytest.mark.parametrize(("fence", "waiting"), [(1, [0, 1, 1]), (2, [0, 1]), (7, [0, 1])])
@@ -114,14 +114,14 @@ def test_rule_05_only_the_message_of_the_very_run_that_holds_the_lease_is_sent_o
     fence: int, waiting: list[int]
 ) -> None:
     world, endings = together_with(fence)
-    assert endings == [Ending.HANDED_ON, Ending.LEASED]
-    assert sorted(bell.fence for _, bell in world.queue.waiting if isinstance(bell, WorkBell)) == waiting
+    assert endings == [RunOutcome.HANDED_OVER, RunOutcome.LEASED]
+    assert sorted(message.fence for _, message in world.queue.waiting if isinstance(message, WorkMessage)) == waiting
 
 
 def test_rule_06_a_run_that_dies_is_found_by_its_own_message_when_its_lease_is_over() -> None:
-    world = Workers(ten_minutes, At(100, late=False, what=die, only="table.look"))
+    world = Workers(ten_minutes, At(100, late=False, what=die, only="table.read_head"))
     task_id = world.send(push=False).task_id
-    world.broom = replace(world.broom, log=_nothing_due(world))
+    world.sweeper = replace(world.sweeper, log=_nothing_due(world))
     world.settle()
     assert (world.kills, world.state(task_id)) == (1, TaskState.COMPLETED)
     taken = [event.at for event in world.events(task_id) if event.state is TaskState.WORKING]
@@ -136,7 +136,7 @@ def _nothing_due(world: World) -> Any:
         def __getattr__(self, name: str) -> object:
             return getattr(world.table, name)
 
-        def due(self, *_: object) -> list[object]:
+        def list_due(self, *_: object) -> list[object]:
             return []
 
     return Silent()

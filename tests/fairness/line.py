@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.adapters.sqs import group_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.queue_messages import QueueMessage
 
 LATELY_MS: Final = 60_000
 SHARE: Final = 0.1
@@ -24,26 +24,26 @@ IN_FLIGHT: Final = 30
 
 
 class Line:
-    """``ports.Bells``. ``fair`` is whether bells are told apart by their groups."""
+    """``ports.Queues``. ``fair`` is whether bells are told apart by their groups."""
 
     def __init__(self, now: Callable[[], int], *, fair: bool) -> None:
         self._now = now
         self._fair = fair
         self._lock = RLock()
         self._order = count()
-        self._waiting: list[tuple[int, int, Bell]] = []
+        self._waiting: list[tuple[int, int, QueueMessage]] = []
         self._in_flight: dict[int, tuple[str, int]] = {}
         self._spent: list[tuple[int, str, int]] = []
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         with self._lock:
-            self._waiting.append((self._now() + delay_s * 1000, next(self._order), bell))
+            self._waiting.append((self._now() + delay_s * 1000, next(self._order), message))
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for bell in bells:
-            self.ring(bell)
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for message in queues:
+            self.enqueue(message)
 
-    def take(self, kind: type[Bell]) -> tuple[int, Bell] | None:
+    def take(self, kind: type[QueueMessage]) -> tuple[int, QueueMessage] | None:
         """The next bell of a kind, and the number by which it is said to be done."""
         with self._lock:
             ready = [row for row in self._waiting if row[0] <= self._now() and isinstance(row[2], kind)]

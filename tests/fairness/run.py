@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.bells import DeliveryBell, WorkBell
 from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest, TaskKey
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.fairness.line import Line
@@ -76,8 +76,8 @@ class Deployment:
 
     def run(self) -> Waits:
         """The waits of those who have waited to the end of it, and of those who wait still."""
-        workers = [lambda: self._consume(WorkBell) for _ in range(self.size.workers)]
-        notifiers = [lambda: self._consume(DeliveryBell) for _ in range(self.size.notifiers)]
+        workers = [lambda: self._consume(WorkMessage) for _ in range(self.size.workers)]
+        notifiers = [lambda: self._consume(DeliveryMessage) for _ in range(self.size.notifiers)]
         self.together.run(self._flood, self._visit, *workers, *notifiers)
         for key, at in self._made.items():
             if key not in self._told:
@@ -93,48 +93,48 @@ class Deployment:
     def _visit(self) -> None:
         while self.together.now() < self._end - 60_000:
             self.together.sleep(EVERY_S / 2)
-            for who in MODEST:
-                self._send(who)
+            for principal in MODEST:
+                self._send(principal)
             self.together.sleep(EVERY_S / 2)
 
-    def _send(self, who: Principal) -> None:
+    def _send(self, principal: Principal) -> None:
         self._sent += 1
         message = Message(f"message-{self._sent}", Role.USER, (Part("text", "hello"),))
         push = PushRequest(f"https://hooks-{self._sent}.example.com/a2a", config_id="hook")
-        desk = replace(self.world.desk, clock=self.together)
-        task: Any = send(desk, who, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
-        key = who.key(task.task_id)
+        service = replace(self.world.service, clock=self.together)
+        task: Any = send(service, principal, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
+        key = principal.key(task.task_id)
         self._made[key] = self.world.now
-        self.line.ring(DeliveryBell(key, "hook"))  # as the relay does
+        self.line.enqueue(DeliveryMessage(key, "hook"))  # as the relay does
 
-    def _consume(self, kind: type[WorkBell | DeliveryBell]) -> None:
+    def _consume(self, kind: type[WorkMessage | DeliveryMessage]) -> None:
         while self.together.now() < self._end:
             taken = self.line.take(kind)
             if taken is None:
                 self.together.sleep(1)
                 continue
-            number, bell = taken
-            self._note(bell)
-            self._answer(bell)
+            number, message = taken
+            self._note(message)
+            self._answer(message)
             self.line.done(number)
 
-    def _note(self, bell: WorkBell | DeliveryBell) -> None:
-        waited = (self.world.now - self._made[bell.key]) / 1000
-        if isinstance(bell, DeliveryBell) and bell.key not in self._told:
-            self._told.add(bell.key)
-            self.waits.webhooks[bell.key.owner].append(waited)
-        elif isinstance(bell, WorkBell) and not self._started(bell.key):
-            self.waits.work[bell.key.owner].append(waited)
+    def _note(self, message: WorkMessage | DeliveryMessage) -> None:
+        waited = (self.world.now - self._made[message.key]) / 1000
+        if isinstance(message, DeliveryMessage) and message.key not in self._told:
+            self._told.add(message.key)
+            self.waits.webhooks[message.key.owner].append(waited)
+        elif isinstance(message, WorkMessage) and not self._started(message.key):
+            self.waits.work[message.key.owner].append(waited)
 
     def _started(self, key: TaskKey) -> bool:
-        look = self.world.table.look(key)
-        return look is not None and look.head.fence > 0
+        snapshot = self.world.table.read_head(key)
+        return snapshot is not None and snapshot.head.fence > 0
 
-    def _answer(self, bell: WorkBell | DeliveryBell) -> None:
-        if isinstance(bell, DeliveryBell):
-            self.together.notifier(bell)()
+    def _answer(self, message: WorkMessage | DeliveryMessage) -> None:
+        if isinstance(message, DeliveryMessage):
+            self.together.notifier(message)()
         else:
-            self.together.worker(bell.key)()
+            self.together.worker(message.key)()
 
 
 @cache
@@ -145,7 +145,7 @@ def played(size: Size, *, fair: bool) -> Waits:
 
 def worst(waits: dict[str, list[float]]) -> tuple[float, float]:
     """The longest wait among the modest owners, and among the hostile one's tasks."""
-    return max(max(waits[who.owner]) for who in MODEST), max(waits[HOSTILE.owner])
+    return max(max(waits[principal.owner]) for principal in MODEST), max(waits[HOSTILE.owner])
 
 
 def table(size: Size) -> str:
@@ -153,7 +153,7 @@ def table(size: Size) -> str:
     lines = ["| queues | owner | tasks | work begins after | first webhook after |", "|---|---|---|---|---|"]
     for fair in (False, True):
         waits = played(size, fair=fair)
-        for owner in (HOSTILE.owner, *(who.owner for who in MODEST)):
+        for owner in (HOSTILE.owner, *(principal.owner for principal in MODEST)):
             told = [
                 f"{statistics.median(of[owner]):.0f} s, at most {max(of[owner]):.0f} s"
                 for of in (waits.work, waits.webhooks)

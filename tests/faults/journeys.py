@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import ArtifactEvent, fold
+from a2a_serverless.domain.events import ArtifactEvent, replay
 from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.services import push
+from a2a_serverless.services import webhooks
 from tests.echo import Asker, Writer
 from tests.world import HOOK, ME, World, accepting
 
@@ -116,7 +116,7 @@ def watched(make: NewWorld) -> Story:
     key = ME.key(task_id)
 
     def add() -> PushConfig:
-        return push.add(world.desk.webhooks, key, "echo", wanted, "0.3")
+        return webhooks.add(world.service.webhooks, key, "echo", wanted, "0.3")
 
     world.plan(1700, add)
     return Story(world, task_id, hooks=[(HOOK, "1.0"), (OTHER_HOOK, "0.3")])
@@ -145,7 +145,7 @@ JOURNEYS: Final[tuple[Journey, ...]] = (quiet, canceled, stubborn, talkative, as
 def assert_whole(story: Story) -> None:
     """Nothing is lost, nothing is doubled, and every webhook heard all of it, in order."""
     events, world = story.events(), story.world
-    task = fold(story.task_id, events[0].incoming.message.context_id, events)
+    task = replay(story.task_id, events[0].incoming.message.context_id, events)
     assert task.status.state in story.ends
     texts = [str(part.value) for artifact in task.artifacts for part in artifact.parts]
     assert texts == story.texts[: len(texts)]
@@ -157,14 +157,14 @@ def assert_whole(story: Story) -> None:
     for url, wire in story.hooks:
         assert_told(story, events, url, wire)
     assert world.receiver.crowded == []
-    look = world.table.look(ME.key(story.task_id))
-    assert (look.head.due_at, look.head.lease_until) == (None, 0)
+    snapshot = world.table.read_head(ME.key(story.task_id))
+    assert (snapshot.head.due_at, snapshot.head.lease_until) == (None, 0)
 
 
 def assert_told(story: Story, events: list[Any], url: str, wire: WireVersion) -> None:
     """One webhook: a snapshot first, then each event once and in log order, the last one included."""
     key = ME.key(story.task_id)
-    (config,) = [config for config in story.world.table.configs(key) if config.url == url]
+    (config,) = [config for config in story.world.table.list_configs(key) if config.url == url]
     effects = story.world.receiver.effects()
     heard = [got.n for got in effects if got.notification_id == notification_id(key, config, got.n)]
     assert heard == sorted(set(heard)), "each event once, in log order"

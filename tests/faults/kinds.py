@@ -9,21 +9,21 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zlib import crc32
 
-from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.breaker import host_of
+from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import DEADLINE_MS
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 from tests.faults.plans import Broken, Killed
 from tests.faults.trial import STEP_MS, Dice, Trial
 from tests.faults.wire import HEARD, PHASES, Wire
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.bells import Bell
+    from a2a_serverless.domain.queue_messages import QueueMessage
 
 Kind: TypeAlias = "Callable[[int, int], Trial]"
 """(seed, tasks) -> the trial, run to its end."""
 
-WRITES: Final = ("table.move", "table.record", "table.touch", "table.trip")
+WRITES: Final = ("table.move_cursor", "table.record_attempt", "table.update_head", "table.store_open_breaker")
 CHANCE: Final = 0.15
 SOME: Final = 0.3
 
@@ -94,18 +94,18 @@ class Astray:
         self._fate = fate
         self._random = random
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for bell in bells:
-            self.ring(bell)
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for message in queues:
+            self.enqueue(message)
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         hit = self._random.random() < SOME
         if hit and self._fate == "lost":
             return
         late_s = self._random.randint(1, 60) if hit and self._fate == "late" else 0
-        self._queue.ring(bell, min(900, delay_s + late_s))
+        self._queue.enqueue(message, min(900, delay_s + late_s))
         if hit and self._fate == "doubled":
-            self._queue.ring(bell, delay_s)
+            self._queue.enqueue(message, delay_s)
 
 
 def astray(fate: str) -> Kind:
@@ -126,12 +126,12 @@ def stale_receipt(seed: int, tasks: int) -> Trial:
     """A bell comes again while its first answer is still under way: the queue took it for forgotten."""
     trial = Trial(seed, tasks)
 
-    def on_bell(bell: Bell) -> None:
-        if isinstance(bell, DeliveryBell) and trial.random.random() < SOME:
-            trial.world.queue.ring(bell)
-            trial.world.queue.ring(bell, 1)
+    def on_message(message: QueueMessage) -> None:
+        if isinstance(message, DeliveryMessage) and trial.random.random() < SOME:
+            trial.world.queue.enqueue(message)
+            trial.world.queue.enqueue(message, 1)
 
-    trial.world.on_bell = on_bell
+    trial.world.on_message = on_message
     trial.strangers.takes = 400
     return trial.run()
 
@@ -155,11 +155,11 @@ def clock_jumps(seed: int, tasks: int) -> Trial:
     clock = Jumping(trial)
     trial.world.post = replace(trial.world.post, clock=clock)
 
-    def on_bell(_: Bell) -> None:
+    def on_message(_: QueueMessage) -> None:
         clock.off = trial.random.choice([-40_000, -1500, 0, 0, 0, 1500, 40_000])
         trial.injected += abs(clock.off) > 2000
 
-    trial.world.on_bell = on_bell
+    trial.world.on_message = on_message
     return trial.run()
 
 
@@ -307,17 +307,19 @@ KINDS: Final[dict[str, Kind]] = {
     "nothing goes wrong": undisturbed,
     "killed before a write": thrown(Killed, WRITES, late=False),
     "killed after a write": thrown(Killed, WRITES, late=True),
-    "killed before a read": thrown(Killed, ("table.cursor", "table.config", "table.look", "table.read"), late=False),
+    "killed before a read": thrown(
+        Killed, ("table.get_cursor", "table.get_config", "table.read_head", "table.read"), late=False
+    ),
     "killed before the POST": thrown(Killed, ("receiver.post",), late=False),
     "killed after the POST": thrown(Killed, ("receiver.post",), late=True),
     "killed at a byte of the POST": killed_on_the_wire,
     "killed while signing": thrown(Killed, ("signer.", "sealer."), late=True),
-    "killed before ringing": thrown(Killed, ("queue.ring",), late=False),
-    "killed after ringing": thrown(Killed, ("queue.ring",), late=True),
+    "killed before ringing": thrown(Killed, ("queue.enqueue",), late=False),
+    "killed after ringing": thrown(Killed, ("queue.enqueue",), late=True),
     "table throttles": thrown(Broken, ("table.",), late=False, chance=0.05),
     "table times out after commit": thrown(Broken, WRITES, late=True),
-    "queue fails in a batch": thrown(Broken, ("queue.ring",), late=False, chance=SOME),
-    "queue times out after sending": thrown(Broken, ("queue.ring",), late=True, chance=SOME),
+    "queue fails in a batch": thrown(Broken, ("queue.enqueue",), late=False, chance=SOME),
+    "queue times out after sending": thrown(Broken, ("queue.enqueue",), late=True, chance=SOME),
     "keys cannot be read": thrown(Broken, ("signer.", "sealer."), late=False),
     "bells lost": astray("lost"),
     "bells doubled": astray("doubled"),

@@ -7,11 +7,11 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.bells import Bell
-    from a2a_serverless.ports import Bells
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.ports import Queues
 
 # Looking for what is due changes nothing: a sweeper that dies there has done nothing.
-HARMLESS: Final = frozenset({"table.due"})
+HARMLESS: Final = frozenset({"table.list_due"})
 STORES: Final = frozenset({"table", "queue", "sealer", "signer"})
 OUTSIDE: Final = frozenset({"table", "queue", "receiver"})
 
@@ -139,24 +139,24 @@ class Frail:
         return called
 
 
-class Mischief:
+class UnreliableQueue:
     """A queue that loses, doubles and delays bells, and so brings them out of order; the same way for one seed."""
 
-    def __init__(self, queue: Bells, seed: int) -> None:
+    def __init__(self, queue: Queues, seed: int) -> None:
         self._queue = queue
         self._chance = Random(seed)  # noqa: S311 - a seed, not a secret
         self.lost = 0
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for bell in bells:
-            self.ring(bell)
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for message in queues:
+            self.enqueue(message)
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         fate = self._chance.choice(["lost", "doubled", "late", "late", "in time", "in time"])
         if fate == "lost":
             self.lost += 1
             return
         late_s = self._chance.randint(1, 120) if fate == "late" else 0
-        self._queue.ring(bell, min(900, delay_s + late_s))
+        self._queue.enqueue(message, min(900, delay_s + late_s))
         if fate == "doubled":
-            self._queue.ring(bell, min(900, delay_s + self._chance.randint(0, 60)))
+            self._queue.enqueue(message, min(900, delay_s + self._chance.randint(0, 60)))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.faults.plans import Count, Mischief, kill_at
+from tests.faults.plans import Count, UnreliableQueue, kill_at
 from tests.faults.test_chain import calls, told, undisturbed, what_is_wrong
 from tests.faults.test_time_limits import CHAPTERS, Novelist, publishing
 
@@ -51,7 +51,7 @@ def astray(seed: int) -> tuple[World, str]:
     """The chain with three deaths, among bells that are doubled, lost and late."""
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     numbers = [chance.randint(1, calls()) for _ in range(3)]
-    return told(kill_at(*numbers, late=chance.random() < 0.5), lambda queue: Mischief(queue, seed))
+    return told(kill_at(*numbers, late=chance.random() < 0.5), lambda queue: UnreliableQueue(queue, seed))
 
 
 def main() -> None:

@@ -17,21 +17,21 @@ from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
 from tests.agents.test_image import Sketches
 from tests.agents.test_writing import ENGLISH
-from tests.faults.plans import Count, Faults, Mischief, kill_at
+from tests.faults.plans import Count, Faults, UnreliableQueue, kill_at
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.memory import MemoryBells
-    from a2a_serverless.ports import Bells
+    from a2a_serverless.adapters.memory import MemoryQueues
+    from a2a_serverless.ports import Queues
 
 SHIPPED = (orchestrator, outline, document, summary, image)
 REQUEST = (Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"}))
 SAMPLE = 24
 
 
-def told(faults: Faults, between: Callable[[MemoryBells], Bells] | None = None) -> tuple[World, str]:
+def told(faults: Faults, between: Callable[[MemoryQueues], Queues] | None = None) -> tuple[World, str]:
     world = World(SHIPPED, pictures=Sketches(), faults=faults, between=between)
     message = Message("the-message", Role.USER, REQUEST)
     request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
@@ -65,7 +65,7 @@ def what_is_wrong(world: World, task_id: str) -> str:
         return f"the task is {task.status.state}"
     if made(task) != undisturbed():
         return "the artifacts differ"
-    entries = world.table.page(ME, task.context_id, None, 0, 100)[0]
+    entries = world.table.list_page(ME, task.context_id, None, 0, 100)[0]
     if sorted(entry.agent for entry in entries) != sorted(agent.id for agent in SHIPPED):
         return f"{len(entries)} tasks were made"
     for entry in entries:
@@ -93,4 +93,4 @@ def test_deaths_among_doubled_lost_and_late_bells_change_nothing_of_what_it_make
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     numbers = [chance.randint(1, calls()) for _ in range(3)]
     faults = kill_at(*numbers, late=chance.random() < 0.5)
-    assert what_is_wrong(*told(faults, lambda queue: Mischief(queue, seed))) == ""
+    assert what_is_wrong(*told(faults, lambda queue: UnreliableQueue(queue, seed))) == ""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.journeys import JOURNEYS, Journey, assert_whole
 from tests.faults.plans import STORES, break_at
-from tests.faults.telling import calls_of, some_calls, told
+from tests.faults.run_report import calls_of, some_calls, told
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.journeys import JOURNEYS, Journey, assert_whole, same
 from tests.faults.plans import kill_at
-from tests.faults.telling import calls_of, some_calls, told, undisturbed
+from tests.faults.run_report import calls_of, some_calls, told, undisturbed
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])

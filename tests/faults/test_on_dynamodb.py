@@ -13,15 +13,15 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
-from a2a_serverless.adapters.bodies import Bodies
-from a2a_serverless.adapters.dynamo import DynamoHosts, DynamoPushStore, DynamoTaskLog
+from a2a_serverless.adapters.dynamo import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
 from a2a_serverless.adapters.keys import HEAD
-from a2a_serverless.adapters.memory import MemoryBlobs
-from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.adapters.payloads import PayloadStore
+from a2a_serverless.adapters.table import RetryPolicy, Table
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at
-from tests.faults.telling import calls_of, told
+from tests.faults.run_report import calls_of, told
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -50,10 +50,10 @@ class MotoTable:
     def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:
         name = next(_names)
         client.create_table(TableName=name, **table_schema())
-        table = Table(client, name, now, Patience(lambda _: None, lambda: 0.5))
+        table = Table(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
-        log = DynamoTaskLog(table, Bodies(MemoryBlobs(), INLINE))
-        self._ports: tuple[object, ...] = (log, DynamoPushStore(table), DynamoHosts(table))
+        log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore(), INLINE))
+        self._ports: tuple[object, ...] = (log, DynamoPushStore(table), DynamoBreakerStore(table))
 
     def __getattr__(self, call: str) -> Callable[..., object]:
         function = next(getattr(port, call) for port in self._ports if hasattr(port, call))

@@ -9,7 +9,7 @@ import pytest
 from a2a_serverless.domain.model import TaskState
 from tests.faults.journeys import JOURNEYS, Journey, Story, assert_whole, canceled, invited
 from tests.faults.plans import At
-from tests.faults.telling import some_calls
+from tests.faults.run_report import some_calls
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def told(journey: Journey, stall: Stall) -> Story:
     story.world.settle()
     if journey is canceled:
         story.ends |= {TaskState.COMPLETED}  # a cancel that stands still may come too late
-    if journey is invited and not story.world.table.configs(ME.key(story.task_id)):
+    if journey is invited and not story.world.table.list_configs(ME.key(story.task_id)):
         story.hooks = []  # and so may a message that brings a webhook
     return story
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import Task, TaskState
-from a2a_serverless.testing import RUN_MS, Rehearsal, Reply
+from a2a_serverless.testing import RUN_MS, AgentTestHarness, Reply
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Novelist:
 
 def test_three_time_limits_lose_nothing_and_double_nothing() -> None:
     novelist = Novelist()
-    world = Rehearsal(novelist.agent)
+    world = AgentTestHarness(novelist.agent)
     reply = world.send("Write a novel")
     assert reply.state is TaskState.COMPLETED
     assert reply.text("novel.md") == "".join(f"Chapter {number}.\n" for number in range(CHAPTERS))
@@ -52,7 +52,7 @@ def test_three_time_limits_lose_nothing_and_double_nothing() -> None:
 
 
 def test_runs_follow_each_other_at_once_and_never_overlap() -> None:
-    world = Rehearsal(Novelist().agent)
+    world = AgentTestHarness(Novelist().agent)
     world.send("Write a novel")
     ends = [ended for _, _, ended in world.runs]
     starts = [began for _, began, _ in world.runs]
@@ -63,7 +63,7 @@ def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
     async def asks(task: AgentTask) -> None:
         await task.emit("answer.txt", (await task.ask("When?")).text(), last=True)
 
-    world = Rehearsal(agent_of(asks))
+    world = AgentTestHarness(agent_of(asks))
     asked = world.send("hello")
     world.wait(48 * HOUR_MS)
     reply = world.send("In two days", task_id=asked.task.task_id)
@@ -72,7 +72,7 @@ def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
     assert sum(ended - began for _, began, ended in world.runs) == 0, "billed while waiting: nothing"
 
 
-def publishing(novelist: Novelist) -> tuple[Rehearsal, Reply]:
+def publishing(novelist: Novelist) -> tuple[AgentTestHarness, Reply]:
     """A novel that another agent has commissioned."""
 
     async def commissions(task: AgentTask) -> None:
@@ -80,7 +80,7 @@ def publishing(novelist: Novelist) -> tuple[Rehearsal, Reply]:
         assert isinstance(novel, Task)
         await task.emit("book.md", novel.artifacts[0].text(), last=True)
 
-    world = Rehearsal(agent_of(commissions, "publisher"), novelist.agent)
+    world = AgentTestHarness(agent_of(commissions, "publisher"), novelist.agent)
     return world, world.send("Write a novel")
 
 

@@ -15,30 +15,30 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
-from a2a_serverless.adapters.memory import MemorySealer, MemoryVault
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemorySealer
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import Bell, DeliveryBell
-from a2a_serverless.domain.delivery import DEADLINE_MS, LEASE_MS, must_be_told
+from a2a_serverless.domain.delivery import DEADLINE_MS, LEASE_MS, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.key_ring import Waits
+from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.model import Artifact, Message, Part, PushRequest, Role, SendRequest, TaskState
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.services import push
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
+from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.keys import Locksmith, ensure_ring, revoke_key, rotate_ring
-from a2a_serverless.services.publish import Press
+from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring, revoke_key, rotate_ring
+from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.tasks import send
-from receiver.errors import KeysUnavailable, Refused
-from receiver.expectations import Expectation, digest
-from receiver.inbox import Inbox
-from receiver.jwks import JwksCache
-from receiver.outbound import Unreachable
-from receiver.receive import Claimed, Receiver, WebhookRequest, begin, settle
-from receiver.store_sqlite import SqliteStore
-from receiver.verifier import VerifiedChallenge
+from a2a_webhook_receiver.errors import KeysUnavailable, Refused
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.outbound import Unreachable
+from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, settle
+from a2a_webhook_receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.verifier import VerifiedChallenge
 from tests.faults.journeys import may_be_left_out
 from tests.faults.plans import Faults, Frail, NoFaults
 from tests.world import HOUR_MS, ME, World
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
 
 ISSUER: Final = "https://api.example.com"
-WAITS: Final = Waits(publish_ms=420_000, retire_ms=1_080_000)
+WAITS: Final = RotationTimes(publish_ms=420_000, retire_ms=1_080_000)
 CHUNKS: Final = 8
 STEP_MS: Final = 700
 AT_ONCE: Final = 6
@@ -182,7 +182,7 @@ class Strangers:
     def _fetch(self) -> bytes:
         if self.keys_down:
             raise Unreachable("the key set cannot be had")
-        document: Any = self._trial.world.table.published(JWKS)
+        document: Any = self._trial.world.table.get_document(JWKS)
         return str(document["body"]).encode()
 
 
@@ -194,14 +194,14 @@ class _NoTasks:
 class Deliveries(World):
     """A world in which authors, not agents, commit the events: a work bell means nothing here."""
 
-    on_bell: Callable[[Bell], None] = staticmethod(lambda _: None)
+    on_message: Callable[[QueueMessage], None] = staticmethod(lambda _: None)
 
-    def answer(self, bell: Bell) -> object:
-        self.on_bell(bell)
-        if not isinstance(bell, DeliveryBell):
+    def answer(self, message: QueueMessage) -> object:
+        self.on_message(message)
+        if not isinstance(message, DeliveryMessage):
             return None
         started = self.now
-        return deliver(self.post, bell, lambda: 60_000 - (self.now - started))
+        return deliver(self.post, message, lambda: 60_000 - (self.now - started))
 
 
 @dataclass
@@ -225,17 +225,17 @@ class Trial:
         self.hooks: list[Hook] = []
         self.keys: list[TaskKey] = []
         world = self.world
-        press = Press(world.table, world.clock, {}, ISSUER)
-        self.smith = Locksmith(MemoryVault(), _SomeKeys(), press, WAITS, 0)
-        ensure_ring(self.smith)
+        publisher = CardPublisher(world.table, world.clock, {}, ISSUER)
+        self.rotation = KeyRotation(MemoryKeyRingStore(), _SomeKeys(), publisher, WAITS, 0)
+        ensure_ring(self.rotation)
         faults = _Switchable(self)
-        signer: Any = Frail(RingSigner(self.smith.vault.load), "signer", faults)
+        signer: Any = Frail(KeyRingSigner(self.rotation.store.load), "signer", faults)
         sender: Any = Frail(self.strangers, "receiver", faults)
         world.post = replace(world.post, signer=signer, sender=sender, chance=self.random.random)
         self.webhooks = replace(
-            world.desk.webhooks, log=world.table, store=world.table, bells=world.queue, sealer=MemorySealer()
+            world.service.webhooks, log=world.table, store=world.table, queues=world.queue, sealer=MemorySealer()
         )
-        self.desk = replace(world.desk, log=world.table, bells=world.queue, webhooks=self.webhooks)
+        self.service = replace(world.service, log=world.table, queues=world.queue, webhooks=self.webhooks)
 
     def run(self, meddle: Callable[[], None] = lambda: None) -> Trial:
         """Every author writes, the faults happen, then they end and everything settles."""
@@ -247,19 +247,19 @@ class Trial:
         return self
 
     def rotate(self) -> None:
-        rotate_ring(self.smith)
+        rotate_ring(self.rotation)
 
     def revoke(self) -> None:
-        ring = self.smith.vault.load()
+        ring = self.rotation.store.load()
         assert ring is not None
-        revoke_key(self.smith, ring.current.kid)
+        revoke_key(self.rotation, ring.current.kid)
 
     def add(self, key: TaskKey, config_id: str, url: str) -> None:
         """Registers a webhook, or replaces the one with its id: what the old one had is not told any more."""
         for old in [hook for hook in self.hooks if (hook.key, hook.config_id) == (key, config_id)]:
             self.hooks.remove(old)
         self.strangers.expect(url, url)
-        push.add(self.webhooks, key, "echo", PushRequest(url, config_id, token=url), "1.0")
+        webhooks.add(self.webhooks, key, "echo", PushRequest(url, config_id, token=url), "1.0")
         self.hooks.append(Hook(key, url, config_id))
 
     def replace(self, hook: Hook, url: str) -> None:
@@ -267,7 +267,7 @@ class Trial:
 
     def delete(self, hook: Hook) -> None:
         self.hooks.remove(hook)
-        self._remove(hook, lambda: push.delete(self.webhooks, hook.key, "echo", hook.config_id))
+        self._remove(hook, lambda: webhooks.delete(self.webhooks, hook.key, "echo", hook.config_id))
 
     def _remove(self, hook: Hook, work: Callable[[], object]) -> None:
         """Removes a webhook. All who are sending stand still meanwhile, perhaps for longer than their leases."""
@@ -281,7 +281,7 @@ class Trial:
         self.strangers.expect(url, url)
         message = Message(f"message-{number}", Role.USER, (Part("text", "hi"),))
         request = SendRequest(message, return_immediately=True, push=PushRequest(url, "c0", token=url))
-        task: Any = send(self.desk, ME, "echo", request, "1.0")
+        task: Any = send(self.service, ME, "echo", request, "1.0")
         key = ME.key(task.task_id)
         self.keys.append(key)
         self.hooks.append(Hook(key, url, "c0"))
@@ -292,16 +292,16 @@ class Trial:
             self.world.plan(index * STEP_MS, lambda write=write: write(key))  # type: ignore[misc]
 
     def _take(self, key: TaskKey) -> None:
-        look = self.world.table.look(key)
-        assert self.world.table.append(heads.take(look, now=self.world.now, by=self.world.ids.new()))
+        snapshot = self.world.table.read_head(key)
+        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def _chunk(self, key: TaskKey) -> None:
-        look, world = self.world.table.look(key), self.world
-        n = look.last + 1
+        snapshot, world = self.world.table.read_head(key), self.world
+        n = snapshot.last + 1
         number, artifact = n - 2, Artifact("a", (Part("text", f"{n} "),))
-        last, fence = number == self.chunks, look.head.fence
+        last, fence = number == self.chunks, snapshot.head.fence
         event = ArtifactEvent(n, world.now, world.ids.new(), artifact, number > 1, last, (number, number), fence)
-        assert world.table.append_chunk(key, event, look.head.expires)
+        assert world.table.append_chunk(key, event, snapshot.head.expires)
 
     def _progress(self, key: TaskKey) -> None:
         self._report(key, TaskState.WORKING, Message("m", Role.AGENT, (Part("text", "nearly"),)))
@@ -310,8 +310,10 @@ class Trial:
         self._report(key, TaskState.COMPLETED, None)
 
     def _report(self, key: TaskKey, state: TaskState, message: Message | None) -> None:
-        look = self.world.table.look(key)
-        change = heads.report(look, look.head.fence, state, message, now=self.world.now, by=self.world.ids.new())
+        snapshot = self.world.table.read_head(key)
+        change = heads.report_status(
+            snapshot, snapshot.head.fence, state, message, now=self.world.now, by=self.world.ids.new()
+        )
         assert self.world.table.append(change)
 
     def result(self) -> Result:
@@ -345,7 +347,7 @@ class Trial:
     def _covered(self, hook: Hook, log: list[Any]) -> set[int]:
         """What a later snapshot stood for: nothing that ends a task or needs its client."""
         last = max((told.n for told in self.strangers.arrivals if told.url == hook.url and told.snapshot), default=0)
-        return {event.n for event in log if event.n <= last and not must_be_told(event)}
+        return {event.n for event in log if event.n <= last and not requires_notification(event)}
 
     def _disordered(self, url: str) -> int:
         heard = [arrival.n for arrival in self.strangers.arrivals if arrival.url == url and arrival.effect]
@@ -356,9 +358,9 @@ class Trial:
 
     def _stuck(self) -> int:
         """Cursors that are neither at the end of their log nor ended by a rule."""
-        cursors = [(key, cursor) for key in self.keys for cursor in self.world.table.cursors(key)]
+        cursors = [(key, cursor) for key in self.keys for cursor in self.world.table.list_cursors(key)]
         return sum(
-            cursor.state is CursorState.ACTIVE and cursor.position < self.world.table.look(key).last
+            cursor.state is CursorState.ACTIVE and cursor.position < self.world.table.read_head(key).last
             for key, cursor in cursors
         )
 

@@ -77,17 +77,17 @@ def running(
         "AWS_LAMBDA_FUNCTION_TIMEOUT": "30",
         **(more or {}),
     }
-    process = processes.start(stack.places, f"function-{name}", command, env, port=port)
+    process = processes.start(stack.paths, f"function-{name}", command, env, port=port)
     try:
         processes.wait_until_ready(process, "/", seconds=10)
         yield Function(process.url)
     finally:
-        processes.stop(stack.places, process)
+        processes.stop(stack.paths, process)
 
 
 def _emulator(stack: LocalStack) -> Path:
     machine = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine())
-    found = list(stack.places.sam.parents[1].glob(f"lib/*/site-packages/samcli/local/rapid/aws-lambda-rie-{machine}"))
+    found = list(stack.paths.sam.parents[1].glob(f"lib/*/site-packages/samcli/local/rapid/aws-lambda-rie-{machine}"))
     if sys.platform != "linux" or not found:
         pytest.skip(f"SAM has no Runtime Interface Emulator for {sys.platform} on {platform.machine()}")
     return found[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.measures import MEASURES
+from a2a_serverless.domain.metrics import METRICS
 from tests.functions.template import ROOT, observability, resources, template
 
 NAMESPACE = "A2AServerless"
@@ -26,8 +26,8 @@ RUNBOOK = ROOT / "docs/operate.md"
 def emitted() -> set[str]:
     """The names that code counts or measures."""
     code = "\n".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
-    counted = re.findall(r'(?:metrics\.count|_count)\(\s*(?:post, [\w.]+, )?"([A-Za-z]+)"', code)
-    measured = "".join(re.findall(r"metrics\.measure\(\{[^}]*\}", code))
+    counted = re.findall(r'(?:metrics\.count|_count)\(\s*(?:context, [\w.]+, )?"([A-Za-z]+)"', code)
+    measured = "".join(re.findall(r"metrics\.record\(\{[^}]*\}", code))
     return {*counted, *re.findall(r'"([A-Za-z]+)":', measured)}
 
 
@@ -40,18 +40,18 @@ def shown() -> list[list[Any]]:
 
 
 def test_code_emits_the_metrics_that_are_described_and_no_others() -> None:
-    assert emitted() == set(MEASURES)
+    assert emitted() == set(METRICS)
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_an_alarm_of_ours_watches_a_metric_under_its_exact_name_and_dimensions(name: str) -> None:
-    assert OURS[name]["MetricName"] in MEASURES
+    assert OURS[name]["MetricName"] in METRICS
     assert OURS[name]["Dimensions"] == [{"Name": "service", "Value": STACK if name in BASIC else {"Ref": "Service"}}]
     assert HANDED["Service"] == STACK
 
 
 def test_an_alarm_that_every_deployment_has_costs_no_metric_while_nothing_is_wrong() -> None:
-    assert all(MEASURES[alarm["MetricName"]].fault for name, alarm in OURS.items() if name in BASIC)
+    assert all(METRICS[alarm["MetricName"]].fault for name, alarm in OURS.items() if name in BASIC)
 
 
 def test_the_rest_stands_behind_one_parameter_and_is_handed_what_it_names() -> None:
@@ -96,7 +96,7 @@ def test_what_must_wake_somebody_has_an_alarm() -> None:
     assert {"WorkDeadLetters", "DeliveryDeadLetters", "RelayFailures"} <= queues
     needed = {"DeliverySuccess", "OldestDueDelivery", "LeaseLost", "KeyAge", "5XXError", "ServerErrors"}
     assert needed <= watched
-    lost = {"DeliveryExhausted", "ItemsPutOff", "Errors", "Invocations", "ApproximateNumberOfMessagesVisible"}
+    lost = {"DeliveryExhausted", "ItemsPostponed", "Errors", "Invocations", "ApproximateNumberOfMessagesVisible"}
     assert lost <= {alarm["MetricName"] for alarm in BASIC.values()}
 
 
@@ -117,10 +117,10 @@ def test_every_alarm_is_described_and_goes_to_the_topic_when_there_is_one() -> N
 
 def test_the_dashboard_shows_every_metric_of_ours_with_its_own_dimensions() -> None:
     ours = [row for row in shown() if row[0] == NAMESPACE]
-    assert {row[1] for row in ours} == set(MEASURES)
+    assert {row[1] for row in ours} == set(METRICS)
     for _, name, *dimensions in ours:
         assert dimensions[:2] == ["service", "${Service}"]
-        assert dimensions[2::2] in ([], [MEASURES[name].by]), name
+        assert dimensions[2::2] in ([], [METRICS[name].dimension]), name
 
 
 def test_the_runbook_has_a_section_for_each_alarm_and_for_no_other() -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from a2a_serverless.handlers.cors import READ
+from a2a_serverless.handlers.cors import EXPOSED_HEADERS
 from tests.functions.evaluated import evaluated
 from tests.functions.template import resources, template
 
@@ -34,4 +34,4 @@ def test_a_page_may_read_what_api_gateway_answers_by_itself() -> None:
 
 
 def test_a_page_may_read_the_name_that_api_gateway_gives_to_a_challenge() -> None:
-    assert {"www-authenticate", "x-amzn-remapped-www-authenticate"} <= set(READ.split(", "))
+    assert {"www-authenticate", "x-amzn-remapped-www-authenticate"} <= set(EXPOSED_HEADERS.split(", "))

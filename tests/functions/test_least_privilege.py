@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.kms import PASSES, PURPOSE
+from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS
 from a2a_serverless.settings import SettingsError, read
 from tests.functions.evaluated import evaluated
 from tests.functions.template import functions, settings
@@ -188,7 +188,7 @@ def test_whoever_may_use_the_sealing_key_may_do_so_for_a_purpose_and_only_the_wo
             assert list(statement["Condition"]) == ["StringEquals"]
             assert list(statement["Condition"]["StringEquals"]) == ["kms:EncryptionContext:purpose"]
             found |= {(role, action, one) for action in listed(statement["Action"]) for one in listed(purposes)}
-    webhooks, tokens = PURPOSE["purpose"], PASSES["purpose"]
+    webhooks, tokens = PURPOSE["purpose"], SERVICE_TOKENS["purpose"]
     assert found == {
         ("ApiRole", "kms:GenerateDataKey", webhooks),
         ("ApiRole", "kms:Decrypt", webhooks),

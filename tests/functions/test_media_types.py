@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.client import HttpCall
+from a2a_serverless.client import ClientRequest
 from tests.functions.emulated_runtime import running
 from tests.handlers.test_buffered_routes import TYPES, check_every_route
 from tests.observed import WHOLE, observed
@@ -31,6 +31,6 @@ def test_the_address_that_up_prints_answers_in_the_type_that_was_asked_for(stack
     asked = observed(stack.deployment.rest_url)
     headers = {"Content-Type": "application/json", "Accept": accepted, "A2A-Version": "1.0"}
     for path, body in (("message:send", sent), ("tasks", None), ("tasks/nowhere", None), ("extendedAgentCard", None)):
-        with asked(HttpCall(f"{agent}/{path}", headers, body)) as answer:
+        with asked(ClientRequest(f"{agent}/{path}", headers, body)) as answer:
             assert answer.headers["content-type"].partition(";")[0] == accepted
             assert json.loads(answer.body.read(WHOLE))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from a2a_serverless.domain.share import Allowance
+from a2a_serverless.domain.quota import Quota
 from a2a_serverless.handlers.runtime import STREAMED
 from a2a_serverless.settings import read
 from tests.functions.template import ROOT, functions, resources, settings, template
@@ -199,7 +199,7 @@ def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
 
 def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
     given = {name: str(value) for name, value in settings()["Environment"].items()}
-    assert replace(read(given), allowance=Allowance(), values={}) == read({})
+    assert replace(read(given), quota=Quota(), values={}) == read({})
 
 
 def test_what_a_deployer_reads_stays_short() -> None:

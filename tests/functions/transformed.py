@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack import places
+from a2a_serverless.stack import paths
 from a2a_serverless.stack.errors import StackError
 from tests.functions.template import ROOT, template
 
@@ -34,7 +34,7 @@ def _transformed(parameters: tuple[tuple[str, str], ...]) -> str:
 def transform(document: dict[str, Any], parameters: dict[str, str]) -> str:
     """What SAM's translator makes of a template, as JSON."""
     try:
-        python = places.find(ROOT).sam.with_name("python")
+        python = paths.find(ROOT).sam.with_name("python")
     except StackError as error:
         if "CI" in os.environ:
             raise

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from a2a_serverless.handlers.exchange import HttpRequest
+from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.wire.jsonrpc import METHODS
 from a2a_serverless.wire.operations import Operation
 

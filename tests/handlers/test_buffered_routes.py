@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from a2a_serverless.agents import conformance
-from a2a_serverless.handlers.gateway import make_gateway_handler
-from a2a_serverless.services.keys import ensure_ring
+from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+from a2a_serverless.services.key_rotation import ensure_ring
 from a2a_serverless.wire import legacy
 from a2a_serverless.wire import rest as binding_of_http
 from a2a_serverless.wire.operations import Operation
@@ -24,7 +24,7 @@ from tests.observed import check_proxy_answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.handlers.exchange import HttpRequest
+    from a2a_serverless.handlers.http_types import HttpRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
 
@@ -109,6 +109,6 @@ def _at(agent: str, request: HttpRequest) -> HttpRequest:
 @pytest.mark.parametrize("accepted", TYPES)
 def test_every_route_can_be_read_in_every_type_that_it_answers(accepted: str) -> None:
     live = Live([conformance.full])
-    ensure_ring(live.smith)
+    ensure_ring(live.rotation)
     handler = make_gateway_handler(live.edge)
     check_every_route(lambda asked: handler(asked, Clock()), "conformance", accepted)

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
-from a2a_serverless.adapters.memory import MemoryPassSealer
-from a2a_serverless.adapters.passes import OpenedPasses, Passes, left_to_the_worker
-from a2a_serverless.adapters.peers import A2APeers
-from a2a_serverless.client import Client, HttpCall, text_message
+from a2a_serverless.adapters.api_keys import KEPT_MS, CachedApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.adapters.memory import MemoryServiceTokenSealer
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier, require_worker
+from a2a_serverless.client import Client, ClientRequest, text_message
 from a2a_serverless.domain.access import (
-    PASS_LIFE_MS,
-    PASS_PREFIX,
+    SERVICE_TOKEN_LIFE_MS,
+    SERVICE_TOKEN_PREFIX,
     ApiKey,
     Caller,
-    Pass,
-    claims_of,
+    ServiceToken,
     digest_of,
-    pass_of,
-    spelled,
+    dump_claims,
+    encode_key,
+    load_claims,
 )
 from a2a_serverless.domain.errors import Overloaded, Unauthenticated
 from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.handlers.authentication import OidcOrApiKey
 from tests.client.deployment import BASE, Deployment
 from tests.echo import agent_of
 
@@ -63,7 +63,7 @@ async def echo(task: AgentTask) -> str:
     return task.text()
 
 
-class Noting(MemoryPassSealer):
+class Noting(MemoryServiceTokenSealer):
     """Keeps the claims that it has sealed."""
 
     def __init__(self) -> None:
@@ -85,17 +85,22 @@ class Chain:
     """A deployment whose agents call each other through its own front door."""
 
     def __init__(self, *agents: Agent) -> None:
-        self.deployment = Deployment(*agents, gate=SignIn(self.find, self.token, self.opened))
+        self.deployment = Deployment(*agents, authenticator=OidcOrApiKey(self.find, self.token, self.opened))
         self.world = self.deployment.world
-        self.keys, self.sealer = MemoryApiKeys(), Noting()
-        self.remembered = RememberedApiKeys(self.keys, lambda: self.world.now)
-        self.passes_opened = OpenedPasses(self.sealer, lambda: self.world.now)
+        self.keys, self.sealer = MemoryApiKeyStore(), Noting()
+        self.remembered = CachedApiKeyStore(self.keys, lambda: self.world.now)
+        self.passes_opened = ServiceTokenVerifier(self.sealer, lambda: self.world.now)
         self.scopes = frozenset[str]()
-        passes = Passes(self.sealer, lambda: self.world.now)
-        peers = A2APeers(
-            {agent.id: f"{BASE}/{agent.id}" for agent in agents}, None, passes.headers, self.deployment.transport
+        service_tokens = ServiceTokenIssuer(self.sealer, lambda: self.world.now)
+        remote_agents = A2ARemoteAgents(
+            {agent.id: f"{BASE}/{agent.id}" for agent in agents},
+            None,
+            service_tokens.headers,
+            self.deployment.transport,
         )
-        self.world.engine = replace(self.world.engine, directory=replace(self.world.directory, peers=peers))
+        self.world.engine = replace(
+            self.world.engine, registry=replace(self.world.registry, remote_agents=remote_agents)
+        )
 
     def find(self, digest: str) -> ApiKey | None:
         return self.remembered.find(digest)
@@ -104,7 +109,7 @@ class Chain:
         assert token == "token"
         return Caller(ALICE, self.scopes)
 
-    def opened(self, token: str) -> Pass | None:
+    def opened(self, token: str) -> ServiceToken | None:
         return self.passes_opened.find(token)
 
     def add(self, key: str, *scopes: str) -> None:
@@ -119,16 +124,16 @@ class Chain:
 
     def heads(self) -> dict[str, Head]:
         """The tasks' heads, by agent; the newest of each."""
-        entries = self.world.table.page(ALICE, None, None, 0, 10)[0]
-        return {one.agent: self.world.table.look(ALICE.key(one.task)).head for one in reversed(entries)}
+        entries = self.world.table.list_page(ALICE, None, None, 0, 10)[0]
+        return {one.agent: self.world.table.read_head(ALICE.key(one.task)).head for one in reversed(entries)}
 
     def said(self, agent: str) -> tuple[TaskState, str]:
         """The state of the agent's task, and the text of its status."""
-        (_, task) = self.world.table.task(self.heads()[agent].key)
+        (_, task) = self.world.table.read_task(self.heads()[agent].key)
         return task.status.state, task.status.message.text() if task.status.message else ""
 
-    def passes(self) -> list[Pass]:
-        return [pass_of(claims, self.world.now) for claims in self.sealer.claims]
+    def service_tokens(self) -> list[ServiceToken]:
+        return [load_claims(claims, self.world.now) for claims in self.sealer.claims]
 
 
 THREE = (calling("first", "second"), calling("second", "echo"), agent_of(echo))
@@ -145,7 +150,7 @@ def test_every_task_of_a_chain_has_the_scopes_and_the_key_of_the_first_caller() 
     assert {(head.scopes, head.api_key) for head in heads.values()} == {
         ("a2a:echo a2a:first a2a:second", digest_of(KEY))
     }
-    assert {(one.scopes, one.parent) for one in chain.passes()} == {
+    assert {(one.scopes, one.api_key) for one in chain.service_tokens()} == {
         (frozenset({"a2a:first", "a2a:second", "a2a:echo"}), digest_of(KEY))
     }
 
@@ -180,7 +185,7 @@ def test_a_revoked_key_takes_its_passes_along() -> None:
     task_id = chain.send("first")
     chain.world.wait(10_000)
     assert chain.said("first") == (TaskState.INPUT_REQUIRED, "Go on?")
-    (before,) = chain.passes()
+    (before,) = chain.service_tokens()
     chain.send("first", task_id=task_id)
     chain.keys.revoke(digest_of(KEY))
     chain.world.now += KEPT_MS
@@ -189,7 +194,7 @@ def test_a_revoked_key_takes_its_passes_along() -> None:
     assert state is TaskState.FAILED
     assert "The agent 'echo' refused" in reason
     assert "revoked" in reason
-    assert chain.passes() == [before], "the pass has not ended, and admits nobody"
+    assert chain.service_tokens() == [before], "the pass has not ended, and admits nobody"
 
 
 def test_a_child_that_no_longer_admits_the_caller_is_left_to_itself_and_not_asked_for_ever() -> None:
@@ -213,14 +218,14 @@ def test_a_child_that_no_longer_admits_the_caller_is_left_to_itself_and_not_aske
 def test_a_pass_works_no_longer_than_a_revoked_key_is_remembered() -> None:
     chain = Chain(agent_of(echo))
     chain.add(KEY, "a2a")
-    made = Passes(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))
+    made = ServiceTokenIssuer(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))
     headers = {"x-api-key": made["X-API-Key"]}
-    gate = SignIn(chain.find, passes=chain.opened)
-    assert gate.admit(headers) == Caller(ALICE, key=digest_of(KEY))
+    authenticator = OidcOrApiKey(chain.find, service_tokens=chain.opened)
+    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY))
     chain.keys.revoke(digest_of(KEY))
     chain.world.now += KEPT_MS
     with pytest.raises(Unauthenticated):
-        gate.admit(headers)
+        authenticator.authenticate(headers)
 
 
 def test_a_token_has_no_key_and_its_passes_end_by_themselves() -> None:
@@ -231,10 +236,10 @@ def test_a_token_has_no_key_and_its_passes_end_by_themselves() -> None:
     chain.world.settle()
     assert chain.said("first") == (TaskState.COMPLETED, "second completed")
     assert {(head.scopes, head.api_key) for head in chain.heads().values()} == {("a2a:echo a2a:first a2a:second", "")}
-    assert {(one.scopes, one.parent) for one in chain.passes()} == {
+    assert {(one.scopes, one.api_key) for one in chain.service_tokens()} == {
         (frozenset({"a2a:first", "a2a:second", "a2a:echo"}), "")
     }
-    assert all(made_at < one.ends <= chain.world.now + PASS_LIFE_MS for one in chain.passes())
+    assert all(made_at < one.expires_at <= chain.world.now + SERVICE_TOKEN_LIFE_MS for one in chain.service_tokens())
 
 
 def test_the_caller_whose_message_came_last_is_the_one_that_counts() -> None:
@@ -255,56 +260,58 @@ def test_a_task_of_an_earlier_release_has_its_agents_read_and_call_nobody() -> N
     chain.add(KEY, "a2a")
     chain.send("first")
     head: Any = chain.heads()["first"]
-    assert chain.world.table.touch(head, replace(head, scopes="", api_key="", rev=head.rev + 1))
+    assert chain.world.table.update_head(head, replace(head, scopes="", api_key="", rev=head.rev + 1))
     chain.world.settle()
     assert chain.said("first")[0] is TaskState.FAILED
-    assert {one.scopes for one in chain.passes()} == {frozenset({"a2a:read", "a2a:first"})}
+    assert {one.scopes for one in chain.service_tokens()} == {frozenset({"a2a:read", "a2a:first"})}
 
 
 @pytest.mark.parametrize("parent", [digest_of(KEY), digest_of("a2a_unknown"), ""])
 def test_a_pass_stands_for_nobody_but_the_owner_of_its_key(parent: str) -> None:
-    keys, sealer = MemoryApiKeys(), MemoryPassSealer()
+    keys, sealer = MemoryApiKeyStore(), MemoryServiceTokenSealer()
     keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
-    claims = claims_of(Pass(Principal("acme", "bob"), frozenset({"a2a"}), parent, PASS_LIFE_MS))
-    gate = SignIn(keys.find, passes=OpenedPasses(sealer, lambda: 0).find)
-    headers = {"x-api-key": spelled(sealer.seal(claims), PASS_PREFIX)}
+    claims = dump_claims(ServiceToken(Principal("acme", "bob"), frozenset({"a2a"}), parent, SERVICE_TOKEN_LIFE_MS))
+    authenticator = OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(sealer, lambda: 0).find)
+    headers = {"x-api-key": encode_key(sealer.seal(claims), SERVICE_TOKEN_PREFIX)}
     with pytest.raises(Unauthenticated):
-        gate.admit(headers)
-    assert not gate.operates(headers)
+        authenticator.authenticate(headers)
+    assert not authenticator.is_operator(headers)
 
 
 def test_a_pass_of_an_operator_s_task_operates_nothing() -> None:
-    keys, sealer = MemoryApiKeys(), MemoryPassSealer()
+    keys, sealer = MemoryApiKeyStore(), MemoryServiceTokenSealer()
     keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
-    gate = SignIn(keys.find, passes=OpenedPasses(sealer, lambda: 0).find)
-    made = Passes(sealer, lambda: 0).headers(Caller(ALICE, key=digest_of(KEY)))
+    authenticator = OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(sealer, lambda: 0).find)
+    made = ServiceTokenIssuer(sealer, lambda: 0).headers(Caller(ALICE, key=digest_of(KEY)))
     headers = {"x-api-key": made["X-API-Key"]}
-    assert gate.admit(headers) == Caller(ALICE, key=digest_of(KEY))
-    assert not gate.operates(headers)
+    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY))
+    assert not authenticator.is_operator(headers)
 
 
 @pytest.mark.parametrize("path", ["/echo", "/echo/tasks"])
 def test_while_passes_cannot_be_checked_callers_are_told_to_come_again_and_keys_go_on_working(path: str) -> None:
     chain = Chain(agent_of(echo))
     chain.add(KEY, "a2a")
-    token = Passes(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))["X-API-Key"]
+    token = ServiceTokenIssuer(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))[
+        "X-API-Key"
+    ]
     chain.sealer.down = True
     body = b'{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}' if path == "/echo" else None
     for key, status in ((token, 503), (KEY, 200), (token, 503)):
         headers = {"X-API-Key": key, "A2A-Version": "1.0", "Content-Type": "application/json"}
-        with chain.deployment.transport(HttpCall(BASE + path, headers, body)) as answer:
+        with chain.deployment.transport(ClientRequest(BASE + path, headers, body)) as answer:
             assert (answer.status, answer.headers.get("retry-after")) == (status, "1" if status == 503 else None)
 
 
 def test_an_inline_agent_leaves_its_calls_to_the_worker_which_alone_may_make_passes() -> None:
     chain = Chain(replace(calling("first", "echo"), runs="inline"), agent_of(echo))
     chain.add(KEY, "a2a")
-    peers = A2APeers({"first": f"{BASE}/first", "echo": f"{BASE}/echo"}, None, left_to_the_worker)
-    apart = replace(chain.world.directory, peers=peers, apart=frozenset({"first", "echo"}))
+    remote_agents = A2ARemoteAgents({"first": f"{BASE}/first", "echo": f"{BASE}/echo"}, None, require_worker)
+    apart = replace(chain.world.registry, remote_agents=remote_agents, apart=frozenset({"first", "echo"}))
     chain.send("first")
-    assert Inline(replace(chain.world.engine, directory=apart), chain.world.play).run(
+    assert EngineInlineRunner(replace(chain.world.engine, registry=apart), chain.world.play).run(
         "first", chain.heads()["first"].key, 20_000
     )
-    assert (set(chain.heads()), chain.passes()) == ({"first"}, [])
+    assert (set(chain.heads()), chain.service_tokens()) == ({"first"}, [])
     chain.world.settle()
     assert chain.said("first") == (TaskState.COMPLETED, "echo completed")

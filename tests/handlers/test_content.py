@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
-from a2a_serverless.handlers.gate import ANYBODY
-from a2a_serverless.services.serve import MOST_NAMED
+from a2a_serverless.handlers.authentication import ANYBODY
+from a2a_serverless.services.operations import MOST_NAMED
 from a2a_serverless.wire.limits import LIMITS
 from a2a_serverless.wire.operations import Operation
 from tests.client.deployment import Deployment
@@ -23,12 +23,12 @@ from tests.handlers.requests import BINDINGS, Names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+    from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 
 CURRENT = ("1.0 JSON-RPC", "1.0 REST", "0.3 JSON-RPC", "0.3 REST")
 SENDS = [(binding, operation) for binding in CURRENT for operation in (Operation.SEND, Operation.STREAM)]
 EACH = pytest.mark.parametrize(("binding", "operation"), SENDS)
-PAINTER = Skill("paint", "Paint", "Paints.", ("art",), input_modes=("image/*",))
+PAINTER = AgentSkill("paint", "Paint", "Paints.", ("art",), input_modes=("image/*",))
 CONTENT = base64.b64encode(b"content").decode()
 
 
@@ -39,13 +39,13 @@ class Place:
         agent = replace(Writer().agent, input_modes=("text/plain", "text/csv"))
         self.deployment = Deployment(replace(agent, skills=(*agent.skills, PAINTER)))
 
-    def send(self, binding: str, change: Callable[[Any], None], operation: Operation = Operation.SEND) -> HttpAnswer:
+    def send(self, binding: str, change: Callable[[Any], None], operation: Operation = Operation.SEND) -> HttpResponse:
         """The answer to a message that was changed; ``change`` gets the request's params."""
         return self.deployment.edge.answer(changed(BINDINGS[binding][operation](Names()), change))
 
     def keep(self, content: bytes) -> StoredFile:
         """An upload of the caller's."""
-        return self.deployment.world.contents.keep(ANYBODY.key(UPLOADS), content)
+        return self.deployment.world.contents.store(ANYBODY.key(UPLOADS), content)
 
     @property
     def empty(self) -> bool:
@@ -68,7 +68,7 @@ def file_of(binding: str, media_type: str | None, content: str = CONTENT) -> Any
     return {"file": {"fileWithBytes": content} | said}
 
 
-def refusal(answer: HttpAnswer) -> tuple[int, str, dict[str, str]]:
+def refusal(answer: HttpResponse) -> tuple[int, str, dict[str, str]]:
     """Status, reason and the violations by their fields. A 0.3 stream says them as its only event."""
     body = answer.body
     if answer.stream is not None:

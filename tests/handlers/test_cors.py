@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.services.publish import Press, publish_cards
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names
@@ -19,8 +19,8 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.exchange import HttpAnswer
-    from a2a_serverless.handlers.gate import Gate
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 APP = "https://app.example.com"
 CARD = "/echo/.well-known/agent-card.json"
@@ -34,19 +34,27 @@ def ask(
     origin: str | None = APP,
     *,
     origins: tuple[str, ...] = (APP,),
-    gate: Gate | None = None,
+    authenticator: Authenticator | None = None,
     more: Mapping[str, str] | None = None,
-) -> HttpAnswer:
+) -> HttpResponse:
     world = World([Writer().agent])
     publish_cards(
-        Press(world.table, world.clock, world.engine.agents, "https://a.example.com"), "k", lambda _: bytes(64)
+        CardPublisher(world.table, world.clock, world.engine.agents, "https://a.example.com"), "k", lambda _: bytes(64)
     )
-    edge = Edge(world.desk, world.table, world.engine.agents, gate or OpenGate(), MemoryProofs(), 60, origins=origins)
+    edge = Edge(
+        world.service,
+        world.table,
+        world.engine.agents,
+        authenticator or AllowAnonymous(),
+        MemoryCallbackVerifier(),
+        60,
+        origins=origins,
+    )
     headers = {**(more or {}), **({"origin": origin} if origin else {})}
     return edge.answer(HttpRequest(verb, path, headers))
 
 
-def crossed(answer: HttpAnswer) -> dict[str, str]:
+def crossed(answer: HttpResponse) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name.startswith(CROSS)}
 
 
@@ -54,7 +62,7 @@ def crossed(answer: HttpAnswer) -> dict[str, str]:
     "path", ["/echo", "/echo/message:stream", "/echo/v1/tasks/x", "/legacy/echo/tasks/send", CARD, "/agents"]
 )
 def test_a_browser_may_ask_before_anybody_has_signed_in(path: str) -> None:
-    answer = ask("OPTIONS", path, gate=SignIn(lambda _: None), more=ASKS)
+    answer = ask("OPTIONS", path, authenticator=OidcOrApiKey(lambda _: None), more=ASKS)
     told = crossed(answer)
     assert (answer.status, answer.body, answer.headers["vary"]) == (204, b"", "Origin")
     assert told["access-control-allow-origin"] == APP
@@ -78,12 +86,14 @@ def test_answers_errors_and_streams_can_be_read_by_the_page() -> None:
         ask("GET", CARD),
         ask("GET", CARD, more={"if-none-match": "*"}),
         ask("GET", "/echo/tasks/none", more={"a2a-version": "1.0"}),
-        ask("POST", "/echo", gate=SignIn(lambda _: None)),
+        ask("POST", "/echo", authenticator=OidcOrApiKey(lambda _: None)),
     ):
         assert crossed(answer)["access-control-allow-origin"] == APP
         assert "retry-after" in crossed(answer)["access-control-expose-headers"]
     world = World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60, origins=(APP,))
+    edge = Edge(
+        world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60, origins=(APP,)
+    )
     for make in BINDINGS["1.0 REST"].values():
         request = make(Names(task=None))
         answer = edge.answer(

@@ -6,23 +6,23 @@ import json
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import ME, World
 
 
-class MyGate(OpenGate):
-    def admit(self, headers: object) -> Caller:
+class MyAuthenticator(AllowAnonymous):
+    def authenticate(self, headers: object) -> Caller:
         del headers
         return Caller(ME)
 
 
-def asked(world: World, path: str, verb: str = "GET") -> HttpAnswer:
-    edge = Edge(world.desk, world.table, world.engine.agents, MyGate(), MemoryProofs(), 60)
+def asked(world: World, path: str, verb: str = "GET") -> HttpResponse:
+    edge = Edge(world.service, world.table, world.engine.agents, MyAuthenticator(), MemoryCallbackVerifier(), 60)
     return edge.answer(HttpRequest(verb, path))
 
 

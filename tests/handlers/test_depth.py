@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import CoroutineType, FrameType
 from typing import Any
 
-from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from tests.conformance.live import Live
 from tests.echo import agent_of
 from tests.handlers.test_buffered_routes import event

@@ -11,8 +11,8 @@ import pytest
 
 from a2a_serverless.agents.registry import AGENTS
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.services.publish import Press, publish_cards
+from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.client.deployment import BASE, Deployment, Locked
 from tests.echo import Writer, agent_of
 from tests.wire.schema import assert_v0_3
@@ -20,7 +20,7 @@ from tests.wire.schema import assert_v0_3
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 CARD = "/echo/.well-known/agent-card.json"
 EACH = ("/.well-known/agent-card.json", "/.well-known/agent.json", CARD, "/echo/.well-known/agent.json", "/agents",
@@ -40,10 +40,10 @@ class Place:
     """A deployment whose documents everybody may read, and nobody may do anything else."""
 
     def __init__(self) -> None:
-        self.deployment = Deployment(Writer().agent, agent_of(Writer().work, "other"), gate=Locked())
+        self.deployment = Deployment(Writer().agent, agent_of(Writer().work, "other"), authenticator=Locked())
         self.modified = self.ask(CARD).headers["last-modified"]
 
-    def ask(self, path: str, verb: str = "GET", **headers: str) -> HttpAnswer:
+    def ask(self, path: str, verb: str = "GET", **headers: str) -> HttpResponse:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.deployment.edge.answer(HttpRequest(verb, path, named))
 
@@ -58,7 +58,7 @@ class Place:
         agents = {
             key: replace(one, name=name if key == "echo" else one.name) for key, one in world.engine.agents.items()
         }
-        publish_cards(Press(world.table, world.clock, agents, BASE), "kid-1", lambda _: bytes(64))
+        publish_cards(CardPublisher(world.table, world.clock, agents, BASE), "kid-1", lambda _: bytes(64))
 
 
 def urls_in(document: Any) -> Iterator[str]:

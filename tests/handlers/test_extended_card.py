@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import Skill
-from a2a_serverless.domain.card import ApiKey
+from a2a_serverless.domain.agent import AgentSkill
+from a2a_serverless.domain.card import ApiKeySecurityScheme
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.services.publish import Press, publish_cards
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge
@@ -24,35 +24,37 @@ from tests.handlers.requests import BINDINGS, Make, Names
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
-SECRET = Skill("vault", "Vault", "Opens the vault.", ("hidden",))
+SECRET = AgentSkill("vault", "Vault", "Opens the vault.", ("hidden",))
 ASKING = {name: made[Operation.CARD] for name, made in BINDINGS.items() if Operation.CARD in made}
 
 
-class Door(OpenGate):
+class Door(AllowAnonymous):
     """Lets in whoever knocks."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         if "x-knock" not in headers:
             raise Unauthenticated(given=False)
         return Caller(ME)
 
 
-def edge_of(*skills: Skill, published: bool = True) -> Edge:
+def edge_of(*skills: AgentSkill, published: bool = True) -> Edge:
     world = World([replace(Writer().agent, extended_skills=skills)])
     if published:
-        press = Press(world.table, world.clock, world.engine.agents, "https://x.example", schemes={"k": ApiKey("k")})
-        publish_cards(press, "kid", lambda _: b"s" * 64)
-    return Edge(world.desk, world.table, world.engine.agents, Door(), MemoryProofs(), 60)
+        publisher = CardPublisher(
+            world.table, world.clock, world.engine.agents, "https://x.example", schemes={"k": ApiKeySecurityScheme("k")}
+        )
+        publish_cards(publisher, "kid", lambda _: b"s" * 64)
+    return Edge(world.service, world.table, world.engine.agents, Door(), MemoryCallbackVerifier(), 60)
 
 
-def ask(edge: Edge, make: Make, **headers: str) -> HttpAnswer:
+def ask(edge: Edge, make: Make, **headers: str) -> HttpResponse:
     request = make(Names())
     return edge.answer(replace(request, headers={**request.headers, **headers}))
 
 
-def body_of(answer: HttpAnswer) -> dict[str, Any]:
+def body_of(answer: HttpResponse) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(answer.body)
     result: dict[str, Any] = body.get("result", body)
     return result
@@ -80,7 +82,7 @@ def test_nobody_else_is(binding: str) -> None:
 @pytest.mark.requirement(126)
 def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
     edge = edge_of(SECRET)
-    document = edge.public.published(card_name("echo"))
+    document = edge.public.get_document(card_name("echo"))
     assert isinstance(document, dict)
     card = json.loads(str(document["body"]))
     assert card["capabilities"]["extendedAgentCard"]

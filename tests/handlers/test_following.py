@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.head import Look, report, take
+from a2a_serverless.domain.head import HeadSnapshot, report_status, start_run
 from a2a_serverless.domain.model import Message, Part, Role, TaskState
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.testing import SimulatedLoop
 from a2a_serverless.wire.operations import Operation
 from tests.contract.tasks import chunk
@@ -65,16 +65,16 @@ class Heard:
         return [document.get("result", document) for document in documents]
 
 
-class Mine(OpenGate):
+class Mine(AllowAnonymous):
     """Everybody is me."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
         return Caller(ME)
 
-    def enter(self, who: Principal, tenant: str) -> Principal:
+    def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
         del tenant
-        return who
+        return principal
 
 
 class Scene:
@@ -98,7 +98,7 @@ class Scene:
     def sent(self, binding: str, *plans: Plan, **fields: Any) -> tuple[str, AsyncIterator[bytes]]:
         """A message that is streamed: its task, and the stream."""
         stream = self.opened(replace(BINDINGS[binding][Operation.STREAM](Names()), **fields))
-        (entry,) = self.world.table.page(ME, None, None, 0, 10)[0]
+        (entry,) = self.world.table.list_page(ME, None, None, 0, 10)[0]
         return self.plan(entry.task, *plans), stream
 
     def numbers(self, task: str) -> list[int]:
@@ -106,21 +106,23 @@ class Scene:
         return [event.n for event in self.world.events(task)]
 
     def _change(self, key: TaskKey, state: TaskState | None) -> None:
-        look: Look = self.world.table.look(key)
+        snapshot: HeadSnapshot = self.world.table.read_head(key)
         now, by = self.world.now, self.world.ids.new()
         if state is None:
-            event = replace(chunk(look.last + 1), by=by, at=now)
-            assert self.world.table.append_chunk(key, event, look.head.expires)
+            event = replace(chunk(snapshot.last + 1), append_id=by, at=now)
+            assert self.world.table.append_chunk(key, event, snapshot.head.expires)
         elif state is TaskState.WORKING:
-            assert self.world.table.append(take(look, now=now, by=by))
+            assert self.world.table.append(start_run(snapshot, now=now, by=by))
         else:
-            said = Message(by, Role.AGENT, (Part("text", "?"),), look.head.context_id, key.task)
-            assert self.world.table.append(report(look, look.head.fence, state, said, now=now, by=by))
+            said = Message(by, Role.AGENT, (Part("text", "?"),), snapshot.head.context_id, key.task)
+            assert self.world.table.append(report_status(snapshot, snapshot.head.fence, state, said, now=now, by=by))
 
     def edge(self) -> Edge:
         """One more instance: nothing is shared with the others but the table."""
-        desk, world = replace(self.world.desk), self.world
-        return Edge(desk, world.table, world.engine.agents, Mine(), MemoryProofs(), 60, stream_ms=self.stream_ms)
+        service, world = replace(self.world.service), self.world
+        return Edge(
+            service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, stream_ms=self.stream_ms
+        )
 
     def subscribe(self, binding: str, task: str, after: int | None = None) -> AsyncIterator[bytes]:
         """Subscribes at an instance of its own, behind event ``after``."""
@@ -217,7 +219,7 @@ def test_an_early_stream_that_is_asked_for_again_begins_with_the_task_whatever_i
 @pytest.mark.parametrize("binding", sorted(BINDINGS))
 def test_a_stream_in_which_something_breaks_says_so_in_its_last_event_and_says_no_more(binding: str) -> None:
     scene = Scene()
-    scene.world.desk = replace(scene.world.desk, log=cast("Any", Breaking(scene.world, scene.world.now + 5_000)))
+    scene.world.service = replace(scene.world.service, log=cast("Any", Breaking(scene.world, scene.world.now + 5_000)))
     _, stream = scene.sent(binding, *WORK)
     (heard,) = scene.read(stream)
     *told, (_, last) = heard.frames
@@ -276,7 +278,7 @@ def test_a_send_stream_ends_at_a_question_because_the_turn_is_the_clients(bindin
     (heard,) = scene.read(stream)
     assert scene.world.now - began < 10_000
     assert heard.numbers == scene.numbers(task)
-    assert scene.world.table.look(ME.key(task)).head.state is TaskState.INPUT_REQUIRED
+    assert scene.world.table.read_head(ME.key(task)).head.state is TaskState.INPUT_REQUIRED
 
 
 def test_a_subscription_of_1_0_goes_on_over_a_question_and_its_answer_to_the_end_of_the_task() -> None:
@@ -303,7 +305,7 @@ def test_waiting_reads_ten_times_a_second_while_there_is_news_and_four_times_whe
     scene = Scene(stream_ms=MINUTE_MS)
     task, began = scene.made(), scene.world.now
     counting = Counting(scene.world)
-    scene.world.desk = replace(scene.world.desk, log=cast("Any", counting))
+    scene.world.service = replace(scene.world.service, log=cast("Any", counting))
     scene.read(scene.subscribe("1.0 REST", task))
     seconds = Counter((at - began) // 1000 for at in counting.looked)
     assert max(seconds[second] for second in range(5)) <= 10

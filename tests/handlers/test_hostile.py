@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 
-from a2a_serverless.adapters.memory import MemoryMetrics, MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryMetrics
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.hostile import LOOK, TASK, mutations, strangers
@@ -18,7 +18,7 @@ from tests.handlers.test_runtime import Mine
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+    from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 
 
 class Place:
@@ -29,10 +29,10 @@ class Place:
         assert self.world.send("hello").task_id == TASK
         self.world.settle()
         self.metrics = MemoryMetrics()
-        desk = replace(self.world.desk, metrics=self.metrics)
-        self.edge = Edge(desk, self.world.table, self.world.engine.agents, Mine(), MemoryProofs(), 60)
+        service = replace(self.world.service, metrics=self.metrics)
+        self.edge = Edge(service, self.world.table, self.world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer; of a stream, the first event has been read."""
         answer = self.edge.answer(request)
         if answer.stream is not None:

@@ -12,15 +12,15 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs, MemoryTable
-from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryTable
+from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal, TaskState
-from a2a_serverless.domain.share import COUNT_AGAIN_MS, Allowance
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.ports import Entry
-from a2a_serverless.services.turnstile import Turnstile
+from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.ports import TaskEntry
+from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
 from tests.edge import Edge
@@ -30,26 +30,34 @@ from tests.world import LIFE, ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.share import Share
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.domain.quota import SendBucket
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 EVE = Principal(ME.tenant, "eve")
 
 
-class Named(OpenGate):
+class Named(AllowAnonymous):
     """The caller is whom the header names."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         return Caller(Principal(ME.tenant, headers.get("x-me", ME.owner)))
 
 
-class Counting(MemoryOwners):
+class Counting(MemoryOwnerStore):
     """Counts the calls that are made to it."""
 
     calls = 0
 
     def __getattribute__(self, name: str) -> Any:
-        if name in {"share", "keep_share", "unfinished", "keep_unfinished", "streams", "hold_stream", "drop_stream"}:
+        if name in {
+            "get_bucket",
+            "store_bucket",
+            "get_unfinished",
+            "store_unfinished",
+            "count_streams",
+            "lease_stream",
+            "release_stream",
+        }:
             self.calls += 1
         return super().__getattribute__(name)
 
@@ -57,18 +65,20 @@ class Counting(MemoryOwners):
 class Place:
     """A deployment with limits. Tasks of its agent wait for their client until somebody cancels them."""
 
-    def __init__(self, **allowance: int) -> None:
+    def __init__(self, **quota: int) -> None:
         self.world = World([Asker().agent])
         self.owners = Counting(self.world.clock.now)
-        self.allowance = Allowance(**allowance)
+        self.quota = Quota(**quota)
         self.edge = self.instance()
         self.sent = 0
 
     def instance(self) -> Edge:
         """Another instance of the api."""
         world = self.world
-        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, self.allowance, LIFE.max_life_ms)
-        return Edge(world.desk, world.table, world.engine.agents, Named(), MemoryProofs(), 60, turnstile=turnstile)
+        limiter = RateLimiter(self.owners, world.table, world.clock, world.ids, self.quota, LIFE.max_life_ms)
+        return Edge(
+            world.service, world.table, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter
+        )
 
     def ask(
         self,
@@ -78,16 +88,16 @@ class Place:
         me: str = ME.owner,
         binding: str = "1.0 REST",
         edge: Edge | None = None,
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         request = BINDINGS[binding][operation](names)
         return (edge or self.edge).answer(replace(request, headers={**request.headers, "x-me": me}))
 
-    def send(self, me: str = ME.owner, *, binding: str = "1.0 REST", edge: Edge | None = None) -> HttpAnswer:
+    def send(self, me: str = ME.owner, *, binding: str = "1.0 REST", edge: Edge | None = None) -> HttpResponse:
         self.sent += 1
         return self.ask(Operation.SEND, Names(message=f"message-{self.sent}"), me=me, binding=binding, edge=edge)
 
 
-def refused(answer: HttpAnswer) -> bool:
+def refused(answer: HttpResponse) -> bool:
     assert (answer.status == 429) == ("retry-after" in answer.headers)
     return answer.status == 429
 
@@ -178,8 +188,8 @@ def test_counting_looks_only_at_what_has_changed_since_the_last_time() -> None:
     seen: list[int] = []
 
     class Index(MemoryTable):
-        def page(self, *arguments: Any, **named: Any) -> Any:
-            found = super().page(*arguments, **named)
+        def list_page(self, *arguments: Any, **named: Any) -> Any:
+            found = super().list_page(*arguments, **named)
             seen.append(len(found[0]))
             return found
 
@@ -198,10 +208,10 @@ def test_counting_looks_only_at_what_has_changed_since_the_last_time() -> None:
 def test_of_too_many_unfinished_tasks_as_many_are_kept_as_the_limit_needs_and_the_others_are_not_forgotten() -> None:
     place = Place(tasks=100)
     tasks = [json.loads(place.send().body)["task"]["id"] for _ in range(30)]
-    place.allowance = Allowance(tasks=10)
+    place.quota = Quota(tasks=10)
     refusals = [refused(place.send(edge=place.instance()))]
     for task in tasks[:22]:
-        kept = place.owners.unfinished(ME)
+        kept = place.owners.get_unfinished(ME)
         assert kept is not None
         assert len(kept.tasks) <= 10
         assert kept.tasks <= set(tasks)
@@ -215,20 +225,22 @@ def test_counting_far_more_than_the_limit_ends_where_the_limit_is_reached() -> N
     pages: list[int] = []
 
     class Index(MemoryTable):
-        def page(self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int) -> Any:
-            del who, context_id, since
+        def list_page(
+            self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+        ) -> Any:
+            del principal, context_id, since
             first = int(after or 0)
             pages.append(first)
-            rows = [Entry(str(uuid4()), "echo", TaskState.WORKING, str(n)) for n in range(first, first + limit)]
+            rows = [TaskEntry(str(uuid4()), "echo", TaskState.WORKING, str(n)) for n in range(first, first + limit)]
             return rows, str(first + limit) if first + limit < 13_000 else None
 
     world = World([Asker().agent], table=Index)
-    owners = MemoryOwners(world.clock.now)
-    turnstile = Turnstile(owners, world.table, world.clock, world.ids, Allowance(tasks=2_000), LIFE.max_life_ms)
+    owners = MemoryOwnerStore(world.clock.now)
+    limiter = RateLimiter(owners, world.table, world.clock, world.ids, Quota(tasks=2_000), LIFE.max_life_ms)
     with pytest.raises(TooManyRequests):
-        turnstile.let_send(ME)
+        limiter.admit_send(ME)
     assert pages == [0, 1_000]
-    kept = owners.unfinished(ME)
+    kept = owners.get_unfinished(ME)
     assert kept is not None
     assert (len(kept.tasks), kept.more) == (2_000, True)
 
@@ -255,21 +267,21 @@ def test_an_owner_has_so_many_streams_open_and_closing_one_makes_room() -> None:
 def test_a_stream_that_is_refused_is_not_counted() -> None:
     place = Place(streams=1)
     assert place.ask(Operation.SUBSCRIBE, Names(task="none")).status == 404
-    assert place.owners.streams(ME, 9) == 0
+    assert place.owners.count_streams(ME, 9) == 0
 
 
 def test_many_writers_of_one_share_end_in_a_refusal_and_not_in_a_loop() -> None:
-    class Contended(MemoryOwners):
-        def keep_share(self, who: Principal, before: object, after: object) -> bool:
-            del who, before, after
+    class Contended(MemoryOwnerStore):
+        def store_bucket(self, principal: Principal, before: object, after: object) -> bool:
+            del principal, before, after
             return False
 
     world = World([Asker().agent])
-    turnstile = Turnstile(
-        Contended(world.clock.now), world.table, world.clock, world.ids, Allowance(sends=5), LIFE.max_life_ms
+    limiter = RateLimiter(
+        Contended(world.clock.now), world.table, world.clock, world.ids, Quota(sends=5), LIFE.max_life_ms
     )
     with pytest.raises(Exception, match="Too many writers"):
-        turnstile.let_send(ME)
+        limiter.admit_send(ME)
 
 
 class Refusing(MemoryTable):
@@ -292,31 +304,35 @@ def test_who_loses_every_race_is_told_when_to_come_again_in_every_binding(bindin
     assert answer.headers["retry-after"] == "1"
 
 
-class Slow(MemoryOwners):
+class Slow(MemoryOwnerStore):
     """A store that answers nobody who asks for the share of ``ME`` before ``go`` is set."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__(now)
         self.asked, self.go = Event(), Event()
 
-    def share(self, who: Principal) -> Share | None:
-        if who == ME:
+    def get_bucket(self, principal: Principal) -> SendBucket | None:
+        if principal == ME:
             self.asked.set()
             assert self.go.wait(30)
-        return super().share(who)
+        return super().get_bucket(principal)
 
 
 def test_a_slow_store_holds_up_the_owner_whose_share_is_read_and_nobody_else() -> None:
     world = World([Asker().agent])
     owners = Slow(world.clock.now)
-    allowance = Allowance(requests=5, sends=5)
-    turnstile = Turnstile(owners, world.table, world.clock, world.ids, allowance, LIFE.max_life_ms)
+    quota = Quota(requests=5, sends=5)
+    limiter = RateLimiter(owners, world.table, world.clock, world.ids, quota, LIFE.max_life_ms)
     with ThreadPoolExecutor(2) as pool:
-        mine = pool.submit(turnstile.let_send, ME)
+        mine = pool.submit(limiter.admit_send, ME)
         assert owners.asked.wait(30)
         try:
-            for call, who in ((turnstile.let_in, EVE), (turnstile.let_send, EVE), (turnstile.let_in, ME)):
-                pool.submit(call, who).result(30)
+            for call, principal in (
+                (limiter.admit_request, EVE),
+                (limiter.admit_send, EVE),
+                (limiter.admit_request, ME),
+            ):
+                pool.submit(call, principal).result(30)
             assert not mine.done()
         finally:
             owners.go.set()

@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.card import Extension
+from a2a_serverless.domain.card import AgentExtension
 from a2a_serverless.wire.operations import STREAMING, Operation
 from tests.client.deployment import Deployment, Locked
 from tests.echo import Asker
 from tests.handlers.requests import BINDINGS, Names
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
 ECHOED = dict.fromkeys(NEW, "a2a-extensions") | dict.fromkeys(OLD, "x-a2a-extensions")
-NEEDED, OFFERED = Extension("urn:needed", required=True), Extension("urn:offered")
+NEEDED, OFFERED = AgentExtension("urn:needed", required=True), AgentExtension("urn:offered")
 
 
 class Place:
     """An agent with extensions, one of them required."""
 
-    def __init__(self, *extensions: Extension) -> None:
+    def __init__(self, *extensions: AgentExtension) -> None:
         self.deployment = Deployment(replace(Asker().agent, extensions=extensions))
 
     def ask(
         self, binding: str, operation: Operation = Operation.SEND, query: str | None = None, **headers: str
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         """The answer to a request that says what it wants in these headers and in the query, and nowhere else."""
         said = {name.replace("_", "-"): value for name, value in headers.items()}
         asked = (("A2A-Version", query),) if query is not None else ()
@@ -40,7 +40,7 @@ class Place:
 
     def answer(
         self, binding: str, headers: dict[str, str], operation: Operation = Operation.SEND, **other: Any
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         """The answer to an operation's request with these headers, and what ``other`` says besides."""
         request = BINDINGS[binding][operation](Names(task="task-1" if operation is Operation.SUBSCRIBE else None))
         return self.deployment.edge.answer(
@@ -48,11 +48,11 @@ class Place:
         )
 
 
-def headers_of(answer: HttpAnswer) -> dict[str, str]:
+def headers_of(answer: HttpResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.headers.items()}
 
 
-def served(answer: HttpAnswer) -> bool:
+def served(answer: HttpResponse) -> bool:
     return answer.stream is not None or "error" not in json.loads(answer.body)
 
 
@@ -115,7 +115,7 @@ def test_a_refusal_over_rest_has_the_type_that_was_asked_for_or_sent(binding: st
 @pytest.mark.parametrize("kind", TYPES)
 def test_who_is_not_let_in_is_told_so_in_the_type_that_was_asked_for(kind: str) -> None:
     place = Place()
-    place.deployment = Deployment(Asker().agent, gate=Locked())
+    place.deployment = Deployment(Asker().agent, authenticator=Locked())
     for binding in ("1.0 REST", "0.3 REST"):
         answer = place.ask(binding, accept=kind)
         assert (answer.status, headers_of(answer)["content-type"]) == (401, kind)

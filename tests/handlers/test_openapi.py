@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
-from a2a_serverless.handlers.web import make_web
+from a2a_serverless.handlers.asgi import make_asgi_app
 from a2a_serverless.wire import rest
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
@@ -35,14 +35,14 @@ A_FEW = settings(LOOK, max_examples=max(1, EXAMPLES // 75), suppress_health_chec
 
 def operations() -> dict[str, Any]:
     """The operations of a deployment whose streams end at once, by their names."""
-    web = make_web(replace(Place().edge, stream_ms=0))
+    web = make_asgi_app(replace(Place().edge, stream_ms=0))
     schema = schemathesis.openapi.from_asgi("/openapi.json", web)
     found = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
     return {one.definition.raw["operationId"]: one for one in found}
 
 
 def test_the_document_has_every_route_and_no_path_under_two_names() -> None:
-    paths: dict[str, Any] = make_web(Place().edge).openapi()["paths"]
+    paths: dict[str, Any] = make_asgi_app(Place().edge).openapi()["paths"]
     described = {said["operationId"] for verbs in paths.values() for said in verbs.values()}
     assert described >= set(NAMES)
     assert not [path for path in paths if "/tasks/{id}/" in path]

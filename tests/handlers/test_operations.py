@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.card import Extension
+from a2a_serverless.domain.card import AgentExtension
 from a2a_serverless.domain.model import Message, Part, Role
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.wire.operations import SENDING, STREAMING, Operation
 from tests.client.deployment import BASE, Deployment
 from tests.echo import SKILL, Asker, Writer, agent_of
@@ -26,7 +26,7 @@ from tests.world import HOOK, ME
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
 CURRENT = (*NEW, *OLD)
@@ -37,10 +37,10 @@ MESSAGE: dict[str, Any] = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"
 MINUTE_MS = 60_000
 
 
-class Mine(OpenGate):
+class Mine(AllowAnonymous):
     """The caller is the world's client."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
         return Caller(ME)
 
@@ -49,11 +49,11 @@ class Place:
     """A deployment of one agent. What streams tell is read while a worker works elsewhere."""
 
     def __init__(self, agent: Agent | None = None) -> None:
-        deployment = Deployment(agent or Writer().agent, gate=Mine())
+        deployment = Deployment(agent or Writer().agent, authenticator=Mine())
         self.world = deployment.world
         self.edge = deployment.edge
 
-    def ask(self, binding: str, operation: Operation, names: Names, **headers: str) -> HttpAnswer:
+    def ask(self, binding: str, operation: Operation, names: Names, **headers: str) -> HttpResponse:
         request = BINDINGS[binding][operation](names)
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.edge.answer(replace(request, headers={**request.headers, **more}))
@@ -80,7 +80,7 @@ class Place:
         """A worker takes what there is to do in ``ms``."""
         self.world.plan(ms, lambda: self.world.elsewhere(MINUTE_MS))
 
-    def read(self, *answers: HttpAnswer) -> list[list[Any]]:
+    def read(self, *answers: HttpResponse) -> list[list[Any]]:
         """What the streams tell until each has ended, read side by side."""
 
         async def together() -> list[list[Any]]:
@@ -89,7 +89,7 @@ class Place:
         return self.world.play(together())
 
 
-async def all_of(answer: HttpAnswer) -> list[Any]:
+async def all_of(answer: HttpResponse) -> list[Any]:
     assert answer.stream is not None, answer.body
     return [item async for item in items(answer.stream)]
 
@@ -102,7 +102,7 @@ async def items(stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
             yield document.get("result", document)
 
 
-async def first_of(answer: HttpAnswer) -> bytes:
+async def first_of(answer: HttpResponse) -> bytes:
     """The first frame of a stream, which is closed then."""
     stream: Any = answer.stream
     async with aclosing(stream):
@@ -121,7 +121,7 @@ def state(item: Any) -> str | None:
     return said and str(said).removeprefix("TASK_STATE_").lower().replace("_", "-").replace("cancelled", "canceled")
 
 
-def reason(answer: HttpAnswer) -> str | None:
+def reason(answer: HttpResponse) -> str | None:
     """Why a request is refused; None when it is served. A 0.3 stream says so itself."""
     body = answer.body if answer.stream is None else asyncio.run(first_of(answer)).partition(b"data: ")[2]
     document = json.loads(body)
@@ -156,7 +156,10 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
         return "Hello!"
 
     place = Place(replace(agent_of(greet), runs="inline"))
-    place.edge = replace(place.edge, desk=replace(place.world.desk, here=Inline(place.world.engine, place.world.play)))
+    place.edge = replace(
+        place.edge,
+        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+    )
     (told,) = place.read(place.ask(binding, Operation.STREAM, Names()))
     assert [kind(item) for item in told] == ["message"]
     body = json.loads(place.ask(binding, Operation.SEND, Names()).body)
@@ -171,7 +174,10 @@ def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: st
         return Message("mine", Role.AGENT, (Part("text", "Hello!"),))
 
     place = Place(replace(agent_of(greet), runs="inline"))
-    place.edge = replace(place.edge, desk=replace(place.world.desk, here=Inline(place.world.engine, place.world.play)))
+    place.edge = replace(
+        place.edge,
+        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+    )
     said = json.loads(place.ask("1.0 REST", Operation.SEND, Names(context=context)).body)["message"]
     assert said["messageId"] == "mine"
     assert said["contextId"] == context if context else said["contextId"]
@@ -257,10 +263,10 @@ def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messag
 
 @pytest.mark.requirement(94, 97)
 def test_what_a_caller_signs_in_with_reaches_neither_the_agent_nor_anything_that_is_kept() -> None:
-    async def look(task: AgentTask) -> None:
+    async def snapshot(task: AgentTask) -> None:
         await task.emit("seen", repr({name: getattr(task, name) for name in ("message", "context_id", "id")}))
 
-    place = Place(agent_of(look))
+    place = Place(agent_of(snapshot))
     place.ask("1.0 REST", Operation.SEND, Names(), authorization="Bearer hunter2", x_api_key="hunter2")
     place.world.settle(MINUTE_MS)
     (made,) = place.call("ListTasks", includeArtifacts=True)["tasks"]
@@ -310,7 +316,7 @@ def test_a_request_is_served_in_the_version_that_it_asks_for_or_refused(binding:
     )
 
 
-NEEDED = Extension("https://example.com/receipts/v1", required=True)
+NEEDED = AgentExtension("https://example.com/receipts/v1", required=True)
 
 
 @pytest.mark.requirement(46, 78)
@@ -326,7 +332,7 @@ def test_a_required_extension_has_to_be_named_in_every_request(binding: str, ope
 @pytest.mark.requirement(78, 106)
 @pytest.mark.parametrize("binding", CURRENT)
 def test_an_unknown_extension_is_ignored_and_the_active_ones_are_told_in_one_header(binding: str) -> None:
-    offered = (Extension("urn:a"), Extension("urn:b"))
+    offered = (AgentExtension("urn:a"), AgentExtension("urn:b"))
     place = Place(replace(Writer().agent, extensions=offered))
     answer = place.ask(binding, Operation.GET, Names(task=place.send()), a2a_extensions="urn:b, urn:unknown,urn:a")
     name = "a2a-extensions" if binding in NEW else "x-a2a-extensions"
@@ -390,8 +396,8 @@ class Down:
 )
 def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
-    desk = replace(place.edge.desk, log=down, shelf=down, webhooks=down)
-    place.edge = replace(place.edge, desk=desk, public=down)
+    service = replace(place.edge.service, log=down, lister=down, webhooks=down)
+    place.edge = replace(place.edge, service=service, public=down)
     answer = place.ask(binding, operation, Names(task="task"))
     said = answer.body if answer.stream is None else asyncio.run(first_of(answer))
     assert b"INTERNAL" in said

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeys
-from a2a_serverless.adapters.memory import MemoryBlobs, MemoryProofs
-from a2a_serverless.adapters.owners import MemoryOwners
-from a2a_serverless.adapters.remains import MemoryRemains
+from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.erasure import MemoryErasureStore
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryCallbackVerifier
+from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.handlers.eraser import make_eraser_handler
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
-from a2a_serverless.handlers.gate import OpenGate, SignIn
-from a2a_serverless.services.erase import Rubber
+from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
 from a2a_serverless.wire.timestamps import to_text
 from tests.echo import Writer
@@ -42,12 +42,12 @@ def made_world() -> World:
     return world
 
 
-def rubber_of(world: World) -> Rubber:
+def erasure_of(world: World) -> ErasureService:
     table, clock = world.table, world.clock
-    remains = MemoryRemains(table, MemoryOwners(clock.now))
-    api_keys = MemoryApiKeys()
-    return Rubber(
-        table, table, remains, MemoryBlobs(), api_keys, clock, world.ids, lambda *names: "/".join(names) + "/"
+    erasure_store = MemoryErasureStore(table, MemoryOwnerStore(clock.now))
+    api_keys = MemoryApiKeyStore()
+    return ErasureService(
+        table, table, erasure_store, MemoryBlobStore(), api_keys, clock, world.ids, lambda *names: "/".join(names) + "/"
     )
 
 
@@ -67,13 +67,21 @@ class Office:
     orders: list[Any] = field(default_factory=list)
     error: Exception | None = None
 
-    def ask(self, verb: str, path: str, body: object = None, **query: str) -> HttpAnswer:
-        keys = MemoryApiKeys()
+    def ask(self, verb: str, path: str, body: object = None, **query: str) -> HttpResponse:
+        keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(OPERATOR), ME, "", 0, operator=True))
         keys.add(ApiKey(digest_of(CALLER), ME, "", 0))
         world = self.world
-        gate = SignIn(keys.find)
-        edge = Edge(world.desk, world.table, world.engine.agents, gate, MemoryProofs(), 60, eraser=self.erase)
+        authenticator = OidcOrApiKey(keys.find)
+        edge = Edge(
+            world.service,
+            world.table,
+            world.engine.agents,
+            authenticator,
+            MemoryCallbackVerifier(),
+            60,
+            eraser=self.erase,
+        )
         headers = {"x-api-key": self.key} if self.key else {}
         sent = b"" if body is None else json.dumps(body).encode()
         return edge.answer(HttpRequest(verb, f"/operator/{path}", headers, tuple(query.items()), sent))
@@ -86,7 +94,7 @@ class Office:
     def erase(self, order: JsonObject) -> JsonObject:
         """The eraser function; it goes on, or fails, with ``error`` once it is done."""
         self.orders.append(order)
-        handler = make_eraser_handler(rubber_of(self.world))
+        handler = make_eraser_handler(erasure_of(self.world))
         done = handler(json.loads(json.dumps(order)), Context())
         if self.error:
             raise self.error
@@ -190,7 +198,7 @@ def test_there_is_nothing_else(verb: str, path: str, status: int) -> None:
 
 
 def test_on_a_laptop_without_sign_in_everybody_is_an_operator() -> None:
-    assert OpenGate().operates({})
+    assert AllowAnonymous().is_operator({})
 
 
 # ---- Erasing
@@ -231,10 +239,10 @@ def test_a_request_that_may_mean_less_than_it_says_erases_nothing(wanted: object
 def test_an_eraser_that_goes_on_leaves_something_for_the_next_request() -> None:
     office = Office(error=TimeoutError("goes on"))
     office.world.wait(60_000)
-    who = {"tenant": ME.tenant, "owner": ME.owner}
-    assert office.json("POST", "erase", who) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 1}
+    principal = {"tenant": ME.tenant, "owner": ME.owner}
+    assert office.json("POST", "erase", principal) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 1}
     office.error = None
-    assert office.json("POST", "erase", who) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 0}
+    assert office.json("POST", "erase", principal) == {"tasks": 0, "items": 0, "blobs": 0, "apiKeys": 0, "later": 0}
 
 
 def test_a_count_that_takes_longer_than_a_request_says_what_waits_for_it() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.handlers.web import close_to_pages, make_web
+from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
 from tests.handlers.test_hostile import Place
 from tests.webhook_receiver.asgi import Answer, Call, call
 
@@ -15,7 +15,7 @@ SERVED = 404  # nothing is published here, as the application itself says
 
 
 def asked(origins: tuple[str, ...], **headers: str) -> Answer:
-    web = close_to_pages(make_web(replace(Place().edge, origins=origins)), "agents.example.com", origins)
+    web = refuse_foreign_pages(make_asgi_app(replace(Place().edge, origins=origins)), "agents.example.com", origins)
     return call(web, Call("GET", "/agents", tuple((name.replace("_", "-"), value) for name, value in headers.items())))
 
 

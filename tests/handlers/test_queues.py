@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell, to_json
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage, to_json
 from a2a_serverless.handlers.queues import make_queue_handler
 
-WORK = WorkBell(TaskKey("tenant", "owner", "task-1"))
-OTHER = WorkBell(TaskKey("tenant", "owner", "task-2"))
-DELIVERY = DeliveryBell(TaskKey("tenant", "owner", "task-1"), "hook")
+WORK = WorkMessage(TaskKey("tenant", "owner", "task-1"))
+OTHER = WorkMessage(TaskKey("tenant", "owner", "task-2"))
+DELIVERY = DeliveryMessage(TaskKey("tenant", "owner", "task-1"), "hook")
 
 
 class Ending(Enum):
@@ -34,24 +34,24 @@ class Clock:
 class Answerer:
     """Answers bells, and fails for some of them."""
 
-    fails: dict[Bell, Exception] = field(default_factory=dict)
-    answered: list[Bell] = field(default_factory=list)
+    fails: dict[QueueMessage, Exception] = field(default_factory=dict)
+    answered: list[QueueMessage] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
 
-    def __call__(self, bell: Bell, remaining_ms: Callable[[], int]) -> Ending:
-        self.answered.append(bell)
+    def __call__(self, message: QueueMessage, remaining_ms: Callable[[], int]) -> Ending:
+        self.answered.append(message)
         self.left.append(remaining_ms())
-        if bell in self.fails:
-            raise self.fails[bell]
+        if message in self.fails:
+            raise self.fails[message]
         return Ending.DONE
 
 
-def record(bell: Bell, message_id: str = "m-1", **fields: Any) -> dict[str, Any]:
+def record(message: QueueMessage, message_id: str = "m-1", **fields: Any) -> dict[str, Any]:
     """A message as SQS hands it over."""
     return {
         "messageId": message_id,
         "receiptHandle": "secret-handle",
-        "body": json.dumps(to_json(bell)),
+        "body": json.dumps(to_json(message)),
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1790000000000"},
         "messageAttributes": {},
         "md5OfBody": "0" * 32,
@@ -62,7 +62,7 @@ def record(bell: Bell, message_id: str = "m-1", **fields: Any) -> dict[str, Any]
 
 
 def handled(answerer: Answerer, *records: dict[str, Any], at_once: int = 1) -> dict[str, Any]:
-    handler = make_queue_handler(WorkBell, answerer, at_once)
+    handler = make_queue_handler(WorkMessage, answerer, at_once)
     return handler({"Records": list(records)}, Clock())
 
 
@@ -75,7 +75,7 @@ def test_every_bell_of_a_batch_is_answered_and_knows_how_much_time_is_left() -> 
 
 def test_an_empty_batch_is_no_failure() -> None:
     assert handled(Answerer()) == {"batchItemFailures": []}
-    assert make_queue_handler(WorkBell, Answerer())({}, Clock()) == {"batchItemFailures": []}
+    assert make_queue_handler(WorkMessage, Answerer())({}, Clock()) == {"batchItemFailures": []}
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
@@ -83,7 +83,7 @@ def test_a_bell_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_onc
     answerer = Answerer({OTHER: RuntimeError("no")})
     records = [record(WORK), record(OTHER, "m-2"), record(WORK, "m-3")]
     assert handled(answerer, *records, at_once=at_once) == {"batchItemFailures": [{"itemIdentifier": "m-2"}]}
-    assert sorted(bell.key.task for bell in answerer.answered) == ["task-1", "task-1", "task-2"]
+    assert sorted(message.key.task for message in answerer.answered) == ["task-1", "task-1", "task-2"]
 
 
 @pytest.mark.parametrize("error", [Overloaded(), TimeoutError(), OSError("down"), KeyError("x")])
@@ -91,7 +91,7 @@ def test_whatever_a_bell_fails_of_nothing_is_raised_to_the_platform(error: Excep
     assert handled(Answerer({WORK: error}), record(WORK)) == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
 
 
-NO_BELLS = {
+INVALID_MESSAGES = {
     "no json": "hello",
     "empty": "",
     "null": None,
@@ -108,7 +108,7 @@ NO_BELLS = {
 }
 
 
-@pytest.mark.parametrize("body", NO_BELLS.values(), ids=NO_BELLS)
+@pytest.mark.parametrize("body", INVALID_MESSAGES.values(), ids=INVALID_MESSAGES)
 def test_what_is_no_bell_is_thrown_away_with_a_word_in_the_log(
     body: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -130,7 +130,7 @@ def test_rule_10_the_log_names_tasks_and_shows_no_content(caplog: pytest.LogCapt
     caplog.set_level(logging.DEBUG)
     stray = record(WORK, "m-3", body='{"password": "hunter2"}')
     handled(Answerer({OTHER: RuntimeError("no")}), record(WORK), record(OTHER, "m-2"), stray)
-    lines = [(line.getMessage(), line.__dict__.get("task"), line.__dict__.get("ending")) for line in caplog.records]
+    lines = [(line.getMessage(), line.__dict__.get("task"), line.__dict__.get("outcome")) for line in caplog.records]
     assert lines == [
         ("bell answered", "task-1", "done"),
         ("bell not answered", "task-2", None),

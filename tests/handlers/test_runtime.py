@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.gateway import SECURE, make_gateway_handler
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.lambda_proxy import SECURE, make_gateway_handler
 from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
 from tests.echo import Writer
 from tests.edge import Edge
@@ -23,16 +23,16 @@ from tests.world import ME, World
 pytestmark = pytest.mark.enable_socket
 
 
-class Mine(OpenGate):
+class Mine(AllowAnonymous):
     """Everybody is the world's own client."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
         return Caller(ME)
 
 
 def edge(world: World, writer: Writer) -> Edge:
-    return Edge(world.desk, world.table, {"echo": writer.agent}, Mine(), MemoryProofs(), 300)
+    return Edge(world.service, world.table, {"echo": writer.agent}, Mine(), MemoryCallbackVerifier(), 300)
 
 
 def event(resource: str, path: str, verb: str = "GET", body: object = None) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.handlers.exchange import HttpAnswer
-from a2a_serverless.handlers.gateway import make_gateway_handler
+from a2a_serverless.handlers.http_types import HttpResponse
+from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi
 from tests.echo import Writer
 from tests.handlers.test_runtime import call, edge, event, served
@@ -19,7 +19,7 @@ from tests.runtime_api import Invocation, runtime_api
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import Frames, HttpRequest
+    from a2a_serverless.handlers.http_types import Frames, HttpRequest
     from tests.edge import Edge
 
 pytestmark = pytest.mark.enable_socket
@@ -51,9 +51,9 @@ NO_REQUESTS: Final[dict[str, object]] = {
 class Answering:
     """An edge that answers what it is told to."""
 
-    answers: Callable[[HttpRequest], HttpAnswer]
+    answers: Callable[[HttpRequest], HttpResponse]
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         return self.answers(request)
 
 
@@ -88,7 +88,7 @@ def test_an_event_that_cannot_be_read_is_refused_and_the_next_one_is_answered(re
 
 @pytest.mark.parametrize("name", NO_REQUESTS)
 def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(real: Edge, name: str) -> None:
-    from a2a_serverless.handlers.gateway import NotHttp
+    from a2a_serverless.handlers.lambda_proxy import NotHttp
 
     class Context:
         def get_remaining_time_in_millis(self) -> int:
@@ -100,7 +100,7 @@ def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(r
 
 @pytest.mark.parametrize("error", [OSError("disk"), ConnectionResetError(), ValueError("x")])
 def test_an_error_before_the_first_byte_is_reported_whatever_its_kind(error: Exception) -> None:
-    def fails(_: object) -> HttpAnswer:
+    def fails(_: object) -> HttpResponse:
         raise error
 
     def buffered(_: object, __: object) -> dict[str, Any]:
@@ -147,9 +147,9 @@ async def frames(count: int, error: BaseException | None) -> AsyncGenerator[byte
 def test_an_error_in_mid_stream_breaks_this_answer_off_and_no_other(kind: type[Exception], count: int) -> None:
     made: list[Breaking] = []
 
-    def answer(_: object) -> HttpAnswer:
+    def answer(_: object) -> HttpResponse:
         made.append(Breaking(frames(count, kind("of ours"))))
-        return HttpAnswer(200, stream=cast("Frames", made[-1]))
+        return HttpResponse(200, stream=cast("Frames", made[-1]))
 
     invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
     assert server.refused == []
@@ -164,8 +164,8 @@ def test_an_error_in_mid_stream_breaks_this_answer_off_and_no_other(kind: type[E
 
 
 def test_a_stream_that_cannot_be_closed_has_been_answered_all_the_same() -> None:
-    def answer(_: object) -> HttpAnswer:
-        return HttpAnswer(200, stream=cast("Frames", Breaking(frames(1, None), OSError("the table"))))
+    def answer(_: object) -> HttpResponse:
+        return HttpResponse(200, stream=cast("Frames", Breaking(frames(1, None), OSError("the table"))))
 
     invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
     assert [statuses(one) for one in invocations] == [("response", True, False)] * 2

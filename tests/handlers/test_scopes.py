@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.domain.access import Caller, allows
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.services.publish import Press, no_scopes, publish_cards
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.services.publish import CardPublisher, publish_cards, without_scopes
 from a2a_serverless.settings import read
 from a2a_serverless.wire.operations import READING, Operation
 from tests.echo import Writer
@@ -23,21 +23,21 @@ from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 EVERY = [(binding, operation) for binding, made in BINDINGS.items() for operation in made]
 
 
-class Having(OpenGate):
+class Having(AllowAnonymous):
     """Everybody is the world's client, and may do what the header says."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         return Caller(ME, frozenset(headers["x-scopes"].split()), "agents/")
 
 
-def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> HttpAnswer:
+def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> HttpResponse:
     world = world or World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, Having(), MemoryProofs(), 60)
+    edge = Edge(world.service, world.table, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
     request = make(names)
     return edge.answer(replace(request, headers={**request.headers, "x-scopes": scopes}))
 
@@ -57,7 +57,7 @@ def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> 
     ],
 )
 def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: bool, operates: bool) -> None:
-    assert (allows(scopes, agent, "read"), allows(scopes, agent, "operate")) == (reads, operates)
+    assert (is_allowed(scopes, agent, "read"), is_allowed(scopes, agent, "operate")) == (reads, operates)
 
 
 @pytest.mark.requirement(32, 33, 115, 116, 119)
@@ -100,14 +100,14 @@ def test_the_delivery_log_is_read_with_the_scope_to_read() -> None:
 @pytest.mark.requirement(30, 31, 80, 92)
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, operation: Operation) -> None:
-    class Nobody(OpenGate):
-        def admit(self, headers: Mapping[str, str]) -> Caller:
+    class Nobody(AllowAnonymous):
+        def authenticate(self, headers: Mapping[str, str]) -> Caller:
             from a2a_serverless.domain.errors import Unauthenticated
 
             raise Unauthenticated(given="authorization" in headers)
 
     world = World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, Nobody(), MemoryProofs(), 60)
+    edge = Edge(world.service, world.table, world.engine.agents, Nobody(), MemoryCallbackVerifier(), 60)
     answer = edge.answer(BINDINGS[binding][operation](Names(task="any")))
     body: dict[str, Any] = json.loads(answer.body)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="a2a"')
@@ -135,12 +135,12 @@ SCOPED = ISSUER | {"OIDC_CLAIMS": "scopes=scope,scope-prefix=agents/"}
 def card(environment: Mapping[str, str]) -> dict[str, Any]:
     """The card that is published under these settings."""
     world, settings = World([Writer().agent]), read(environment)
-    scopes = settings.trust.scopes_for if settings.trust else no_scopes
-    press = Press(
+    scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
+    publisher = CardPublisher(
         world.table, world.clock, world.engine.agents, "https://a.example.com", schemes=settings.schemes, scopes=scopes
     )
-    publish_cards(press, "kid-1", lambda _: bytes(64))
-    document = world.table.published(card_name("echo"))
+    publish_cards(publisher, "kid-1", lambda _: bytes(64))
+    document = world.table.get_document(card_name("echo"))
     found: dict[str, Any] = json.loads(document["body"])
     return found
 
@@ -174,8 +174,8 @@ def test_a_card_says_in_both_versions_how_to_sign_in_and_with_which_scope(
 @pytest.mark.requirement(92)
 def test_what_the_card_asks_for_is_what_lets_in() -> None:
     (wanted,) = card(SCOPED)["security"][1]["oidc"]
-    assert allows({wanted.removeprefix("agents/")}, "echo", "operate")
-    assert not allows({wanted.removeprefix("agents/")}, "other", "read")
+    assert is_allowed({wanted.removeprefix("agents/")}, "echo", "operate")
+    assert not is_allowed({wanted.removeprefix("agents/")}, "other", "read")
 
 
 def test_a_stream_that_is_refused_for_its_scope_is_no_stream() -> None:

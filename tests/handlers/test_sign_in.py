@@ -15,18 +15,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
-from a2a_serverless.adapters.api_keys import KEPT_MS, MemoryApiKeys, RememberedApiKeys
+from a2a_serverless.adapters.api_keys import KEPT_MS, CachedApiKeyStore, MemoryApiKeyStore
 from a2a_serverless.adapters.oidc import (
     COOL_DOWN_MS,
     FIRST_COOL_DOWN_MS,
     RENEW_AFTER_MS,
     STALE_AFTER_MS,
-    OidcTokens,
+    OidcTokenVerifier,
 )
-from a2a_serverless.domain.access import ApiKey, BadToken, Caller, Trust, digest_of, spelled
+from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIssuer, digest_of, encode_key
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.handlers.authentication import OidcOrApiKey
 
 NOW_S = 1_790_000_000
 ISSUER, AUDIENCE, URL = "https://issuer.example.com", "a2a", "https://issuer.example.com/keys"
@@ -61,9 +61,9 @@ class Issuer:
         self.asked += 1
         return self.text
 
-    def tokens(self, tenant_claim: str = "tenant", **other: Any) -> OidcTokens:
-        trust = Trust(ISSUER, AUDIENCE, URL, tenant_claim=tenant_claim, **other)
-        return OidcTokens(trust, self.fetch, lambda: self.now, self.beside.append)
+    def tokens(self, tenant_claim: str = "tenant", **other: Any) -> OidcTokenVerifier:
+        trust = TrustedIssuer(ISSUER, AUDIENCE, URL, tenant_claim=tenant_claim, **other)
+        return OidcTokenVerifier(trust, self.fetch, lambda: self.now, self.beside.append)
 
 
 def claims(**other: object) -> dict[str, object]:
@@ -95,8 +95,8 @@ def confused(kid: str, key: Any) -> str:
 
 def test_a_token_of_the_issuer_speaks_for_its_subject_in_its_tenant() -> None:
     tokens = Issuer(key_set(rsa_jwk(), ec_jwk())).tokens()
-    assert tokens.caller(token(claims())).who == ALICE
-    assert tokens.caller(token(claims(), EC_KEY, "ES256", "e1")).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
+    assert tokens.verify(token(claims(), EC_KEY, "ES256", "e1")).principal == ALICE
 
 
 class Discovered(Issuer):
@@ -111,8 +111,10 @@ class Discovered(Issuer):
         self.urls.append(url)
         return json.dumps(self.document) if url.endswith(DISCOVERY) else super().fetch(url)
 
-    def discovering(self) -> OidcTokens:
-        return OidcTokens(Trust(ISSUER, AUDIENCE, "", tenant_claim="tenant"), self.fetch, lambda: self.now)
+    def discovering(self) -> OidcTokenVerifier:
+        return OidcTokenVerifier(
+            TrustedIssuer(ISSUER, AUDIENCE, "", tenant_claim="tenant"), self.fetch, lambda: self.now
+        )
 
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -123,10 +125,10 @@ DOCUMENT = {"issuer": ISSUER, "jwks_uri": URL}
 def test_where_the_keys_are_is_asked_of_the_issuer_once() -> None:
     issuer = Discovered(key_set(rsa_jwk()), DOCUMENT)
     tokens = issuer.discovering()
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
     issuer.now += COOL_DOWN_MS
-    with pytest.raises(BadToken):
-        tokens.caller(token(claims(), kid="unknown"))
+    with pytest.raises(InvalidToken):
+        tokens.verify(token(claims(), kid="unknown"))
     assert issuer.urls == [ISSUER + DISCOVERY, URL, URL]
 
 
@@ -134,9 +136,9 @@ def test_keys_that_have_moved_are_found_again() -> None:
     issuer = Discovered("", DOCUMENT)
     tokens = issuer.discovering()
     with pytest.raises(Overloaded):
-        tokens.caller(token(claims()))
+        tokens.verify(token(claims()))
     issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
     assert issuer.urls == [ISSUER + DISCOVERY, URL] * 2
 
 
@@ -155,12 +157,12 @@ def test_keys_that_have_moved_are_found_again() -> None:
 def test_a_discovery_document_of_another_issuer_or_without_a_place_is_believed_nothing(document: object) -> None:
     issuer = Discovered(key_set(rsa_jwk()), document)
     with pytest.raises(Overloaded):
-        issuer.discovering().caller(token(claims()))
+        issuer.discovering().verify(token(claims()))
     assert issuer.urls == [ISSUER + DISCOVERY]
 
 
 def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
-    assert Issuer(key_set(rsa_jwk())).tokens("").caller(token(claims())).who == Principal("default", "alice")
+    assert Issuer(key_set(rsa_jwk())).tokens("").verify(token(claims())).principal == Principal("default", "alice")
 
 
 @pytest.mark.requirement(30)
@@ -234,74 +236,74 @@ def test_without_a_tenant_claim_all_callers_share_a_tenant() -> None:
     ],
 )
 def test_any_other_token_speaks_for_nobody(bad: str) -> None:
-    with pytest.raises(BadToken):
-        Issuer(key_set(rsa_jwk(), ec_jwk())).tokens().caller(bad)
+    with pytest.raises(InvalidToken):
+        Issuer(key_set(rsa_jwk(), ec_jwk())).tokens().verify(bad)
 
 
 def test_unknown_kids_ask_the_issuer_once_in_a_while_and_known_ones_never_again() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     for number in range(50):
-        with pytest.raises(BadToken):
-            tokens.caller(token(claims(), kid=f"made-up-{number}"))
+        with pytest.raises(InvalidToken):
+            tokens.verify(token(claims(), kid=f"made-up-{number}"))
     assert issuer.asked == 1
     issuer.now += COOL_DOWN_MS
     issuer.text = key_set(rsa_jwk(), ec_jwk("fresh"))
-    assert tokens.caller(token(claims(), EC_KEY, "ES256", "fresh")).who == ALICE
+    assert tokens.verify(token(claims(), EC_KEY, "ES256", "fresh")).principal == ALICE
     assert issuer.asked == 2
 
 
 def test_an_issuer_that_does_not_answer_leaves_known_keys_working() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     issuer.text = ""
     issuer.now += COOL_DOWN_MS
-    with pytest.raises(BadToken):
-        tokens.caller(token(claims(), kid="r2"))
-    assert tokens.caller(token(claims())).who == ALICE
+    with pytest.raises(InvalidToken):
+        tokens.verify(token(claims(), kid="r2"))
+    assert tokens.verify(token(claims())).principal == ALICE
 
 
 def test_a_key_that_the_issuer_withdraws_is_forgotten_with_the_next_renewal() -> None:
     issuer = Issuer(key_set(rsa_jwk(), ec_jwk()))
     tokens = issuer.tokens()
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     issuer.text, issuer.now = key_set(ec_jwk()), issuer.now + RENEW_AFTER_MS
-    assert tokens.caller(token(claims())).who == ALICE  # nobody waits for the renewal
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE  # nobody waits for the renewal
+    assert tokens.verify(token(claims())).principal == ALICE
     (renew,) = issuer.beside
     renew()
-    with pytest.raises(BadToken):
-        tokens.caller(token(claims()))
-    assert tokens.caller(token(claims(), EC_KEY, "ES256", "e1")).who == ALICE
+    with pytest.raises(InvalidToken):
+        tokens.verify(token(claims()))
+    assert tokens.verify(token(claims(), EC_KEY, "ES256", "e1")).principal == ALICE
     assert issuer.asked == 2
 
 
 def test_keys_are_not_renewed_before_it_is_time() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     issuer.now += RENEW_AFTER_MS - 1
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     assert (issuer.asked, issuer.beside) == (1, [])
 
 
 def test_known_keys_last_for_a_bounded_time_while_the_issuer_does_not_answer() -> None:
     issuer = Issuer(key_set(rsa_jwk()))
     tokens = issuer.tokens()
-    tokens.caller(token(claims()))
+    tokens.verify(token(claims()))
     read_at, issuer.text = issuer.now, ""
     while issuer.now - read_at + COOL_DOWN_MS < STALE_AFTER_MS:
         issuer.now += COOL_DOWN_MS
-        assert tokens.caller(token(claims())).who == ALICE
+        assert tokens.verify(token(claims())).principal == ALICE
         while issuer.beside:
             issuer.beside.pop()()
     issuer.now = read_at + STALE_AFTER_MS
     with pytest.raises(Overloaded):
-        tokens.caller(token(claims()))
+        tokens.verify(token(claims()))
     issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
 
 
 def test_while_one_token_waits_for_a_silent_issuer_the_others_are_answered_at_once() -> None:
@@ -315,15 +317,15 @@ def test_while_one_token_waits_for_a_silent_issuer_the_others_are_answered_at_on
             return ""
         return issuer.fetch(url)
 
-    tokens = OidcTokens(Trust(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), silent, lambda: issuer.now)
-    tokens.caller(token(claims()))
+    tokens = OidcTokenVerifier(TrustedIssuer(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), silent, lambda: issuer.now)
+    tokens.verify(token(claims()))
     issuer.now += COOL_DOWN_MS
     refused: list[Exception] = []
 
     def invented(number: int) -> None:
         try:
-            tokens.caller(token(claims(), kid=f"made-up-{number}"))
-        except (BadToken, Overloaded) as error:
+            tokens.verify(token(claims(), kid=f"made-up-{number}"))
+        except (InvalidToken, Overloaded) as error:
             refused.append(error)
 
     first = Thread(target=invented, args=(0,))
@@ -346,10 +348,10 @@ def test_until_an_issuer_has_answered_once_nobody_is_refused_for_good() -> None:
     tokens = issuer.tokens()
     for _ in range(50):
         with pytest.raises(Overloaded, match="cannot be read now"):
-            tokens.caller(token(claims()))
+            tokens.verify(token(claims()))
     assert issuer.asked == 1
     issuer.text, issuer.now = key_set(rsa_jwk()), issuer.now + FIRST_COOL_DOWN_MS
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
 
 
 def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> None:
@@ -361,18 +363,18 @@ def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> No
             answers.wait(30)
         return issuer.fetch(url)
 
-    tokens = OidcTokens(Trust(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), slow, lambda: issuer.now)
-    tokens.caller(token(claims()))
+    tokens = OidcTokenVerifier(TrustedIssuer(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), slow, lambda: issuer.now)
+    tokens.verify(token(claims()))
     issuer.now += COOL_DOWN_MS
 
     def stranger() -> None:
-        with pytest.raises(BadToken):
-            tokens.caller(token(claims(), kid="made-up"))
+        with pytest.raises(InvalidToken):
+            tokens.verify(token(claims(), kid="made-up"))
 
     waiting = Thread(target=stranger)
     waiting.start()
     assert asked.wait(30)
-    assert tokens.caller(token(claims())).who == ALICE
+    assert tokens.verify(token(claims())).principal == ALICE
     answers.set()
     waiting.join()
 
@@ -392,8 +394,8 @@ def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> No
     ],
 )
 def test_a_key_set_that_cannot_be_read_admits_nobody(text: str) -> None:
-    with pytest.raises((BadToken, Overloaded)):
-        Issuer(text).tokens().caller(token(claims()))
+    with pytest.raises((InvalidToken, Overloaded)):
+        Issuer(text).tokens().verify(token(claims()))
 
 
 BROKEN: list[Any] = [
@@ -419,9 +421,9 @@ BROKEN: list[Any] = [
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 def test_a_key_that_is_malformed_is_left_out_and_the_others_count(broken: Any) -> None:
     tokens = Issuer(key_set(broken, rsa_jwk(), broken)).tokens()
-    assert tokens.caller(token(claims())).who == ALICE
-    with pytest.raises(BadToken):
-        tokens.caller(token(claims(), kid="x"))
+    assert tokens.verify(token(claims())).principal == ALICE
+    with pytest.raises(InvalidToken):
+        tokens.verify(token(claims(), kid="x"))
 
 
 @pytest.mark.parametrize(("bits", "taken"), [(1024, False), (2047, False), (2048, True)])
@@ -434,17 +436,17 @@ def test_rsa_keys_of_less_than_2048_bits_are_left_out(bits: int, taken: bool) ->
     signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, key)
     assert RSAAlgorithm(RSAAlgorithm.SHA256).verify(signed, public, signature)
     if taken:
-        assert tokens.caller((signed + b"." + base64url_encode(signature)).decode()).who == ALICE
+        assert tokens.verify((signed + b"." + base64url_encode(signature)).decode()).principal == ALICE
     else:
-        with pytest.raises(BadToken):
-            tokens.caller((signed + b"." + base64url_encode(signature)).decode())
+        with pytest.raises(InvalidToken):
+            tokens.verify((signed + b"." + base64url_encode(signature)).decode())
 
 
 @pytest.mark.parametrize("kind", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt"])
 def test_an_access_token_may_say_its_kind(kind: str) -> None:
     tokens = Issuer(key_set(rsa_jwk())).tokens()
-    assert tokens.caller(token(claims(typ="Bearer", token_use="access"), typ=kind)).who == ALICE
-    assert tokens.caller(written(HEADER, BODY)).who == ALICE  # or leave it out
+    assert tokens.verify(token(claims(typ="Bearer", token_use="access"), typ=kind)).principal == ALICE
+    assert tokens.verify(written(HEADER, BODY)).principal == ALICE  # or leave it out
 
 
 # ---- What an issuer calls things
@@ -453,10 +455,10 @@ def test_an_access_token_may_say_its_kind(kind: str) -> None:
 def test_the_claims_that_name_audience_and_owner_can_be_others() -> None:
     tokens = Issuer(key_set(rsa_jwk())).tokens(audience_claim="client_id", owner_claim="oid")
     said = {**claims(client_id=AUDIENCE, oid="o-1"), "aud": "elsewhere"}
-    assert tokens.caller(token(said)).who == Principal("acme", "o-1")
+    assert tokens.verify(token(said)).principal == Principal("acme", "o-1")
     for bad in (claims(oid="o-1"), claims(client_id="other", oid="o-1"), claims(client_id=AUDIENCE)):
-        with pytest.raises(BadToken):
-            tokens.caller(token(bad))
+        with pytest.raises(InvalidToken):
+            tokens.verify(token(bad))
 
 
 @pytest.mark.parametrize(
@@ -472,21 +474,21 @@ def test_the_claims_that_name_audience_and_owner_can_be_others() -> None:
 )
 def test_scopes_are_read_from_texts_and_lists_behind_their_prefix(said: dict[str, Any], scopes: set[str]) -> None:
     tokens = Issuer(key_set(rsa_jwk())).tokens(scope_claims=("scope", "roles"), scope_prefix="agents/")
-    assert tokens.caller(token(claims(**said))).scopes == scopes
+    assert tokens.verify(token(claims(**said))).scopes == scopes
 
 
 def test_without_a_scope_claim_a_token_may_do_everything() -> None:
-    caller = Issuer(key_set(rsa_jwk())).tokens().caller(token(claims(scope="a2a:read")))
+    caller = Issuer(key_set(rsa_jwk())).tokens().verify(token(claims(scope="a2a:read")))
     assert caller.scopes == {"a2a"}
 
 
-KEY = spelled(b"k" * 32)
+KEY = encode_key(b"k" * 32)
 
 
-def gate() -> SignIn:
-    keys = MemoryApiKeys()
+def authenticator() -> OidcOrApiKey:
+    keys = MemoryApiKeyStore()
     keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
-    return SignIn(keys.find, Issuer(key_set(rsa_jwk())).tokens().caller)
+    return OidcOrApiKey(keys.find, Issuer(key_set(rsa_jwk())).tokens().verify)
 
 
 @pytest.mark.parametrize(
@@ -498,7 +500,7 @@ def gate() -> SignIn:
     ],
 )
 def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str], key: str) -> None:
-    assert gate().admit(headers) == Caller(ALICE, key=key)
+    assert authenticator().authenticate(headers) == Caller(ALICE, key=key)
 
 
 @pytest.mark.requirement(30)
@@ -517,20 +519,20 @@ def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str], key: str
 )
 def test_everything_else_admits_nobody(headers: dict[str, str]) -> None:
     with pytest.raises(Unauthenticated):
-        gate().admit(headers)
+        authenticator().authenticate(headers)
 
 
 def test_another_tenant_does_not_exist_for_a_caller() -> None:
-    assert gate().enter(ALICE, "acme") == ALICE
+    assert authenticator().enter_tenant(ALICE, "acme") == ALICE
     with pytest.raises(TaskNotFound):
-        gate().enter(ALICE, "other")
+        authenticator().enter_tenant(ALICE, "other")
 
 
 @pytest.mark.requirement(121)
 def test_a_revoked_key_works_for_as_long_as_it_is_remembered_and_no_longer() -> None:
-    keys, now = MemoryApiKeys(), [0]
+    keys, now = MemoryApiKeyStore(), [0]
     keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
-    remembered = RememberedApiKeys(keys, lambda: now[0])
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
     assert remembered.find(digest_of(KEY)) is not None
     keys.revoke(digest_of(KEY))
     assert remembered.find(digest_of(KEY)) is not None

@@ -11,8 +11,8 @@ import pytest
 from jwt import InvalidSignatureError, PyJWK, PyJWS
 
 from a2a_serverless.agents import conformance
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.services.keys import ensure_ring
+from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.services.key_rotation import ensure_ring
 from tests.conformance.live import Live
 
 PUBLIC = "/conformance/.well-known/agent-card.json"
@@ -22,7 +22,7 @@ EXTENDED = "/conformance/extendedAgentCard"
 def served(path: str, shape: Any = "both") -> tuple[dict[str, Any], dict[str, Any]]:
     """The card that a fresh deployment answers with, and the keys that it publishes, by their ids."""
     live = Live([conformance.full], shape=shape)
-    ensure_ring(live.smith)
+    ensure_ring(live.rotation)
 
     def document(where: str) -> dict[str, Any]:
         answer = live.edge.answer(HttpRequest("GET", where, {"a2a-version": "1.0"}))

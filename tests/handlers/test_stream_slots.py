@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.adapters.owners import MemoryOwners
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.share import Allowance
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.runtime import STALL_S, Invocation, RuntimeApi
-from a2a_serverless.handlers.web import make_web
-from a2a_serverless.services.follow import HEARTBEAT_MS, QUIET_S
-from a2a_serverless.services.turnstile import STREAM_LEASE_MS, STREAM_RENEW_MS, Turnstile
+from a2a_serverless.domain.quota import Quota
+from a2a_serverless.handlers.asgi import make_asgi_app
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
+from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
+from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
 from tests.edge import Edge
@@ -35,20 +35,20 @@ from tests.world import LIFE, ME, MINUTE_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.handlers.exchange import HttpAnswer
+    from a2a_serverless.handlers.http_types import HttpResponse
 
 DEADLINE_S: Final = 30
 SUBSCRIBE: Final = b"GET /echo/tasks/%s:subscribe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n"
 
 
-class Named(OpenGate):
+class Named(AllowAnonymous):
     """The caller is whom the header names."""
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         return Caller(Principal(ME.tenant, headers.get("x-me", ME.owner)))
 
 
-class Watched(MemoryOwners):
+class Watched(MemoryOwnerStore):
     """Tells when streams are held and dropped, and holds one only when it may."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -57,27 +57,27 @@ class Watched(MemoryOwners):
         self.held, self.dropped, self.go = Event(), Event(), Event()
         self.go.set()
 
-    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+    def lease_stream(self, principal: Principal, name: str, until: int) -> None:
         if self.fails:
             raise ConnectionError
-        super().hold_stream(who, name, until)
+        super().lease_stream(principal, name, until)
         self.held.set()
         assert self.go.wait(DEADLINE_S)
 
-    def drop_stream(self, who: Principal, name: str) -> None:
+    def release_stream(self, principal: Principal, name: str) -> None:
         if self.fails:
             raise ConnectionError
-        super().drop_stream(who, name)
+        super().release_stream(principal, name)
         self.dropped.set()
 
 
 class Place:
     """A deployment that counts streams, and a task of each owner that waits for its client."""
 
-    def __init__(self, *owners: str, **allowance: int) -> None:
+    def __init__(self, *owners: str, **quota: int) -> None:
         self.world = World([Asker().agent])
         self.owners = Watched(self.world.clock.now)
-        self.allowance = Allowance(**allowance)
+        self.quota = Quota(**quota)
         self.edge = self.instance()
         self.tasks = {me: self.sent(me) for me in owners or (ME.owner,)}
         self.task = next(iter(self.tasks.values()))
@@ -86,24 +86,26 @@ class Place:
     def instance(self) -> Edge:
         """Another instance of the api."""
         world = self.world
-        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, self.allowance, LIFE.max_life_ms)
-        return Edge(world.desk, world.table, world.engine.agents, Named(), MemoryProofs(), 60, turnstile=turnstile)
+        limiter = RateLimiter(self.owners, world.table, world.clock, world.ids, self.quota, LIFE.max_life_ms)
+        return Edge(
+            world.service, world.table, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter
+        )
 
     def sent(self, me: str) -> str:
         answer = self.ask(Operation.SEND, Names(message=f"message of {me}"), me)
         return str(json.loads(answer.body)["task"]["id"])
 
-    def ask(self, operation: Operation, names: Names, me: str = ME.owner, binding: str = "1.0 REST") -> HttpAnswer:
+    def ask(self, operation: Operation, names: Names, me: str = ME.owner, binding: str = "1.0 REST") -> HttpResponse:
         request = BINDINGS[binding][operation](names)
         return self.edge.answer(replace(request, headers={**request.headers, "x-me": me}))
 
-    def subscribe(self, me: str = ME.owner, binding: str = "1.0 REST") -> HttpAnswer:
+    def subscribe(self, me: str = ME.owner, binding: str = "1.0 REST") -> HttpResponse:
         return self.ask(Operation.SUBSCRIBE, Names(task=self.tasks[me]), me, binding)
 
     @property
     def open(self) -> tuple[int, int]:
         """How many streams are counted: mine, and all."""
-        return self.owners.streams(ME, 9999), self.owners.streams(None, 9999)
+        return self.owners.count_streams(ME, 9999), self.owners.count_streams(None, 9999)
 
 
 # ---- Leases
@@ -162,7 +164,7 @@ def place() -> Place:
 
 @pytest.fixture
 def port(place: Place) -> Iterator[int]:
-    with serving(make_web(place.edge)) as port:
+    with serving(make_asgi_app(place.edge)) as port:
         yield port
 
 
@@ -226,7 +228,7 @@ class Hurrying:
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
 def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next_write(after: int) -> None:
     place = Place(streams=2)
-    place.world.desk = replace(place.world.desk, clock=Hurrying(place.world))
+    place.world.service = replace(place.world.service, clock=Hurrying(place.world))
     edge = place.instance()
     subscribe = json.dumps(event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")).encode()
     streams, _ = served(edge, *[subscribe] * 3, cut_after=after)
@@ -244,7 +246,7 @@ def test_who_reads_nothing_of_a_stream_for_longer_than_a_write_may_take_is_as_go
 
 
 def test_a_write_and_a_sign_of_life_take_less_than_a_lease() -> None:
-    assert STREAM_RENEW_MS + HEARTBEAT_MS + 1000 * QUIET_S + 1000 * STALL_S < STREAM_LEASE_MS
+    assert STREAM_RENEW_MS + HEARTBEAT_MS + 1000 * QUIET_S + 1000 * WRITE_TIMEOUT_S < STREAM_LEASE_MS
 
 
 # ---- The whole deployment
@@ -258,8 +260,8 @@ def test_ten_owners_with_a_hundred_streams_each_do_not_fill_the_deployment() -> 
     answers = [place.subscribe(me) for _ in range(100) for me in CROWD]
     assert sorted({answer.status for answer in answers}) == [200, 503]
     assert [answer.status for answer in answers].count(200) == 500
-    assert place.owners.streams(None, 9999) == 500
-    assert {place.owners.streams(Principal(ME.tenant, me), 9999) for me in CROWD} == {50}
+    assert place.owners.count_streams(None, 9999) == 500
+    assert {place.owners.count_streams(Principal(ME.tenant, me), 9999) for me in CROWD} == {50}
     assert place.ask(Operation.GET, Names(task=place.tasks[CROWD[0]]), CROWD[0]).status == 200
     stream: Any = answers[0].stream
     asyncio.run(stream.aclose())
@@ -290,27 +292,27 @@ def test_the_owner_s_own_limit_is_told_before_the_deployment_s() -> None:
 
 
 def test_many_who_come_at_once_are_never_more_than_the_limit() -> None:
-    class Together(MemoryOwners):
+    class Together(MemoryOwnerStore):
         """Everybody has counted before anybody holds a stream."""
 
         all_here = Barrier(20)
 
-        def hold_stream(self, who: Principal, name: str, until: int) -> None:
+        def lease_stream(self, principal: Principal, name: str, until: int) -> None:
             self.all_here.wait(DEADLINE_S)
-            super().hold_stream(who, name, until)
+            super().lease_stream(principal, name, until)
 
     world = World([Asker().agent])
     owners = Together(world.clock.now)
-    allowance = Allowance(streams=50, streams_in_all=5)
-    turnstile = Turnstile(owners, world.table, world.clock, world.ids, allowance, LIFE.max_life_ms)
+    quota = Quota(streams=50, streams_in_all=5)
+    limiter = RateLimiter(owners, world.table, world.clock, world.ids, quota, LIFE.max_life_ms)
 
     def opened(number: int) -> bool:
         try:
-            turnstile.open_stream(Principal("tenant", f"owner-{number % 4}"), world.now + MINUTE_MS)
+            limiter.open_stream(Principal("tenant", f"owner-{number % 4}"), world.now + MINUTE_MS)
         except Overloaded:
             return False
         return True
 
     with ThreadPoolExecutor(20) as pool:
         count = sum(pool.map(opened, range(20)))
-    assert count == owners.streams(None, 99) <= 5
+    assert count == owners.count_streams(None, 99) <= 5

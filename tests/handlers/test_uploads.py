@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.adapters.owners import MemoryOwners
-from a2a_serverless.domain.share import Allowance
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.services.turnstile import DAY_MS, Turnstile
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.owners import MemoryOwnerStore
+from a2a_serverless.domain.quota import Quota
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.services.rate_limiter import DAY_MS, RateLimiter
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import World
@@ -22,9 +22,9 @@ from tests.world import World
 SHA256 = sha256(b"content").hexdigest()
 
 
-def asked(body: Any, verb: str = "POST", query: tuple[tuple[str, str], ...] = ()) -> HttpAnswer:
+def asked(body: Any, verb: str = "POST", query: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     world = World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60)
+    edge = Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     return edge.answer(HttpRequest(verb, "/echo/uploads", query=query, body=json.dumps(body).encode()))
 
 
@@ -63,25 +63,26 @@ def test_what_is_no_upload_is_refused(wrong: Any) -> None:
 # ---- How much an owner may upload
 
 
-class Quota:
+class Uploads:
     """An edge at which each owner may ask for ``most`` bytes a day."""
 
     def __init__(self, most: int) -> None:
         world = World([Writer().agent])
         self.clock = world.clock
-        self.owners = MemoryOwners(world.clock.now)
-        turnstile = Turnstile(self.owners, world.table, world.clock, world.ids, Allowance(uploads=most), DAY_MS)
+        self.owners = MemoryOwnerStore(world.clock.now)
+        limiter = RateLimiter(self.owners, world.table, world.clock, world.ids, Quota(uploads=most), DAY_MS)
         self.edge = replace(
-            Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60), turnstile=turnstile
+            Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60),
+            limiter=limiter,
         )
 
-    def ask(self, size: int, tenant: str = "acme") -> HttpAnswer:
+    def ask(self, size: int, tenant: str = "acme") -> HttpResponse:
         body = json.dumps({"sha256": SHA256, "size": size}).encode()
         return self.edge.answer(HttpRequest("POST", "/echo/uploads", query=(("tenant", tenant),), body=body))
 
 
 def test_an_owner_may_ask_for_so_many_bytes_a_day_and_is_told_how_many() -> None:
-    place = Quota(1_000)
+    place = Uploads(1_000)
     assert [place.ask(size).status for size in (600, 400, 1)] == [200, 200, 429]
     refused = place.ask(1)
     assert b"At most 1000 bytes of uploads a day" in refused.body
@@ -90,7 +91,7 @@ def test_an_owner_may_ask_for_so_many_bytes_a_day_and_is_told_how_many() -> None
 
 
 def test_what_was_refused_is_not_counted_and_the_next_day_is_another() -> None:
-    place = Quota(1_000)
+    place = Uploads(1_000)
     assert [place.ask(size).status for size in (1_001, 900, 101, 100)] == [429, 200, 429, 200]
     place.clock.sleep(86_400)
     assert place.ask(1_000).status == 200

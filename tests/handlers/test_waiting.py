@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.engine.inline import Inline
-from a2a_serverless.handlers.gateway import BUFFERED_MS
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.handlers.lambda_proxy import BUFFERED_MS
 from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
@@ -18,7 +18,7 @@ from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.handlers.exchange import HttpRequest
+    from a2a_serverless.handlers.http_types import HttpRequest
 
 WAITING: dict[str, Any] = {
     "1.0 JSON-RPC": {},
@@ -54,8 +54,8 @@ def waiting(binding: str) -> HttpRequest:
 def inline(agent: Agent, blocking_ms: int = 20_000) -> Place:
     """A deployment in which requests run the agent themselves."""
     place = Place(replace(agent, runs="inline"))
-    here = Inline(place.world.engine, place.world.play)
-    place.edge = replace(place.edge, desk=replace(place.world.desk, here=here, blocking_ms=blocking_ms))
+    here = EngineInlineRunner(place.world.engine, place.world.play)
+    place.edge = replace(place.edge, service=replace(place.world.service, inline_runner=here, blocking_ms=blocking_ms))
     return place
 
 
@@ -84,7 +84,7 @@ def test_a_blocking_send_is_answered_with_the_task_as_it_is_before_the_platform_
 def test_a_blocking_send_waits_for_as_long_as_the_deployment_says_and_no_longer(binding: str) -> None:
     place = Place()
     place.world.busy = True  # no worker is free
-    place.edge = replace(place.edge, desk=replace(place.edge.desk, blocking_ms=7_000))
+    place.edge = replace(place.edge, service=replace(place.edge.service, blocking_ms=7_000))
     assert 6_500 < answered(place, waiting(binding))[1] < 7_500
 
 
@@ -102,7 +102,7 @@ def test_an_inline_agent_whose_time_is_up_is_handed_over_and_repeats_no_step_tha
 
 def test_an_agent_that_is_long_about_stopping_does_not_take_the_request_with_it() -> None:
     async def stubborn(task: AgentTask) -> None:
-        await task.progress("at work")
+        await task.report_progress("at work")
         try:
             await asyncio.sleep(60)
         finally:

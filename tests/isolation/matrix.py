@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryProofs, MemorySealer, MemoryTable
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest
 from a2a_serverless.domain.queries import ListTasks
-from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
-from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.handlers.authentication import OidcOrApiKey
+from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
@@ -35,20 +35,20 @@ STRANGERS: Final = {
 }
 SECRET: Final = "the owner's own words"
 READS: Final = {
-    "look",
-    "load",
-    "task",
-    "task_at",
+    "read_head",
+    "read_log",
+    "read_task",
+    "read_task_at",
     "read",
-    "receipt",
-    "steps",
-    "page",
-    "config",
-    "configs",
-    "cursor",
-    "cursors",
-    "attempts",
-    "callback",
+    "find_idempotency",
+    "read_steps",
+    "list_page",
+    "get_config",
+    "list_configs",
+    "get_cursor",
+    "list_cursors",
+    "list_attempts",
+    "find_callback",
 }
 FIRST_ID: Final = 1000
 NEVER: Final = "00000000-0000-4000-8000-00000000dead"
@@ -57,7 +57,7 @@ KINDS: Final = ("task", "context", "config", "page token", "message id", "refere
 
 async def look_around(task: AgentTask) -> None:
     """An agent that tells all that it can see of other tasks."""
-    seen = [*await task.references(), *await task.earlier()]
+    seen = [*await task.get_referenced_tasks(), *await task.get_previous_tasks()]
     texts = [str(part.value) for one in seen for artifact in one.artifacts for part in artifact.parts]
     await task.emit("document.md", f"{task.text()}; {len(seen)} others: {texts}", last=True)
 
@@ -81,17 +81,17 @@ class Watched:
         return called
 
 
-class As(SignIn):
+class As(OidcOrApiKey):
     """Everybody is one caller; who may act in which tenant is decided as in earnest."""
 
-    def __init__(self, who: Principal) -> None:
+    def __init__(self, principal: Principal) -> None:
         super().__init__(lambda _: None)
-        object.__setattr__(self, "who", who)
+        object.__setattr__(self, "who", principal)
 
-    def admit(self, headers: Mapping[str, str]) -> Caller:
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
-        who: Principal = self.who  # type: ignore[attr-defined]
-        return Caller(who)
+        principal: Principal = self.who  # type: ignore[attr-defined]
+        return Caller(principal)
 
 
 class Scene:
@@ -103,23 +103,31 @@ class Scene:
         self.world = World([agent_of(look_around)], table=lambda now: Watched(MemoryTable(now)))
         self.theirs = self._sent(ME, "message-1", "context-1", SECRET)
         self._sent(ME, "message-2", "context-1", SECRET)
-        self.own = {name: self._sent(who, "own", None, "mine") for name, who in STRANGERS.items()}
+        self.own = {name: self._sent(principal, "own", None, "mine") for name, principal in STRANGERS.items()}
         self.world.settle()
-        listed = list_tasks(self.world.desk.shelf, ME, "echo", ListTasks(page_size=1))
+        listed = list_tasks(self.world.service.lister, ME, "echo", ListTasks(page_size=1))
         self.page = listed.next_page_token
 
-    def _sent(self, who: Principal, message_id: str, context_id: str | None, text: str) -> str:
+    def _sent(self, principal: Principal, message_id: str, context_id: str | None, text: str) -> str:
         message = Message(message_id, Role.USER, (Part("text", text),), context_id)
         push = PushRequest(HOOK, config_id="hook", token=SECRET) if message_id == "message-1" else None
-        task = send(self.world.desk, who, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
+        task = send(
+            self.world.service, principal, "echo", SendRequest(message, return_immediately=True, push=push), "1.0"
+        )
         return task.task_id  # type: ignore[return-value]
 
     def of_the_owner(self) -> object:
         """All that the owner has, as the store has it."""
         table = self.world.table
-        keys = [ME.key(entry.task) for entry in table.page(ME, None, None, 0, 100)[0]]
+        keys = [ME.key(entry.task) for entry in table.list_page(ME, None, None, 0, 100)[0]]
         return [
-            (table.load(key), table.configs(key), table.cursors(key), table.attempts(key), table.steps(key))
+            (
+                table.read_log(key),
+                table.list_configs(key),
+                table.list_cursors(key),
+                table.list_attempts(key),
+                table.read_steps(key),
+            )
             for key in keys
         ]
 
@@ -216,16 +224,16 @@ def _as_given(make: Make, names: Names) -> HttpRequest | None:
 
 def _seen(make: Make, kind: str, stranger: str, *, never: bool) -> Seen:
     scene = fresh_scene()
-    world, who = scene.world, STRANGERS[stranger]
+    world, principal = scene.world, STRANGERS[stranger]
     before, names = scene.of_the_owner(), names_of(kind, stranger, scene, never=never)
-    edge = Edge(world.desk, world.table, world.engine.agents, As(who), MemoryProofs(), 60)
+    edge = Edge(world.service, world.table, world.engine.agents, As(principal), MemoryCallbackVerifier(), 60)
     world.table.calls.clear()
     world.ids.last = FIRST_ID
     answer = edge.answer(make(names))
     body = asyncio.run(_first(answer)).decode()
     calls = tuple(world.table.calls)
     scene.used = not READS.issuperset(calls)
-    later = _later(scene, who) if scene.used else ""
+    later = _later(scene, principal) if scene.used else ""
     assert scene.of_the_owner() == before, "something of the owner's has changed"
     other = names_of(kind, stranger, scene, never=not never)
     for field in fields(Names):
@@ -235,15 +243,15 @@ def _seen(make: Make, kind: str, stranger: str, *, never: bool) -> Seen:
     return Seen(answer.status, answer.headers, body, calls, later)
 
 
-def _later(scene: Scene, who: Principal) -> str:
+def _later(scene: Scene, principal: Principal) -> str:
     """What became of the stranger's tasks, once all has been done that there was to do."""
     world = scene.world
     world.settle()
-    keys = [who.key(entry.task) for entry in world.table.page(who, None, None, 0, 100)[0]]
-    return repr([world.table.load(key) for key in keys])
+    keys = [principal.key(entry.task) for entry in world.table.list_page(principal, None, None, 0, 100)[0]]
+    return repr([world.table.read_log(key) for key in keys])
 
 
-async def _first(answer: HttpAnswer) -> bytes:
+async def _first(answer: HttpResponse) -> bytes:
     """The body, or the first frame of a stream."""
     if answer.stream is None:
         return answer.body

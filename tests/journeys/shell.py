@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack import places, processes
+from a2a_serverless.stack import paths, processes
 from a2a_serverless.stack.errors import StackError
 
 PROGRAM = Path(sys.executable).with_name("a2a-serverless")
@@ -48,14 +48,14 @@ class Shell:
 
     def running(self, state: str = "state") -> list[str]:
         """What of this shell's stack still runs."""
-        return [one.name for one in processes.started(places.find(state=self.folder / state))]
+        return [one.name for one in processes.started(paths.find(state=self.folder / state))]
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """A shell in an empty folder."""
     try:
-        places.find()
+        paths.find()
     except StackError as error:
         if "CI" in os.environ:
             raise

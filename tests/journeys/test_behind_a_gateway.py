@@ -21,7 +21,7 @@ import pytest
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.adapters.keys import HEAD
-from a2a_serverless.stack import places, processes, sam
+from a2a_serverless.stack import paths, processes, sam
 from a2a_serverless.stack.emulator import aws_environment
 from tests.gateway import Behind, Gateway, gateway
 from tests.journeys.shell import Shell, shell
@@ -30,7 +30,7 @@ from tests.stack.local import eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from a2a_serverless.stack.places import Places
+    from a2a_serverless.stack.paths import Paths
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_behind_a_gateway")]
 __all__ = ["shell"]
@@ -49,7 +49,7 @@ class Place:
     alice: Shell
     bob: Shell
     inbox: str
-    places: Places
+    paths: Paths
 
     @property
     def url(self) -> str:
@@ -60,7 +60,7 @@ class Place:
 def place(shell: Shell) -> Iterator[Place]:
     """A stack that is up, whose api is not the laptop's server but the function behind a gateway at its address."""
     inbox = shell.json("up")["inbox"]
-    here = places.find(state=shell.folder / "state")
+    here = paths.find(state=shell.folder / "state")
     throttled = threading.Event()
     try:
         (api,) = [one for one in processes.started(here) if one.name == "api"]
@@ -81,7 +81,7 @@ def signed_in(shell: Shell, owner: str, *options: str) -> Shell:
 
 
 @contextmanager
-def deployed_function(here: Places, behind: Behind, code: Path) -> Iterator[None]:
+def deployed_function(here: Paths, behind: Behind, code: Path) -> Iterator[None]:
     """The api function from its zip, started as on AWS by its wrapper, an instance for each Runtime API.
 
     Its environment is what the deployed template gives it, but that nobody is let in without credentials.
@@ -156,13 +156,15 @@ def test_a_client_that_is_killed_in_mid_stream_stops_nothing_and_another_takes_t
 
 def test_an_operator_erases_an_owner_and_nobody_else_and_a_caller_erases_nothing(place: Place) -> None:
     carol = signed_in(place.stranger, "carol")
-    gone, kept = (who.run("send", "document", "Ships.", "--no-wait").stdout.strip() for who in (carol, place.alice))
-    for who, task in ((carol, gone), (place.alice, kept)):
-        assert who.run("watch", "document", task).returncode == 0
+    gone, kept = (
+        principal.run("send", "document", "Ships.", "--no-wait").stdout.strip() for principal in (carol, place.alice)
+    )
+    for principal, task in ((carol, gone), (place.alice, kept)):
+        assert principal.run("watch", "document", task).returncode == 0
     wanted = json.dumps({"tenant": "default", "owner": "carol"}).encode()
     status, _, _ = raw(place.behind.gateway, wanted, "/operator/erase", carol)
     assert status == 404
-    long_ago(place.places, f"default/carol/{gone}")
+    long_ago(place.paths, f"default/carol/{gone}")
     operator = signed_in(place.stranger, "operator", "--operator")
     status, _, body = raw(place.behind.gateway, wanted, "/operator/erase", operator)
     said = json.loads(body)
@@ -173,7 +175,7 @@ def test_an_operator_erases_an_owner_and_nobody_else_and_a_caller_erases_nothing
     assert set(counted.values()) == {0}
 
 
-def long_ago(here: Places, task: str) -> None:
+def long_ago(here: Paths, task: str) -> None:
     """The task's end, moved to the past, so that nobody can still be at it."""
     (emulator,) = [one for one in processes.started(here) if one.name == "emulator"]
     emulated(emulator.url).dynamodb.update_item(
@@ -185,11 +187,11 @@ def long_ago(here: Places, task: str) -> None:
 
 
 def raw(
-    front: Gateway, body: bytes, path: str = "/document", who: Shell | None = None
+    front: Gateway, body: bytes, path: str = "/document", principal: Shell | None = None
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a POST, without credentials unless somebody is signed in."""
     connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=30)
-    signed = {"Authorization": who.environment["A2A_AUTHORIZATION"]} if who else {}
+    signed = {"Authorization": principal.environment["A2A_AUTHORIZATION"]} if principal else {}
     try:
         headers = {"Content-Type": "application/json", "A2A-Version": "1.0", **signed}
         connection.request("POST", path, body, headers)

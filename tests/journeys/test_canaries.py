@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeys
+from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
 from a2a_serverless.adapters.keys import task_key_of
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.bells import DeliveryBell, WorkBell, to_json
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.handlers.gate import SignIn
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
+from a2a_serverless.handlers.authentication import OidcOrApiKey
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
-from a2a_serverless.handlers.stream import make_stream_handler
-from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.handlers.table_stream import make_stream_handler
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.wire.operations import Operation
 from tests.echo import agent_of
 from tests.edge import Edge
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.handlers.exchange import HttpAnswer, HttpRequest
+    from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 
 WORD: Final = "c4n4ry"
 KEY: Final = f"a2a_{WORD}-key"
@@ -47,7 +47,7 @@ HOOK: Final = f"https://hooks.example.com/{WORD}-path?secret={WORD}"
 
 async def talkative(task: AgentTask) -> None:
     """An agent that repeats what it was told wherever it can, and then fails with it."""
-    await task.progress(task.text())
+    await task.report_progress(task.text())
     said = await task.step("said", lambda: f"{task.text()} {WORD}-step")
     await task.emit(f"{WORD}.md", said, last=True)
     if "ask" in task.text():
@@ -65,15 +65,17 @@ class Everywhere:
         self.errors: list[str] = []
         self.world = world = World([agent_of(talkative)])
         counting = EmfMetrics("A2AServerless", "stack", lambda: world.now, self.metrics.append)
-        world.desk = replace(world.desk, metrics=counting)
+        world.service = replace(world.service, metrics=counting)
         world.engine = replace(world.engine, metrics=counting)
-        world.post = replace(world.post, metrics=counting, hosts=Hosts(world.table, metrics=counting))
-        world.broom = replace(world.broom, metrics=counting)
-        keys = MemoryApiKeys()
+        world.post = replace(world.post, metrics=counting, hosts=CircuitBreakers(world.table, metrics=counting))
+        world.sweeper = replace(world.sweeper, metrics=counting)
+        keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))
-        self.edge = Edge(world.desk, world.table, world.engine.agents, SignIn(keys.find), MemoryProofs(), 60)
+        self.edge = Edge(
+            world.service, world.table, world.engine.agents, OidcOrApiKey(keys.find), MemoryCallbackVerifier(), 60
+        )
 
-    def ask(self, request: HttpRequest, **headers: str) -> HttpAnswer:
+    def ask(self, request: HttpRequest, **headers: str) -> HttpResponse:
         answer = self.edge.answer(replace(request, headers={"x-api-key": KEY, **request.headers, **headers}))
         body = answer.body if answer.stream is None else asyncio.run(_first(answer))
         if answer.status >= 400 or b'"error"' in body:
@@ -87,7 +89,7 @@ class Everywhere:
         yield from self.errors
 
 
-async def _first(answer: HttpAnswer) -> bytes:
+async def _first(answer: HttpResponse) -> bytes:
     stream: Any = answer.stream
     frame: bytes = await anext(stream)
     await stream.aclose()
@@ -163,8 +165,8 @@ def _let_things_fail(here: Everywhere) -> None:
             raise ConnectionError(f"{name} of {WORD}")
 
     broken: Any = Broken()
-    desk = replace(here.world.desk, log=broken)
-    whole, here.edge = here.edge, replace(here.edge, desk=desk)
+    service = replace(here.world.service, log=broken)
+    whole, here.edge = here.edge, replace(here.edge, service=service)
     for made in BINDINGS.values():
         for make in made.values():
             here.ask(make(Names(task="t", text=WORD, webhook=HOOK)))
@@ -183,10 +185,10 @@ def _call_the_functions(here: Everywhere) -> None:
         raise RuntimeError(WORD)
 
     context: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000)
-    for bell in (WorkBell(key), DeliveryBell(key, "hook")):
-        kind: Any = type(bell)
+    for message in (WorkMessage(key), DeliveryMessage(key, "hook")):
+        kind: Any = type(message)
         handler = make_queue_handler(kind, fails)
-        bodies = (WORD, json.dumps({"v": 1, "kind": WORD}), json.dumps(to_json(bell)))
+        bodies = (WORD, json.dumps({"v": 1, "kind": WORD}), json.dumps(to_json(message)))
         handler({"Records": [{"messageId": "m", "body": body, "attributes": {}} for body in bodies]}, context)
     images = [
         {"dynamodb": {"Keys": {"pk": {"S": WORD}}, "NewImage": {"body": {"S": WORD}}, "SequenceNumber": "1"}},

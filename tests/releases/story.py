@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moto import mock_aws
 
-from a2a_serverless.adapters.secrets import ring_text
-from a2a_serverless.domain import bells, head
+from a2a_serverless.adapters.secrets import dump_key_ring
+from a2a_serverless.domain import head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
-from a2a_serverless.domain.breaker import Trip
-from a2a_serverless.domain.challenges import Asked
+from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
-from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.share import Share, Unfinished
-from a2a_serverless.ports import Opening, Receipt, StepResult
+from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.ports import IdempotencyRecord, NewTask, StepResult
 from tests.contract.backends import NOW, client_at, dynamo
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ HERE: Final = Path(__file__).parent
 KEY: Final = TaskKey("acme", "auth0|5f7c/ö", "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11")
 WHO: Final = Principal(KEY.tenant, KEY.owner)
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-LIFE: Final = head.Life(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE: Final = head.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 EXPIRES: Final = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
 ASKED: Final = Message(
     "m-1",
@@ -83,28 +83,28 @@ GIVEN_UP: Final = replace(LOST, verification=Verification.REFUSED)
 ATTEMPT: Final = Attempt(
     "hook", 2, 1, NOW + 50, 12, status=503, address="192.0.2.1", error="status", kid="kid", next_at=NOW + 99
 )
-RECEIPT: Final = Receipt("document", "m-1", "d" * 64, KEY.task)
+RECEIPT: Final = IdempotencyRecord("document", "m-1", "d" * 64, KEY.task)
 API_KEY: Final = ApiKey("d" * 64, WHO, "a note", NOW)
 DOCUMENT: Final[Json] = {"keys": [{"kty": "EC"}], "text": "海"}
-SHARE: Final = Share(5_000, NOW, 3)
-UNFINISHED: Final = Unfinished(NOW, frozenset({KEY.task}))
-TRIP: Final = Trip(NOW + 30_000, 2)
+SHARE: Final = SendBucket(5_000, NOW, 3)
+UNFINISHED: Final = UnfinishedTasks(NOW, frozenset({KEY.task}))
+OPEN_BREAKER: Final = OpenBreaker(NOW + 30_000, 2)
 PUBLIC_KEY: Final[dict[str, Any]] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "kid": "kid-1"}
 RING: Final = KeyRing(
     SigningKey("kid-1", PUBLIC_KEY, "pem-1", NOW),
     SigningKey("kid-2", PUBLIC_KEY | {"kid": "kid-2"}, "pem-2", NOW + 1),
-    (Retired("kid-0", PUBLIC_KEY | {"kid": "kid-0"}, NOW + 2),),
+    (RetiredKey("kid-0", PUBLIC_KEY | {"kid": "kid-0"}, NOW + 2),),
     NOW + 3,
 )
-BELLS: Final = (bells.WorkBell(KEY), bells.DeliveryBell(KEY, "hook"))
+MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessage(KEY, "hook"))
 
 # What came with the second recording.
-BELLS_2: Final = (*BELLS, bells.WorkBell(KEY, fence=2))
+MESSAGES_2: Final = (*MESSAGES, queue_messages.WorkMessage(KEY, fence=2))
 KEY_2: Final = replace(KEY, owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
 CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
 STEP_2: Final = StepResult("digest", "said", fence=2, counts={"progress": 1})
 CHUNK_2: Final = ArtifactEvent(2, NOW + 20, "by-2", SMALL, emits=(1, 1), fence=0, step="write/2")
-ASKED_2: Final = Asked(webhooks=3, sent=21, next_at=NOW + 30_000)
+ASKED_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 PASS_2: Final = ("ACCESS", "e" * 64)  # where the second recording has a pass; since then none is stored or read
 
 
@@ -113,8 +113,8 @@ def heads() -> tuple[head.Head, head.Change, head.Change]:
     first, _ = head.submit(
         KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
     )
-    taken = head.take(head.Look(first, 1), now=NOW + 10, by="by-2")
-    ended = head.report(head.Look(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5")
+    taken = head.start_run(head.HeadSnapshot(first, 1), now=NOW + 10, by="by-2")
+    ended = head.report_status(head.HeadSnapshot(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5")
     return first, taken, ended
 
 
@@ -124,23 +124,23 @@ def write(store: Store) -> None:
     assert isinstance(EVENTS[0], StatusEvent)
     lost = replace(CONFIG, config_id="lost")
     pushes = ((CONFIG, CURSOR), (lost, Cursor("lost", "first")))
-    assert store.log.create(Opening(first, EVENTS[0], RECEIPT, pushes)) is None
+    assert store.log.create(NewTask(first, EVENTS[0], RECEIPT, pushes)) is None
     assert store.log.append(taken)
     for chunk in EVENTS[2:4]:
         assert isinstance(chunk, ArtifactEvent)
         assert store.log.append_chunk(KEY, chunk, EXPIRES)
-    store.log.keep_step(KEY, "write/1", STEP, EXPIRES)
+    store.log.store_step(KEY, "write/1", STEP, EXPIRES)
     assert store.log.append(ended)
-    assert store.push.move(KEY, CURSOR, MOVED)
-    assert store.push.move(KEY, Cursor("lost", "first"), GIVEN_UP)
-    store.push.record(KEY, ATTEMPT, EXPIRES)
-    store.hosts.trip("hooks.example.com", TRIP)
+    assert store.push.move_cursor(KEY, CURSOR, MOVED)
+    assert store.push.move_cursor(KEY, Cursor("lost", "first"), GIVEN_UP)
+    store.push.record_attempt(KEY, ATTEMPT, EXPIRES)
+    store.hosts.store_open_breaker("hooks.example.com", OPEN_BREAKER)
     store.publications.publish("jwks", DOCUMENT)
     store.api_keys.add(API_KEY)
-    store.owners.hold_stream(WHO, "stream", NOW + 60_000)
-    assert store.owners.keep_share(WHO, None, SHARE)
-    store.owners.keep_unfinished(WHO, UNFINISHED)
-    store.log.keep_callback("callback", KEY, "call/1", EXPIRES)
+    store.owners.lease_stream(WHO, "stream", NOW + 60_000)
+    assert store.owners.store_bucket(WHO, None, SHARE)
+    store.owners.store_unfinished(WHO, UNFINISHED)
+    store.log.store_callback("callback", KEY, "call/1", EXPIRES)
     write_2(store)
 
 
@@ -154,38 +154,38 @@ def head_2() -> tuple[head.Head, StatusEvent]:
 def write_2(store: Store) -> None:
     """Leaves what the first recording does not have."""
     first, event = head_2()
-    assert store.log.create(Opening(first, event, None, ())) is None
+    assert store.log.create(NewTask(first, event, None, ())) is None
     assert store.log.append_chunk(KEY_2, CHUNK_2, EXPIRES)
-    store.log.keep_step(KEY_2, "write/2", STEP_2, EXPIRES)
-    assert store.push.keep_asked(KEY_2, "hooks.example.com", Asked(), ASKED_2, EXPIRES)
-    assert store.owners.admit_upload(WHO, 20_000, 5, 10)
+    store.log.store_step(KEY_2, "write/2", STEP_2, EXPIRES)
+    assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), ASKED_2, EXPIRES)
+    assert store.owners.count_upload(WHO, 20_000, 5, 10)
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
-    "head": (lambda store: store.log.look(KEY), head.Look(heads()[2].after, 5)),
-    "log": (lambda store: store.log.load(KEY), (heads()[2].after, list(EVENTS))),
-    "step": (lambda store: dict(store.log.steps(KEY)), {"write/1": STEP}),
-    "config": (lambda store: store.push.config(KEY, "hook"), CONFIG),
-    "cursor": (lambda store: store.push.cursor(KEY, "hook"), MOVED),
-    "given up": (lambda store: list(store.push.exhausted()), [(KEY, "lost")]),
-    "attempt": (lambda store: store.push.attempts(KEY), [ATTEMPT]),
-    "receipt": (lambda store: store.log.receipt(KEY, "document", "m-1"), RECEIPT),
-    "list": (lambda store: [entry.task for entry in store.index.page(WHO, None, None, 0, 10)[0]], [KEY.task]),
-    "trip": (lambda store: store.hosts.tripped("hooks.example.com"), TRIP),
-    "document": (lambda store: store.publications.published("jwks"), DOCUMENT),
+    "head": (lambda store: store.log.read_head(KEY), head.HeadSnapshot(heads()[2].after, 5)),
+    "log": (lambda store: store.log.read_log(KEY), (heads()[2].after, list(EVENTS))),
+    "step": (lambda store: dict(store.log.read_steps(KEY)), {"write/1": STEP}),
+    "config": (lambda store: store.push.get_config(KEY, "hook"), CONFIG),
+    "cursor": (lambda store: store.push.get_cursor(KEY, "hook"), MOVED),
+    "given up": (lambda store: list(store.push.list_exhausted()), [(KEY, "lost")]),
+    "attempt": (lambda store: store.push.list_attempts(KEY), [ATTEMPT]),
+    "receipt": (lambda store: store.log.find_idempotency(KEY, "document", "m-1"), RECEIPT),
+    "list": (lambda store: [entry.task for entry in store.index.list_page(WHO, None, None, 0, 10)[0]], [KEY.task]),
+    "trip": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
+    "document": (lambda store: store.publications.get_document("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
-    "share": (lambda store: store.owners.share(WHO), SHARE),
-    "unfinished": (lambda store: store.owners.unfinished(WHO), UNFINISHED),
-    "callback": (lambda store: store.log.callback("callback"), (KEY, "call/1")),
-    "stream": (lambda store: store.owners.streams(WHO, 10), 1),
+    "share": (lambda store: store.owners.get_bucket(WHO), SHARE),
+    "unfinished": (lambda store: store.owners.get_unfinished(WHO), UNFINISHED),
+    "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
+    "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
 }
 
 
 READS_2: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
-    "head": (lambda store: store.log.look(KEY_2), head.Look(head_2()[0], 2)),
-    "log": (lambda store: store.log.load(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
-    "step": (lambda store: dict(store.log.steps(KEY_2)), {"write/2": STEP_2}),
-    "asked": (lambda store: store.push.asked(KEY_2, "hooks.example.com"), ASKED_2),
+    "head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
+    "log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
+    "step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
+    "asked": (lambda store: store.push.get_challenge_state(KEY_2, "hooks.example.com"), ASKED_2),
 }
 
 
@@ -198,8 +198,8 @@ def record(folder: Path) -> None:
     folder.mkdir()
     _save(folder / "items.json", items)
     _save(folder / "blobs.json", blobs)
-    _save(folder / "bells.json", [bells.to_json(bell) for bell in BELLS_2])
-    (folder / "key_ring.json").write_text(ring_text(RING) + "\n")
+    _save(folder / "bells.json", [queue_messages.to_json(message) for message in MESSAGES_2])
+    (folder / "key_ring.json").write_text(dump_key_ring(RING) + "\n")
 
 
 def _save(path: Path, content: object) -> None:

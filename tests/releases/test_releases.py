@@ -14,16 +14,16 @@ from moto import mock_aws
 
 from a2a_serverless.adapters import items, keys
 from a2a_serverless.adapters.items import UnknownVersion
-from a2a_serverless.adapters.secrets import ring_of
-from a2a_serverless.domain.bells import NewerBell, WorkBell, from_json
+from a2a_serverless.adapters.secrets import load_key_ring
+from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.services.relay import relay
-from a2a_serverless.services.sweep import Broom, sweep
+from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.testing import Counter
 from tests.contract.backends import NOW, client_at, dynamo
 from tests.echo import agent_of
 from tests.handlers.test_queues import Clock
-from tests.releases.story import BELLS, BELLS_2, KEY, PASS_2, READS, READS_2, RING, write
+from tests.releases.story import KEY, MESSAGES, MESSAGES_2, PASS_2, READS, READS_2, RING, write
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -79,8 +79,10 @@ def test_an_item_that_came_with_the_second_release_is_read_as_what_it_said(clien
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_bells_and_key_rings_of_a_release_are_read(release: str) -> None:
-    assert tuple(from_json(bell) for bell in recorded(release, "bells")) == (BELLS if release == "1" else BELLS_2)
-    assert ring_of((HERE / release / "key_ring.json").read_text()) == RING
+    assert tuple(from_json(message) for message in recorded(release, "bells")) == (
+        MESSAGES if release == "1" else MESSAGES_2
+    )
+    assert load_key_ring((HERE / release / "key_ring.json").read_text()) == RING
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -120,7 +122,7 @@ class TestALaterRelease:
             read(later[0])
 
     def test_a_bell_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
-        handler = make_queue_handler(WorkBell, lambda bell, _: later[0].log.load(bell.key))  # type: ignore[arg-type, return-value]
+        handler = make_queue_handler(WorkMessage, lambda message, _: later[0].log.read_log(message.key))  # type: ignore[arg-type, return-value]
         body = json.dumps({"v": 1, "kind": "work", "tenant": KEY.tenant, "owner": KEY.owner, "task": KEY.task})
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
@@ -142,8 +144,8 @@ class TestALaterRelease:
         before = {(item["pk"]["S"], item["sk"]["S"]): item for item in client.scan(TableName=table)["Items"]}
         world = World([agent_of(None)])
         world.now = store.now.ms = NOW + 100_000
-        broom = Broom(store.log, store.push, world.queue, world.clock, Counter())
-        assert [sweep(broom) for _ in range(3)] == [len(due) + len(kinds), 0, 0]
+        sweeper = Sweeper(store.log, store.push, world.queue, world.clock, Counter())
+        assert [sweep(sweeper) for _ in range(3)] == [len(due) + len(kinds), 0, 0]
         after = {(item["pk"]["S"], item["sk"]["S"]): item for item in client.scan(TableName=table)["Items"]}
         put_off = {place for place in before if before[place] != after[place]}
         assert put_off == {(item["pk"]["S"], item["sk"]["S"]) for item in due} | set(kinds)
@@ -156,9 +158,9 @@ class TestALaterRelease:
 def test_a_bell_of_a_later_form_goes_back_to_its_queue_and_is_not_thrown_away(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     body = {"v": 2, "kind": "work", "task": {"of": "another form"}}
-    with pytest.raises(NewerBell):
+    with pytest.raises(UnsupportedMessageVersion):
         from_json(body)  # type: ignore[arg-type]
-    handler = make_queue_handler(WorkBell, lambda *_: pytest.fail("answered"))
+    handler = make_queue_handler(WorkMessage, lambda *_: pytest.fail("answered"))
     answer = handler({"Records": [{"messageId": "m", "body": json.dumps(body)}]}, Clock())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
     assert "newer" in caplog.text
@@ -167,9 +169,9 @@ def test_a_bell_of_a_later_form_goes_back_to_its_queue_and_is_not_thrown_away(ca
 def test_a_key_ring_of_a_later_form_is_refused_and_a_field_that_was_added_is_passed_over() -> None:
     body = json.loads((HERE / RELEASES[-1] / "key_ring.json").read_text())
     with pytest.raises(ValueError, match="form"):
-        ring_of(json.dumps(body | {"v": 2}))
+        load_key_ring(json.dumps(body | {"v": 2}))
     body["current"]["added"] = body["previous"][0]["added"] = body["added"] = 1
-    assert ring_of(json.dumps(body)) == RING
+    assert load_key_ring(json.dumps(body)) == RING
 
 
 def test_a_task_that_only_a_later_release_can_read_does_not_keep_the_sweeper_from_the_others() -> None:
@@ -183,13 +185,13 @@ def test_a_task_that_only_a_later_release_can_read_does_not_keep_the_sweeper_fro
         def __getattr__(self, name: str) -> Any:
             return getattr(world.table, name)
 
-        def look(self, key: Any) -> Any:
+        def read_head(self, key: Any) -> Any:
             if key.task == first.task_id:
                 raise UnknownVersion("newer")
-            return world.table.look(key)
+            return world.table.read_head(key)
 
     log: Any = OneIsNewer()
-    assert sweep(Broom(log, log, world.queue, world.clock, Counter())) == 2
-    rung = world.queue.pop()
-    assert isinstance(rung, WorkBell)
-    assert rung.key.task == second.task_id
+    assert sweep(Sweeper(log, log, world.queue, world.clock, Counter())) == 2
+    enqueued = world.queue.pop()
+    assert isinstance(enqueued, WorkMessage)
+    assert enqueued.key.task == second.task_id

@@ -22,7 +22,7 @@ from moto import mock_aws
 from a2a_serverless import wiring
 from a2a_serverless.adapters.keys import EVENTS, HEAD
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.adapters.table import Patience, Table
+from a2a_serverless.adapters.table import RetryPolicy, Table
 from a2a_serverless.domain.model import Principal
 from tests.adapters.bedrock_stand_in import PIXEL, said, showed
 from tests.adapters.clouds import session
@@ -149,8 +149,8 @@ class Account:
 
     def table(self, resource: str) -> Table:
         """A table as operators reach it, by their own rights."""
-        patience = Patience(sleep=lambda _: None, chance=lambda: 0.5)
-        return Table(self.aws["dynamodb"], self.name(resource), SystemClock().now, patience)
+        retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
+        return Table(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
 
     def lose_messages(self) -> None:
         """What is in the queues is lost."""
@@ -193,7 +193,7 @@ class Account:
     def _poll(self, queue: str, function: str) -> bool:
         taken = self.take(queue)
         for message in taken:
-            assert self.invoke(function, bell_event(message["Body"])) == {"batchItemFailures": []}
+            assert self.invoke(function, message_event(message["Body"])) == {"batchItemFailures": []}
         return bool(taken)
 
     def take(self, queue: str) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ class Account:
         return str(self.aws["secretsmanager"].create_secret(Name=name, SecretString=text)["ARN"])
 
 
-def bell_event(body: str) -> dict[str, Any]:
+def message_event(body: str) -> dict[str, Any]:
     """What the poller of a queue makes of a message."""
     attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1"}
     return {"Records": [{"messageId": "message", "body": body, "attributes": attributes}]}

@@ -8,10 +8,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.api_keys import DynamoApiKeys
+from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.keys import HEAD
 from a2a_serverless.domain.access import ApiKey, digest_of
-from tests.roles.account import KEY, MODELS, OPERATOR, WHO, Account, Street, bell_event, put, standing
+from tests.roles.account import KEY, MODELS, OPERATOR, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def start(account: Account, street: Street) -> None:
     assert account.invoke("rotator", resource)["Status"] == "SUCCESS"
     for command in ("schedule", "show", "rotate"):
         account.invoke("rotator", {"command": command})
-    keys = DynamoApiKeys(account.table("AccessTable"))
+    keys = DynamoApiKeyStore(account.table("AccessTable"))
     keys.add(ApiKey(digest_of(KEY), WHO, "", 0))
     keys.add(ApiKey(digest_of(OPERATOR), WHO, "", 0, operator=True))
 
@@ -134,7 +134,7 @@ def mishaps(account: Account, street: Street) -> None:
     (message,) = account.take("WorkQueue")
     until = str(time.time_ns() // 1_000_000 + 20_000)
     account.change(account.head(held["id"]), lease_until={"N": until}, fence={"N": "7"})
-    account.invoke("worker", bell_event(json.dumps(json.loads(message["Body"]) | {"fence": 7})))
+    account.invoke("worker", message_event(json.dumps(json.loads(message["Body"]) | {"fence": 7})))
 
     died = account.send("image", {"text": "Draw a boat."})
     account.change(account.head(died["id"]), lost={"N": "5"}, fence={"N": "5"}, lease_until={"N": "1"})
@@ -173,8 +173,8 @@ class Race:
         self.done = False
 
     def __call__(self, by: str, _: str, params: Mapping[str, Any]) -> None:
-        places = [one["Update"]["Key"] for one in params.get("TransactItems", []) if "Update" in one]
-        heads = [place["pk"] for place in places if place["sk"] == {"S": HEAD}]
+        paths = [one["Update"]["Key"] for one in params.get("TransactItems", []) if "Update" in one]
+        heads = [place["pk"] for place in paths if place["sk"] == {"S": HEAD}]
         if by == self.function and heads and not self.done:
             self.done = True
             head = next(one for one in self.account.heads() if one["pk"] == heads[0])
@@ -186,13 +186,13 @@ def operating(account: Account) -> None:
     account.http("GET", "/operator/deliveries", key=OPERATOR)
     for head in account.heads():
         account.change(head, status_at={"N": "1"})
-    who = {"tenant": WHO.tenant, "owner": WHO.owner}
-    counted = account.invoke("eraser", {**who, "dryRun": True})
-    assert account.http("POST", "/operator/erase", {**who, "dryRun": True}, key=OPERATOR) == counted
+    principal = {"tenant": WHO.tenant, "owner": WHO.owner}
+    counted = account.invoke("eraser", {**principal, "dryRun": True})
+    assert account.http("POST", "/operator/erase", {**principal, "dryRun": True}, key=OPERATOR) == counted
     working = account.send("image", {"text": "Draw a boat."})
-    account.invoke("eraser", {**who, "task": working["id"]})
-    account.invoke("eraser", {**who, "context": working["contextId"]})
-    assert account.http("POST", "/operator/erase", who, key=OPERATOR)["blobs"]
+    account.invoke("eraser", {**principal, "task": working["id"]})
+    account.invoke("eraser", {**principal, "context": working["contextId"]})
+    assert account.http("POST", "/operator/erase", principal, key=OPERATOR)["blobs"]
 
 
 def models(account: Account) -> None:

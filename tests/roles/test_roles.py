@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
-from a2a_serverless.adapters.kms import PASSES
-from a2a_serverless.stack import places
+from a2a_serverless.adapters.kms import SERVICE_TOKENS
+from a2a_serverless.stack import paths
 from a2a_serverless.stack.errors import StackError
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
@@ -100,7 +100,7 @@ def test_only_the_worker_may_make_what_opens_as_a_service_token_and_only_the_api
         for grant in grants(statements):
             for action in {*MAKES, "kms:Decrypt"}:
                 sealing = of_functions().stack.resources["SealingKey.Arn"]
-                if covers(grant, Need(action, sealing, PASSES["purpose"])):
+                if covers(grant, Need(action, sealing, SERVICE_TOKENS["purpose"])):
                     may.setdefault(action, set()).add(function)
     assert may == {"kms:Encrypt": {"worker"}, "kms:Decrypt": {"api"}}
 
@@ -121,7 +121,7 @@ def _concrete(function: str) -> list[Need]:
 
 def _emulator() -> Path:
     try:
-        return places.find(ROOT).emulator.with_name("python")
+        return paths.find(ROOT).emulator.with_name("python")
     except StackError as error:
         if "CI" in os.environ:
             raise

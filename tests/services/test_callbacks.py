@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
-from a2a_serverless.ports import ExpectedNews, News, Unproven
-from a2a_serverless.services.callbacks import take_news
+from a2a_serverless.ports import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.wire.notification import notification
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless
@@ -34,7 +34,7 @@ class Waiting:
             await task.call("write it", "echo", "hello")
 
         self.world, self.peer = World([agent_of(work or ask, "parent")]), peer or Endless()
-        self.world.engine = replace(self.world.engine, directory=replace(self.world.directory, peers=self.peer))
+        self.world.engine = replace(self.world.engine, registry=replace(self.world.registry, remote_agents=self.peer))
         self.task = self.world.send("hello", agent="parent", push=False)
         self.world.wait(30_000)
         assert self.peer.callback
@@ -42,24 +42,24 @@ class Waiting:
 
     @property
     def woken(self) -> int:
-        look = self.world.table.look(ME.key(self.task.task_id))
-        assert look
-        wake: int = look.head.wake
+        snapshot = self.world.table.read_head(ME.key(self.task.task_id))
+        assert snapshot
+        wake: int = snapshot.head.wake
         return wake
 
-    def tell(self, token: str | None = None, proofs: object = None, body: bytes = b"{}", url: str = "") -> str | None:
-        news = News({"x-a2a-notification-token": token or self.callback.token or ""}, body)
+    def tell(self, token: str | None = None, verifier: object = None, body: bytes = b"{}", url: str = "") -> str | None:
+        incoming = CallbackRequest({"x-a2a-notification-token": token or self.callback.token or ""}, body)
         address = (url or self.callback.url).rpartition("/")[2]
-        return take_news(self.world.desk, proofs or MemoryProofs(), address, news)  # type: ignore[arg-type]
+        return handle_callback(self.world.service, verifier or MemoryCallbackVerifier(), address, incoming)  # type: ignore[arg-type]
 
 
 class Nothing:
     """Believes nothing."""
 
-    def check(self, news: News, call: ExpectedNews) -> str | None:
-        del news
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+        del incoming
         assert call.address == "https://far.example.com/echo"
-        raise Unproven("wrong-signature")
+        raise InvalidCallback("wrong-signature")
 
 
 def test_news_with_its_token_wakes_the_task() -> None:
@@ -89,8 +89,8 @@ def test_what_comes_from_whoever_does_not_know_address_and_token_is_not_read(tok
     waiting, read = Waiting(), list[bytes]()
 
     def tell(token: str, url: str) -> None:
-        news = News({"x-a2a-notification-token": token}, b"{}")
-        take_news(waiting.world.desk, MemoryProofs(), url.rpartition("/")[2], news, read.append)
+        incoming = CallbackRequest({"x-a2a-notification-token": token}, b"{}")
+        handle_callback(waiting.world.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming, read.append)
 
     with pytest.raises(TaskNotFound):
         tell(token or waiting.callback.token or "", url or waiting.callback.url)
@@ -103,7 +103,7 @@ def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.Log
     waiting = Waiting()
     before = waiting.woken
     with pytest.raises(TaskNotFound):
-        waiting.tell(proofs=Nothing())
+        waiting.tell(verifier=Nothing())
     assert waiting.woken == before
     assert "refused: wrong-signature" in caplog.text
 
@@ -163,8 +163,8 @@ WAITED_FOR = {
 class AnyProof:
     """Believes everything."""
 
-    def check(self, news: News, call: ExpectedNews) -> str | None:
-        del news, call
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+        del incoming, call
         return None
 
 
@@ -172,7 +172,7 @@ class AnyProof:
 def test_a_task_is_not_woken_for_an_agent_that_goes_on(said: str) -> None:
     waiting = Waiting()
     before = waiting.woken
-    assert waiting.tell(body=GOES_ON[said], proofs=AnyProof()) is None
+    assert waiting.tell(body=GOES_ON[said], verifier=AnyProof()) is None
     assert waiting.woken == before
 
 
@@ -180,7 +180,7 @@ def test_a_task_is_not_woken_for_an_agent_that_goes_on(said: str) -> None:
 def test_it_is_woken_for_an_end_a_question_and_whatever_cannot_be_read(said: str) -> None:
     waiting = Waiting()
     before = waiting.woken
-    assert waiting.tell(body=WAITED_FOR[said], proofs=AnyProof()) is None
+    assert waiting.tell(body=WAITED_FOR[said], verifier=AnyProof()) is None
     assert waiting.woken == before + 1
 
 
@@ -215,7 +215,7 @@ def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() 
     """The answer to SendMessage was lost each time, so the call has failed; the agent works all the same."""
 
     async def gives_up(task: AgentTask) -> None:
-        with suppress(PeerFailed):
+        with suppress(AgentCallFailed):
             await task.call("write it", "echo", "hello")
         await task.ask("And now?")
 
@@ -232,7 +232,7 @@ class LostAnswers(Endless):
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
         super().send(caller, agent, message, callback)
-        raise PeerFailed("The agent could not be reached.")
+        raise AgentCallFailed("The agent could not be reached.")
 
 
 @pytest.mark.parametrize(("said", "after"), [("chunk", TaskState.CANCELED), ("ended", TaskState.WORKING)])

@@ -10,7 +10,7 @@ from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal, PushRequest
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState, Verification
-from a2a_serverless.services import push
+from a2a_serverless.services import webhooks
 from tests.echo import Writer
 from tests.faults.plans import Count, kill_at
 from tests.world import HOUR_MS, ME, World, echoing
@@ -33,16 +33,18 @@ class Stranger:
         self.posts += 1
         return self.answer or echoing(challenge)
 
-    def register(self, count: int, host: str = HOST, who: Principal = ME) -> list[str]:
+    def register(self, count: int, host: str = HOST, principal: Principal = ME) -> list[str]:
         """Registers webhooks for new tasks, as many as can be; gives the tasks."""
-        hooks, tasks = self.world.desk.webhooks, list[str]()
+        hooks, tasks = self.world.service.webhooks, list[str]()
         for number in range(count):
-            task = self.world.send("hello", push=False).task_id if who == ME else "somebody else's"
+            task = self.world.send("hello", push=False).task_id if principal == ME else "somebody else's"
             try:
-                if who == ME:
-                    push.add(hooks, who.key(task), "echo", PushRequest(f"https://{host}/{number}", "hook"), "1.0")
+                if principal == ME:
+                    webhooks.add(
+                        hooks, principal.key(task), "echo", PushRequest(f"https://{host}/{number}", "hook"), "1.0"
+                    )
                 else:
-                    push.new_config(hooks, who.key(task), PushRequest(f"https://{host}/{number}"), "1.0")
+                    webhooks.new_config(hooks, principal.key(task), PushRequest(f"https://{host}/{number}"), "1.0")
                 tasks.append(task)
             except TooManyRequests:
                 self.refused += 1
@@ -58,7 +60,7 @@ def test_rule_09_a_host_that_answers_no_challenge_gets_thirty_and_not_a_thousand
     assert stranger.posts <= 25
     stranger.world.settle(100 * HOUR_MS)
     assert stranger.posts <= 32
-    found = [stranger.world.table.cursor(ME.key(task), "hook") for task in tasks]
+    found = [stranger.world.table.get_cursor(ME.key(task), "hook") for task in tasks]
     assert {cursor.state for cursor in found} == {CursorState.EXHAUSTED}
 
 
@@ -69,7 +71,7 @@ def test_a_registration_too_many_says_why() -> None:
     with pytest.raises(
         TooManyRequests, match=f"20 webhooks at {HOST} have not answered their challenge yet"
     ) as refused:
-        push.add(stranger.world.desk.webhooks, ME.key(task), "echo", request, "1.0")
+        webhooks.add(stranger.world.service.webhooks, ME.key(task), "echo", request, "1.0")
     assert refused.value.retry_after_s == 600
 
 
@@ -79,7 +81,7 @@ def test_other_owners_and_other_hosts_are_not_held_back() -> None:
     assert stranger.refused == 1
     stranger.register(2, host="another.example.com")
     stranger.register(2, host=f"{HOST}:8443")
-    stranger.register(2, who=Principal("tenant", "somebody else"))
+    stranger.register(2, principal=Principal("tenant", "somebody else"))
     assert stranger.refused == 1
 
 
@@ -90,13 +92,13 @@ def test_one_answer_lets_all_webhooks_at_the_host_be_asked_and_more_be_registere
     stranger.answer = None
     stranger.world.wait(2 * HOUR_MS)
     table = stranger.world.table
-    found = [table.cursor(ME.key(task), "hook") for task in tasks]
+    found = [table.get_cursor(ME.key(task), "hook") for task in tasks]
     assert {cursor.verification for cursor in found} == {Verification.VERIFIED}
     assert {cursor.position for cursor in found} == {7}
     tasks = stranger.register(40)
     assert stranger.refused == 0
     stranger.world.settle()
-    assert {table.cursor(ME.key(task), "hook").verification for task in tasks} == {Verification.VERIFIED}
+    assert {table.get_cursor(ME.key(task), "hook").verification for task in tasks} == {Verification.VERIFIED}
 
 
 def test_a_webhook_among_many_is_verified_within_ten_minutes_of_another_s_answer() -> None:
@@ -107,7 +109,7 @@ def test_a_webhook_among_many_is_verified_within_ten_minutes_of_another_s_answer
     table, world = stranger.world.table, stranger.world
 
     def verified() -> int:
-        found = [table.cursor(ME.key(task), "hook").verification for task in tasks]
+        found = [table.get_cursor(ME.key(task), "hook").verification for task in tasks]
         return found.count(Verification.VERIFIED)
 
     while not verified():
@@ -119,7 +121,7 @@ def test_a_webhook_among_many_is_verified_within_ten_minutes_of_another_s_answer
 def test_a_deployment_that_only_warns_of_owners_holds_nobody_back() -> None:
     stranger = Stranger()
     world = stranger.world
-    world.desk = replace(world.desk, webhooks=replace(world.desk.webhooks, enforce_ownership=False))
+    world.service = replace(world.service, webhooks=replace(world.service.webhooks, enforce_ownership=False))
     world.post = replace(world.post, enforce_ownership=False)
     stranger.register(40)
     world.settle()
@@ -138,24 +140,24 @@ def test_what_is_known_of_a_host_costs_an_instance_one_read_in_ten_minutes_and_n
     calls.calls.clear()
     stranger.register(30)
     world.wait(60_000)
-    about = [call for call in calls.calls if "asked" in call]
-    assert about == ["table.asked"] * 2, "one at a registration and one at a challenge"
+    about = [call for call in calls.calls if "challenge_state" in call]
+    assert about == ["table.get_challenge_state"] * 2, "one at a registration and one at a challenge"
     assert stranger.posts == 31
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_a_notifier_that_dies_at_the_count_sends_a_challenge_at_most_twice(late: bool) -> None:  # noqa: FBT001
     for number in range(1, 4):
-        faults = kill_at(number, late=late, only="table.keep_asked")
+        faults = kill_at(number, late=late, only="table.store_challenge_state")
         stranger = Stranger(faults=faults)
         stranger.answer = None
         world = stranger.world
         task = world.send("hello", push=False)
         key = ME.key(task.task_id)
         world.client(
-            lambda: push.add(world.desk.webhooks, key, "echo", PushRequest(f"https://{HOST}/", "hook"), "1.0")  # noqa: B023
+            lambda: webhooks.add(world.service.webhooks, key, "echo", PushRequest(f"https://{HOST}/", "hook"), "1.0")  # noqa: B023
         )
         world.settle()
-        assert world.table.cursor(key, "hook").position == 7
+        assert world.table.get_cursor(key, "hook").position == 7
         assert stranger.posts <= 2
-        assert world.table.asked(key, HOST).answered
+        assert world.table.get_challenge_state(key, HOST).answered

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.contents import BlobContents
-from a2a_serverless.adapters.memory import MemoryBlobs
+from a2a_serverless.adapters.contents import BlobContentStore
+from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import (
@@ -27,11 +27,11 @@ from a2a_serverless.domain.model import (
     TaskStatus,
 )
 from a2a_serverless.domain.queries import TaskPage
-from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, shown
+from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, resolve_contents
 from a2a_serverless.services.tasks import get
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.strict_json import dumps
 from tests.echo import agent_of
 from tests.world import ME, World
 
@@ -48,15 +48,15 @@ class Scene:
     """A store with one content in it, and a part that names it."""
 
     def __init__(self, content: bytes = b"a picture") -> None:
-        self.blobs = MemoryBlobs()
-        self.contents = BlobContents(self.blobs)
-        self.kept = self.contents.keep(KEY, content)
+        self.blobs = MemoryBlobStore()
+        self.contents = BlobContentStore(self.blobs)
+        self.kept = self.contents.store(KEY, content)
         self.part = Part("url", self.kept.address, "image/png", "boat.png")
         self.artifact = Artifact("a", (Part("text", "see"), self.part))
 
-    def one(self, part: Part, budget: int, who: Principal = ME) -> Part:
+    def one(self, part: Part, budget: int, principal: Principal = ME) -> Part:
         message = Message("m", Role.AGENT, (part,))
-        return shown(self.contents, who, message, budget).parts[0]
+        return resolve_contents(self.contents, principal, message, budget).parts[0]
 
 
 def test_what_fits_goes_inline_with_its_name_and_type() -> None:
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
 def test_the_budget_is_that_of_the_whole_answer() -> None:
     scene = Scene()
     task = Task("t", "c", TaskStatus(TaskState.COMPLETED, 0), 1, (scene.artifact, scene.artifact))
-    page = shown(scene.contents, ME, TaskPage((task, task), 2, 2), 20)
+    page = resolve_contents(scene.contents, ME, TaskPage((task, task), 2, 2), 20)
     kinds = [part.kind for one in page.tasks for artifact in one.artifacts for part in artifact.parts]
     assert kinds == ["text", "raw", "text", "raw", "text", "url", "text", "url"]
 
@@ -109,9 +109,11 @@ def test_every_other_url_goes_through_as_it_is(url: str) -> None:
 def test_messages_of_a_status_and_chunks_carry_links() -> None:
     scene = Scene()
     said = Message("m", Role.AGENT, (scene.part,))
-    status = shown(scene.contents, ME, StatusEvent(1, 0, "by", TaskState.WORKING, said))
-    chunk = shown(scene.contents, ME, ArtifactEvent(2, 0, "by", scene.artifact))
-    task = shown(scene.contents, ME, Task("t", "c", TaskStatus(TaskState.WORKING, 0, said), 1, history=(said,)))
+    status = resolve_contents(scene.contents, ME, StatusEvent(1, 0, "by", TaskState.WORKING, said))
+    chunk = resolve_contents(scene.contents, ME, ArtifactEvent(2, 0, "by", scene.artifact))
+    task = resolve_contents(
+        scene.contents, ME, Task("t", "c", TaskStatus(TaskState.WORKING, 0, said), 1, history=(said,))
+    )
     assert status.message
     assert task.status.message
     found = [status.message.parts[0], chunk.artifact.parts[1], task.status.message.parts[0], task.history[0].parts[0]]
@@ -120,7 +122,7 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
 
 def test_without_a_store_everything_stays_as_it_is() -> None:
     scene = Scene()
-    assert shown(None, ME, scene.artifact) is scene.artifact
+    assert resolve_contents(None, ME, scene.artifact) is scene.artifact
 
 
 # ---- Texts that are too long for an answer
@@ -137,7 +139,9 @@ def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
 def answered(task: Task, codec: ModuleType) -> int:
     """How many bytes the function answers with: the body in JSON, once more in JSON."""
     scene = Scene()
-    return len(json.dumps(dumps(codec.answer(Operation.GET, shown(scene.contents, ME, task, INLINE))).decode()))
+    return len(
+        json.dumps(dumps(codec.answer(Operation.GET, resolve_contents(scene.contents, ME, task, INLINE))).decode())
+    )
 
 
 @pytest.mark.parametrize("codec", [v1, v0_3], ids=["1.0", "0.3"])
@@ -163,7 +167,7 @@ def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
 )
 def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(codec: ModuleType, printed: Any) -> None:
     scene, task = Scene(), novel("It was a dark night.\n")
-    told = shown(scene.contents, ME, task, INLINE)
+    told = resolve_contents(scene.contents, ME, task, INLINE)
     (part,) = told.artifacts[0].parts
     content = task.artifacts[0].text().encode()
     name = f"{ME.tenant}/{ME.owner}/task-1/{sha256(content).hexdigest()}"
@@ -175,28 +179,28 @@ def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(codec: M
 def test_a_text_that_does_not_fit_keeps_its_own_type_and_name() -> None:
     scene = Scene()
     task = replace(novel("x"), artifacts=(Artifact("a", (Part("text", "x" * 3_000, "text/markdown", "a.md"),)),))
-    (part,) = shown(scene.contents, ME, task, 1).artifacts[0].parts
+    (part,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
     assert (part.kind, part.media_type, part.filename) == ("url", "text/markdown", "a.md")
 
 
 def test_a_text_that_is_no_longer_than_a_link_stays_a_text() -> None:
     task = novel("x", chunks=1, size=1_000)
-    assert shown(Scene().contents, ME, task, 1) == task
+    assert resolve_contents(Scene().contents, ME, task, 1) == task
 
 
 def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
     task = novel("x", chunks=300)
-    assert shown(Scene().contents, ME, task, INLINE) == task
+    assert resolve_contents(Scene().contents, ME, task, INLINE) == task
 
 
 def test_streams_and_webhooks_tell_every_text() -> None:
     scene, task = Scene(), novel("x")
-    assert shown(scene.contents, ME, task) == task
+    assert resolve_contents(scene.contents, ME, task) == task
 
 
 def test_the_tasks_of_a_list_share_the_room() -> None:
     scene, task = Scene(), novel("x", chunks=200)
-    page = shown(scene.contents, ME, TaskPage((task, replace(task, task_id="task-2")), 2, 2), INLINE)
+    page = resolve_contents(scene.contents, ME, TaskPage((task, replace(task, task_id="task-2")), 2, 2), INLINE)
     assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
     assert any("/task-2/" in name for name in scene.blobs.content)
 
@@ -205,7 +209,9 @@ def test_the_tasks_of_a_list_share_the_room() -> None:
 
 
 def told(scene: Scene, answer: Any) -> int:
-    return len(json.dumps(dumps(v1.answer(Operation.LIST, shown(scene.contents, ME, answer, INLINE))).decode()))
+    return len(
+        json.dumps(dumps(v1.answer(Operation.LIST, resolve_contents(scene.contents, ME, answer, INLINE))).decode())
+    )
 
 
 def page_of(*parts: Part, tasks: int = 20) -> TaskPage:
@@ -240,7 +246,7 @@ def test_no_kind_of_part_makes_a_page_longer_than_the_platform_takes(part: Part)
 def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_type: str, content: str) -> None:
     scene = Scene()
     task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
-    (linked,) = shown(scene.contents, ME, task, 1).artifacts[0].parts
+    (linked,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
     assert (linked.kind, linked.media_type) == ("url", media_type)
     (stored,) = [kept for name, kept in scene.blobs.content.items() if str(linked.value).find(name) > 0]
     same = json.loads(stored) == json.loads(content) if part.kind == "data" else stored == content.encode()
@@ -251,13 +257,13 @@ def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_ty
 def test_streams_and_webhooks_tell_data_and_small_files_as_they_are(kind: str) -> None:
     part = Part("data", ["x" * 5_000]) if kind == "data" else Part("raw", base64.b64encode(bytes(5_000)).decode())
     task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
-    assert shown(Scene().contents, ME, task) == task
+    assert resolve_contents(Scene().contents, ME, task) == task
 
 
 # ---- What an answer costs
 
 
-class Counted(MemoryBlobs):
+class Counted(MemoryBlobStore):
     """Blobs that know how often they were asked."""
 
     def __init__(self) -> None:
@@ -272,9 +278,9 @@ class Counted(MemoryBlobs):
         self.calls["put"] += 1
         super().put(name, content)
 
-    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+    def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         self.calls["link"] += 1
-        return super().link(name, seconds, filename)
+        return super().presign_get(name, seconds, filename)
 
 
 def addresses(size: int) -> list[Part]:
@@ -285,7 +291,7 @@ def addresses(size: int) -> list[Part]:
 @pytest.mark.parametrize("tasks", [1, 100])
 def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size: int) -> None:
     blobs, page = Counted(), page_of(*addresses(size), tasks=tasks)
-    answer = shown(BlobContents(blobs), ME, page, INLINE)
+    answer = resolve_contents(BlobContentStore(blobs), ME, page, INLINE)
     assert blobs.calls["get"] <= READS
     assert blobs.calls["link"] <= LINKS
     assert len(dumps(v1.answer(Operation.LIST, answer))) < PLATFORM
@@ -295,21 +301,21 @@ def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -
     parts = [Part("url", StoredFile("uploads", f"{n:064x}", INLINE + 1).address) for n in range(LINKS + 2)]
     (task,) = page_of(*parts[:1], tasks=1).tasks
     task = replace(task, artifacts=(), history=(Message("m", Role.USER, tuple(parts)),))
-    told = shown(Scene().contents, ME, task, INLINE).history[0].parts
+    told = resolve_contents(Scene().contents, ME, task, INLINE).history[0].parts
     assert [str(part.value).startswith("https://") for part in told] == [True] * LINKS + [False] * 2
     assert list(told[-2:]) == parts[-2:]
 
 
 def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
     blobs = Counted()
-    shown(BlobContents(blobs), ME, Message("m", Role.USER, tuple(addresses(0))))
+    resolve_contents(BlobContentStore(blobs), ME, Message("m", Role.USER, tuple(addresses(0))))
     assert blobs.calls["get"] == 0
 
 
 def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_left_out() -> None:
     blobs, long = Counted(), Part("text", "x" * 3_000, "text/markdown", "a.md", {"k": 1})
     page = page_of(*(replace(long, metadata={"k": n}) for n in range(50)), tasks=10)
-    answer = shown(BlobContents(blobs), ME, page, 1)
+    answer = resolve_contents(BlobContentStore(blobs), ME, page, 1)
     assert blobs.calls == {"put": KEPT, "link": KEPT}
     (left_out,) = answer.tasks[-1].history[-1].parts
     assert left_out == Part("text", f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", PLAIN)
@@ -347,7 +353,7 @@ def ended(world: World, part: Part) -> Task:
     """The task that a message of one part came to."""
     sent = world.sent(SendRequest(Message("m-1", Role.USER, (part,)), return_immediately=True))
     world.settle()
-    return get(world.desk, ME, "echo", sent.task_id)
+    return get(world.service, ME, "echo", sent.task_id)
 
 
 def test_a_big_file_of_an_agent_lies_beside_the_log() -> None:
@@ -373,10 +379,10 @@ def test_a_small_file_stays_in_the_log() -> None:
 @pytest.mark.parametrize("kind", ["inline", "uploaded"])
 def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
     async def count(task: AgentTask) -> str:
-        return str(len(await task.file(task.message.parts[0])))
+        return str(len(await task.read_file(task.message.parts[0])))
 
     world = World([agent_of(count)])
-    kept = world.contents.keep(ME.key("uploads"), b"12345")
+    kept = world.contents.store(ME.key("uploads"), b"12345")
     part = Part("url", kept.address) if kind == "uploaded" else Part("raw", base64.b64encode(b"12345").decode())
     assert ended(world, part).status.message.text() == "5"  # type: ignore[union-attr]
 
@@ -392,7 +398,7 @@ def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
 )
 def test_a_file_that_is_not_there_fails_the_task_with_a_reason(part: Part) -> None:
     async def count(task: AgentTask) -> str:
-        return str(len(await task.file(task.message.parts[0])))
+        return str(len(await task.read_file(task.message.parts[0])))
 
     task = ended(World([agent_of(count)]), part)
     assert task.status.state is TaskState.FAILED

@@ -11,16 +11,16 @@ import pytest
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.breaker import TRIP_AFTER
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Artifact, Part, PushRequest, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, CursorState, Verification
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.services import push
-from a2a_serverless.services.deliver import ROUND_MS, Ending, Post, deliver
+from a2a_serverless.services import webhooks
+from a2a_serverless.services.deliver import ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count
 from tests.together import Together
@@ -54,30 +54,30 @@ class Scene:
         task = self.world.send("hello", push=False)
         self.key: TaskKey = ME.key(task.task_id)
         request = PushRequest(HOOK, "hook", **fields)
-        self.given: PushConfig = push.add(self.world.desk.webhooks, self.key, "echo", request, wire)
-        self.bell = DeliveryBell(self.key, "hook")
-        self.world.queue.lose()
+        self.given: PushConfig = webhooks.add(self.world.service.webhooks, self.key, "echo", request, wire)
+        self.message = DeliveryMessage(self.key, "hook")
+        self.world.queue.clear()
         if ran:
             self.world.run(self.key)
-            self.world.queue.lose()
+            self.world.queue.clear()
 
-    def deliver(self, time_ms: int = 60_000) -> Ending:
+    def deliver(self, time_ms: int = 60_000) -> DeliveryOutcome:
         until = self.world.now + time_ms
-        return deliver(self.world.post, self.bell, lambda: until - self.world.now)
+        return deliver(self.world.post, self.message, lambda: until - self.world.now)
 
     @property
     def cursor(self) -> Cursor:
-        cursor: Cursor = self.world.table.cursor(self.key, "hook")
+        cursor: Cursor = self.world.table.get_cursor(self.key, "hook")
         return cursor
 
     @property
     def config(self) -> PushConfig:
-        config: PushConfig = self.world.table.config(self.key, "hook")
+        config: PushConfig = self.world.table.get_config(self.key, "hook")
         return config
 
     @property
     def attempts(self) -> list[Attempt]:
-        attempts: list[Attempt] = self.world.table.attempts(self.key)
+        attempts: list[Attempt] = self.world.table.list_attempts(self.key)
         return attempts
 
     @property
@@ -96,31 +96,31 @@ class Scene:
 
     def chunks(self, count: int, size: int = 1) -> None:
         """So many chunks are appended by whoever runs the task."""
-        look = self.world.table.look(self.key)
-        fence = look.head.fence
-        for n in range(look.last + 1, look.last + 1 + count):
+        snapshot = self.world.table.read_head(self.key)
+        fence = snapshot.head.fence
+        for n in range(snapshot.last + 1, snapshot.last + 1 + count):
             artifact = Artifact("big", (Part("text", f"{n} " * size),))
             chunk = ArtifactEvent(
                 n,
                 self.world.now,
                 self.world.ids.new(),
                 artifact,
-                n > look.last + 1,
+                n > snapshot.last + 1,
                 last_chunk=False,
                 emits=(n, n),
                 fence=fence,
             )
-            assert self.world.table.append_chunk(self.key, chunk, look.head.expires)
+            assert self.world.table.append_chunk(self.key, chunk, snapshot.head.expires)
 
     def take(self) -> None:
         """Somebody runs the task, and says no more about it."""
-        look = self.world.table.look(self.key)
-        assert self.world.table.append(heads.take(look, now=self.world.now, by=self.world.ids.new()))
+        snapshot = self.world.table.read_head(self.key)
+        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def end(self) -> None:
-        look = self.world.table.look(self.key)
-        done = heads.report(
-            look, look.head.fence, TaskState.COMPLETED, None, now=self.world.now, by=self.world.ids.new()
+        snapshot = self.world.table.read_head(self.key)
+        done = heads.report_status(
+            snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.world.now, by=self.world.ids.new()
         )
         assert self.world.table.append(done)
 
@@ -131,7 +131,7 @@ class Scene:
 @pytest.mark.requirement(58, 74)
 def test_a_webhook_hears_everything_from_its_registration_on_in_order() -> None:
     scene = Scene()
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 4, 5, 6, 7], "the plain working may be left out"
     kinds = [next(iter(got.body)) for got in scene.world.receiver.posts]
     assert kinds == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
@@ -151,11 +151,11 @@ def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() ->
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire: WireVersion) -> None:
     scene = Scene(wire, ran=False)
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     scene.take()
     scene.chunks(150)
     scene.end()
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 152, 153]
     bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
     _, behind, end = bodies
@@ -166,16 +166,16 @@ def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire
 
 def test_a_large_task_is_told_event_by_event_however_far_behind_its_webhook_is() -> None:
     scene = Scene(ran=False)
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     scene.take()
     scene.chunks(150, size=800)
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [*range(1, 153)]
 
 
 def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts() -> None:
     scene = Scene(wire="0.3")
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 6, 7]
     bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
     assert [body["kind"] for body in bodies] == ["task"] * 4
@@ -238,9 +238,9 @@ def test_each_attempt_is_signed_afresh_for_the_same_notification() -> None:
 
 def test_a_second_bell_for_what_is_delivered_already_writes_nothing() -> None:
     scene = Scene()
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     before = scene.cursor
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.cursor == before
 
 
@@ -249,11 +249,11 @@ def test_a_second_bell_for_what_is_delivered_already_writes_nothing() -> None:
 
 def test_a_url_that_echoes_the_challenge_is_verified_once_and_then_told() -> None:
     scene = Scene(policy=EgressPolicy(), ran=False)
-    assert [found.verification for found in scene.world.table.cursors(scene.key)] == [Verification.UNVERIFIED]
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert [found.verification for found in scene.world.table.list_cursors(scene.key)] == [Verification.UNVERIFIED]
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.cursor.verification is Verification.VERIFIED
     scene.world.run(scene.key)
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert len(scene.world.receiver.challenges) == 1
     assert scene.heard == [1, 3, 4, 5, 6, 7]
 
@@ -284,7 +284,7 @@ def test_a_url_that_does_not_echo_gets_no_event_and_is_given_up_after_five_tries
     scene.world.receiver.echoes = lambda _: Outcome(status=200, body=body)
     states = []
     for _ in range(5):
-        assert scene.deliver() is Ending.FAILED
+        assert scene.deliver() is DeliveryOutcome.FAILED
         states.append(scene.cursor.state)
         scene.world.now = scene.cursor.next_at
     assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
@@ -298,11 +298,11 @@ def test_a_url_that_cannot_be_reached_is_challenged_again_on_schedule() -> None:
     scene = Scene(policy=EgressPolicy(), ran=False)
     echoes = scene.world.receiver.echoes
     scene.world.receiver.echoes = lambda _: Outcome(error=OutboundError.DNS, reason="no such name")
-    assert scene.deliver() is Ending.FAILED
+    assert scene.deliver() is DeliveryOutcome.FAILED
     assert (scene.cursor.state, scene.cursor.attempt) == (CursorState.ACTIVE, 1)
     scene.world.receiver.echoes = echoes
     scene.world.now = scene.cursor.next_at
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert (scene.heard, scene.cursor.attempt) == ([1], 0)
 
 
@@ -317,7 +317,7 @@ def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None
     scene = Scene(policy=EgressPolicy())
     scene.world.post = replace(scene.world.post, enforce_ownership=False)
     scene.world.receiver.echoes = lambda _: Outcome(status=200, body=b"what?")
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 4, 5, 6, 7]
     assert scene.cursor.verification is Verification.UNVERIFIED
 
@@ -329,7 +329,7 @@ def test_a_failure_is_written_down_and_rung_for_at_its_next_time() -> None:
     scene = Scene()
     scene.answer(Outcome(status=503, address="192.0.2.7", elapsed_ms=12))
     begun = scene.world.now
-    assert scene.deliver() is Ending.FAILED
+    assert scene.deliver() is DeliveryOutcome.FAILED
     next_at = begun + 5_500
     assert scene.attempts == [Attempt("hook", 1, 1, begun, 12, 503, "192.0.2.7", None, "kid-1", next_at)]
     assert (scene.cursor.position, scene.cursor.attempt, scene.cursor.next_at) == (0, 1, next_at)
@@ -364,7 +364,7 @@ def test_a_bell_before_the_next_try_does_not_jump_the_wait() -> None:
     scene = Scene()
     scene.answer(Outcome(status=500))
     scene.deliver()
-    assert scene.deliver() is Ending.NOT_YET
+    assert scene.deliver() is DeliveryOutcome.NOT_YET
     assert len(scene.world.receiver.tried) == 1
 
 
@@ -374,7 +374,7 @@ def test_rule_08_what_failed_is_tried_again_before_anything_that_came_later() ->
     scene.answer(accepting(0), accepting(1), Outcome(status=500))
     scene.deliver()
     scene.world.now = scene.cursor.next_at
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert [got.n for got in scene.world.receiver.tried] == [1, 3, 4, 4, 5, 6, 7]
 
 
@@ -394,7 +394,7 @@ def test_gone_ends_the_configuration() -> None:
     scene.answer(Outcome(status=410))
     scene.deliver()
     assert (scene.cursor.state, scene.rings) == (CursorState.GONE, [])
-    assert scene.deliver() is Ending.NOTHING
+    assert scene.deliver() is DeliveryOutcome.NOTHING
     assert len(scene.world.receiver.tried) == 1
 
 
@@ -402,7 +402,7 @@ def test_gone_ends_the_configuration() -> None:
 def test_a_webhook_that_never_answers_well_is_given_up_sooner_or_later(status: int, tries: int) -> None:
     scene = Scene()
     scene.answer(*[Outcome(status=status)] * 50)
-    scene.world.queue.ring(scene.bell)
+    scene.world.queue.enqueue(scene.message)
     scene.world.settle(200 * 3_600_000)
     assert len(scene.world.receiver.tried) == tries
     assert (scene.cursor.state, scene.cursor.attempt) == (CursorState.EXHAUSTED, tries)
@@ -412,13 +412,13 @@ def test_a_webhook_that_never_answers_well_is_given_up_sooner_or_later(status: i
 def test_long_waits_are_the_sweeper_s_and_short_ones_a_bell_s() -> None:
     scene = Scene()
     scene.answer(*[Outcome(status=500)] * 50)
-    rung = []
+    enqueued = []
     for _ in range(7):
-        scene.world.queue.lose()
+        scene.world.queue.clear()
         scene.deliver()
-        rung.append(bool(scene.rings))
+        enqueued.append(bool(scene.rings))
         scene.world.now = scene.cursor.next_at
-    assert rung == [True, True, True, True, False, False, False]
+    assert enqueued == [True, True, True, True, False, False, False]
     assert scene.cursor.due_at is not None
 
 
@@ -430,13 +430,13 @@ def test_a_notifier_that_runs_short_of_time_hands_on_in_order() -> None:
     together = Together(scene.world)
     scene.world.receiver.takes = 10_000
     endings: list[object] = []
-    while not endings or endings[-1] is Ending.HANDED_ON:
-        scene.world.queue.lose()
-        endings += together.run(together.notifier(scene.bell, time_ms=50_000))
+    while not endings or endings[-1] is DeliveryOutcome.HANDED_OVER:
+        scene.world.queue.clear()
+        endings += together.run(together.notifier(scene.message, time_ms=50_000))
         assert scene.cursor.lease_until == 0
-        assert scene.rings == ([0] if endings[-1] is Ending.HANDED_ON else [])
+        assert scene.rings == ([0] if endings[-1] is DeliveryOutcome.HANDED_OVER else [])
     assert len(endings) > 1
-    assert endings[-1] is Ending.CAUGHT_UP
+    assert endings[-1] is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 4, 5, 6, 7]
 
 
@@ -444,18 +444,18 @@ def test_rule_08_two_notifiers_are_never_under_way_for_one_configuration() -> No
     scene = Scene()
     together = Together(scene.world)
     scene.world.receiver.takes = 12_000
-    notifiers = [together.later(ms, together.notifier(scene.bell)) for ms in (0, 1, 11_000, 21_000, 33_000)]
+    notifiers = [together.later(ms, together.notifier(scene.message)) for ms in (0, 1, 11_000, 21_000, 33_000)]
     endings = together.run(*notifiers)
-    assert endings.count(Ending.NOT_YET) == 4
+    assert endings.count(DeliveryOutcome.NOT_YET) == 4
     assert scene.world.receiver.crowded == []
     assert [got.n for got in scene.world.receiver.tried] == sorted(got.n for got in scene.world.receiver.tried)
 
 
 def test_rule_05_a_bell_that_meets_a_lease_is_sent_again_past_it() -> None:
     scene = Scene()
-    cursor = delivery.claimed(scene.cursor, "other", now=scene.world.now)
-    scene.world.table.move(scene.key, scene.cursor, cursor)
-    assert scene.deliver() is Ending.NOT_YET
+    cursor = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
+    scene.world.table.move_cursor(scene.key, scene.cursor, cursor)
+    assert scene.deliver() is DeliveryOutcome.NOT_YET
     assert scene.rings == [delivery.LEASE_MS]
 
 
@@ -463,7 +463,7 @@ def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() 
     scene = Scene(policy=EgressPolicy())
     together = Together(scene.world)
     scene.world.receiver.takes = 14_000
-    together.run(together.notifier(scene.bell), together.later(21_000, together.notifier(scene.bell)))
+    together.run(together.notifier(scene.message), together.later(21_000, together.notifier(scene.message)))
     assert scene.world.receiver.crowded == []
 
 
@@ -471,15 +471,15 @@ def test_a_bell_that_nothing_is_behind_does_nothing() -> None:
     scene = Scene()
     scene.deliver()
     before = scene.cursor
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert len(scene.world.receiver.tried) == 6
     assert replace(scene.cursor, lease_no=0, holder="") == replace(before, lease_no=0, holder="")
 
 
 def test_a_bell_for_what_is_not_there_does_nothing() -> None:
     scene = Scene()
-    for bell in (replace(scene.bell, config_id="other"), replace(scene.bell, key=ME.key("other"))):
-        assert deliver(scene.world.post, bell, lambda: 60_000) is Ending.NOTHING
+    for message in (replace(scene.message, config_id="other"), replace(scene.message, key=ME.key("other"))):
+        assert deliver(scene.world.post, message, lambda: 60_000) is DeliveryOutcome.NOTHING
 
 
 def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
@@ -492,7 +492,7 @@ def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
         return accepting(tried)
 
     scene.world.receiver.answers = answered
-    assert scene.deliver() is Ending.CAUGHT_UP
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 2]
 
 
@@ -505,7 +505,7 @@ RESET_BEFORE = Outcome(error=OutboundError.RESET, reused=True, connected=True, r
 def test_on_a_kept_connection_only_what_was_closed_before_is_sent_once_more_at_once(error: OutboundError) -> None:
     scene = Scene()
     scene.answer(Outcome(error=error, reused=True, connected=True, request_sent=True))
-    assert scene.deliver() is Ending.FAILED
+    assert scene.deliver() is DeliveryOutcome.FAILED
     assert (len(scene.world.receiver.tried), scene.cursor.attempt) == (1, 1)
 
 
@@ -514,20 +514,20 @@ def test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it(left_ms: in
     scene = Scene()
     scene.world.receiver.takes = 10_000
     scene.answer(RESET_BEFORE, Outcome(status=500))
-    assert scene.deliver(left_ms + 10_000) is Ending.FAILED
+    assert scene.deliver(left_ms + 10_000) is DeliveryOutcome.FAILED
     assert len(scene.world.receiver.tried) == tried
 
 
 def test_a_kept_connection_that_was_closed_says_nothing_about_the_host() -> None:
     scene = Scene()
-    for _ in range(TRIP_AFTER - 1):
+    for _ in range(FAILURE_THRESHOLD - 1):
         scene.answer(RESET_BEFORE, Outcome(error=OutboundError.TIMEOUT))
         scene.deliver()
         scene.world.now = scene.cursor.next_at
-    assert scene.world.table.tripped("hooks.example.com") is None
+    assert scene.world.table.get_open_breaker("hooks.example.com") is None
     scene.answer(RESET_BEFORE, Outcome(error=OutboundError.TIMEOUT))
     scene.deliver()
-    assert scene.world.table.tripped("hooks.example.com") is not None
+    assert scene.world.table.get_open_breaker("hooks.example.com") is not None
 
 
 # ---- Clocks: two instances' differ by two seconds at most (ARCHITECTURE.md)
@@ -576,32 +576,32 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
     slow = replace(scene.world.post, clock=together, signer=Slow(scene.world.post.signer, together, signs_ms))
     ahead = replace(scene.world.post, clock=Ahead(together, ahead_ms))
 
-    def notify(post: Post) -> Ending:
-        return deliver(post, scene.bell, lambda: 30_000)
+    def notify(post: DeliveryContext) -> DeliveryOutcome:
+        return deliver(post, scene.message, lambda: 30_000)
 
     over = delivery.LEASE_MS - ahead_ms + 1
     together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
     assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
 
 
-@pytest.mark.parametrize("act", [push.delete, push.add])
+@pytest.mark.parametrize("act", [webhooks.delete, webhooks.add])
 def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
     scene = Scene()
     together = Together(scene.world)
     scene.world.receiver.takes = delivery.DEADLINE_MS
     slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
-    hooks = replace(scene.world.desk.webhooks, clock=Ahead(together, SKEW_MS))
+    hooks = replace(scene.world.service.webhooks, clock=Ahead(together, SKEW_MS))
     answered: list[int] = []
     begun = together.now()
 
     def change() -> None:
-        if act is push.delete:
-            push.delete(hooks, scene.key, "echo", "hook")
+        if act is webhooks.delete:
+            webhooks.delete(hooks, scene.key, "echo", "hook")
         else:
-            push.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+            webhooks.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
         answered.append(together.now())
 
-    together.run(lambda: deliver(slow, scene.bell, lambda: 30_000), together.later(1_000, change))
+    together.run(lambda: deliver(slow, scene.message, lambda: 30_000), together.later(1_000, change))
     ended = begun + 3_000 + delivery.DEADLINE_MS
     assert ended <= answered[0] <= ended + 200
     assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
@@ -614,9 +614,9 @@ def test_a_bell_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stra
     scene = Scene()
     scene.answer(Outcome(status=500))
     scene.deliver()
-    scene.world.queue.lose()
+    scene.world.queue.clear()
     scene.world.now = scene.cursor.next_at - early_ms
-    assert scene.deliver() is Ending.NOT_YET
+    assert scene.deliver() is DeliveryOutcome.NOT_YET
     assert scene.rings == rings
     assert len(scene.world.receiver.tried) == 1
 
@@ -628,13 +628,13 @@ def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_o
     scene = Scene()
     together = Together(scene.world)
     scene.world.receiver.takes = 5_000
-    hooks = replace(scene.world.desk.webhooks, clock=together)
+    hooks = replace(scene.world.service.webhooks, clock=together)
 
     def act() -> None:
-        push.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        webhooks.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
 
-    (ending, _) = together.run(together.notifier(scene.bell), together.later(1_000, act))
-    assert ending is Ending.NOTHING
+    (ending, _) = together.run(together.notifier(scene.message), together.later(1_000, act))
+    assert ending is DeliveryOutcome.NOTHING
     assert (scene.cursor.position, scene.cursor.start) == (0, ENDED)
     scene.world.receiver.takes = 0
     scene.deliver()
@@ -648,12 +648,12 @@ def test_rule_08_a_notifier_that_lost_its_lease_moves_nothing() -> None:
 
     def overtaken(tried: int) -> Outcome:
         if not taken:
-            taken.append(delivery.claimed(scene.cursor, "other", now=scene.world.now))
-            scene.world.table.move(scene.key, scene.cursor, taken[0])
+            taken.append(delivery.claim_lease(scene.cursor, "other", now=scene.world.now))
+            scene.world.table.move_cursor(scene.key, scene.cursor, taken[0])
         return accepting(tried)
 
     scene.world.receiver.answers = overtaken
-    assert scene.deliver() is Ending.NOTHING
+    assert scene.deliver() is DeliveryOutcome.NOTHING
     assert [scene.cursor] == taken
     assert len(scene.world.receiver.tried) == 1
 
@@ -666,58 +666,58 @@ def test_rule_08_a_slow_notifier_leaves_a_stopped_webhook_that_another_one_is_se
 
     def overtaken(tried: int) -> Outcome:
         if not taken:
-            claimed = delivery.claimed(scene.cursor, "other", now=scene.world.now)
+            claimed = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
             taken.append(replace(claimed, state=stop, due_at=None))
-            assert scene.world.table.move(scene.key, scene.cursor, taken[0])
+            assert scene.world.table.move_cursor(scene.key, scene.cursor, taken[0])
         return accepting(tried)
 
     scene.world.receiver.answers = overtaken
-    assert scene.deliver() is Ending.NOTHING
+    assert scene.deliver() is DeliveryOutcome.NOTHING
     assert [scene.cursor] == taken
 
 
 def calls_of_a_delivery() -> int:
     """How many calls of the table a delivery makes."""
     count = Count(frozenset({"table"}))
-    world, _, bell = world_to_tell(count)
+    world, _, message = world_to_tell(count)
     before = len(count.calls)
-    deliver(world.post, bell, lambda: 60_000)
+    deliver(world.post, message, lambda: 60_000)
     return len(count.calls) - before
 
 
-def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryBell]:
+def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
     """A task that has run, and its webhook, which has heard nothing yet."""
     world = World([Writer(seconds=0).agent], policy=TRUSTING, faults=faults)
     key = ME.key(world.send("hello", push=False).task_id)
-    push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
     world.run(key)
-    world.queue.lose()
-    return world, key, DeliveryBell(key, "hook")
+    world.queue.clear()
+    return world, key, DeliveryMessage(key, "hook")
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_delivery() + 1))
 def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
     def meanwhile() -> None:
-        push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
         posts.append(len(world.receiver.tried))
 
     posts: list[int] = []
     faults = At(late=False, what=meanwhile, ports=frozenset({"table"}))
-    world, key, bell = world_to_tell(faults)
+    world, key, message = world_to_tell(faults)
     faults.after_now(number)
-    deliver(world.post, bell, lambda: 60_000)
+    deliver(world.post, message, lambda: 60_000)
     world.settle()
     later = [json.loads(got.headers["Authorization"][7:])["aud"] for got in world.receiver.tried[posts[0] :]]
     assert set(later) <= {HOOK + "/new"}
-    cursor = world.table.cursor(key, "hook")
-    assert (cursor.position, cursor.incarnation) == (ENDED, world.table.config(key, "hook").incarnation)
+    cursor = world.table.get_cursor(key, "hook")
+    assert (cursor.position, cursor.incarnation) == (ENDED, world.table.get_config(key, "hook").incarnation)
     assert world.receiver.effects()[-1].n == ENDED
 
 
 def test_a_task_that_has_expired_has_no_deliveries() -> None:
     scene = Scene()
     scene.world.now += 40 * 86_400_000
-    assert scene.deliver() is Ending.NOTHING
+    assert scene.deliver() is DeliveryOutcome.NOTHING
     assert scene.world.receiver.tried == []
 
 
@@ -725,7 +725,7 @@ def test_rule_10_deliveries_log_no_content_and_no_secret(caplog: pytest.LogCaptu
     caplog.set_level(logging.DEBUG)
     scene = Scene(policy=EgressPolicy(), token="the-token", scheme="Basic", credentials="the-credentials")
     scene.answer(Outcome(status=500), Outcome(error=OutboundError.RESET, reason="…"))
-    scene.world.queue.ring(scene.bell)
+    scene.world.queue.enqueue(scene.message)
     scene.world.settle()
     assert scene.world.get(scene.key.task).status.state is TaskState.COMPLETED
     assert scene.cursor.position == ENDED
@@ -737,15 +737,15 @@ def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
     world = World([agent_of(chapters)], policy=TRUSTING, faults=(count := Count(frozenset({"table"}))))
     task = world.send("hello", push=False)
     key = ME.key(task.task_id)
-    push.add(world.desk.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
-    world.queue.lose()
+    webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    world.queue.clear()
     world.run(key)
     count.calls.clear()
-    assert deliver(world.post, DeliveryBell(key, "hook"), lambda: 60_000) is Ending.CAUGHT_UP
+    assert deliver(world.post, DeliveryMessage(key, "hook"), lambda: 60_000) is DeliveryOutcome.CAUGHT_UP
     assert len(world.receiver.effects()) == 12  # all but the "working" that says nothing
     assert count.calls.count("table.read") == 1
 
 
 async def chapters(task: AgentTask) -> None:
     for number in range(10):
-        await task.progress(f"chapter {number}")
+        await task.report_progress(f"chapter {number}")

@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.breaker import OPEN_MS, Trip
+from a2a_serverless.domain.circuit_breaker import OPEN_MS, OpenBreaker
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
-from a2a_serverless.services import push
-from a2a_serverless.services.deliver import Ending, deliver
-from a2a_serverless.services.deliveries import Switchboard, deliveries, exhausted, pause, redrive, resume
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.services import webhooks
+from a2a_serverless.services.deliver import DeliveryOutcome, deliver
+from a2a_serverless.services.delivery_admin import (
+    DeliveryAdmin,
+    list_deliveries,
+    list_exhausted,
+    pause,
+    redrive,
+    resume,
+)
 from a2a_serverless.testing import START
 from a2a_serverless.wire.deliveries import print_standings
 from tests.echo import Writer
@@ -38,12 +45,12 @@ def world_of(answer: Outcome | None = None) -> tuple[World, TaskKey]:
     return world, ME.key(world.send("hello").task_id)
 
 
-def board(world: World) -> Switchboard:
-    return Switchboard(world.table, world.table, world.queue, world.clock)
+def breakers(world: World) -> DeliveryAdmin:
+    return DeliveryAdmin(world.table, world.table, world.queue, world.clock)
 
 
 def cursor(world: World, key: TaskKey) -> Cursor:
-    (found,) = world.table.cursors(key)
+    (found,) = world.table.list_cursors(key)
     assert isinstance(found, Cursor)
     return found
 
@@ -61,7 +68,7 @@ def test_a_connection_that_was_gone_already_costs_no_time_and_no_attempt() -> No
     assert (first.notification_id, second.at - first.at) == (second.notification_id, 10)
     ids = [json.loads(got.headers["Authorization"].removeprefix("Bearer "))["jti"] for got in (first, second)]
     assert len(set(ids)) == 2
-    tries = [attempt for attempt in world.table.attempts(key) if attempt.n == first.n]
+    tries = [attempt for attempt in world.table.list_attempts(key) if attempt.n == first.n]
     assert [(attempt.error, attempt.status) for attempt in tries] == [("reset", None), (None, 200)]
 
 
@@ -79,8 +86,8 @@ def test_a_silent_host_is_left_alone_and_told_of_by_one_item() -> None:
         world.send("hello")
     world.wait(4000)
     assert len(world.receiver.challenges) == 3
-    trip = world.table.tripped("hooks.example.com")
-    assert trip == Trip(START + OPEN_MS)
+    open_breaker = world.table.get_open_breaker("hooks.example.com")
+    assert open_breaker == OpenBreaker(START + OPEN_MS)
 
 
 def test_when_the_host_is_back_everybody_hears_everything() -> None:
@@ -116,7 +123,7 @@ def test_what_is_given_up_is_counted_kept_and_found() -> None:
     assert [what for name, what in world.metrics.counted if name == "DeliveryExhausted"] == [
         {"tenant": "tenant", "owner": "me", "task": key.task, "config": cursor(world, key).config_id}
     ]
-    (found,) = exhausted(board(world), 10)
+    (found,) = list_exhausted(breakers(world), 10)
     assert (found.key, len(found.attempts)) == (key, 13)  # twelve tries, and the challenge before them
 
 
@@ -124,20 +131,20 @@ def test_a_redrive_delivers_what_was_given_up_with_all_tries_ahead_of_it() -> No
     world, key = world_of(Outcome(status=500))
     world.settle(HOURS_50 + 10 * HOUR_MS)
     world.receiver.answers = accepting
-    redrive(board(world), key, cursor(world, key).config_id)
+    redrive(breakers(world), key, cursor(world, key).config_id)
     world.settle()
     assert cursor(world, key).position == world.events(key.task)[-1].n
-    assert exhausted(board(world), 10) == []
-    assert len([attempt for attempt in world.table.attempts(key) if attempt.status == 500]) == 12
+    assert list_exhausted(breakers(world), 10) == []
+    assert len([attempt for attempt in world.table.list_attempts(key) if attempt.status == 500]) == 12
 
 
 def test_a_paused_webhook_hears_nothing_until_it_is_resumed() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
-    pause(board(world), key, config_id)
+    pause(breakers(world), key, config_id)
     world.settle()
     assert world.receiver.posts == []
-    resume(board(world), key, config_id)
+    resume(breakers(world), key, config_id)
     world.settle()
     assert world.receiver.effects()[-1].n == world.events(key.task)[-1].n
 
@@ -146,12 +153,12 @@ def test_what_is_under_way_when_it_is_paused_arrives_once() -> None:
     world, key = world_of()
     world.receiver.takes = 1000
     config_id = cursor(world, key).config_id
-    world.plan(1500, lambda: pause(board(world), key, config_id))
+    world.plan(1500, lambda: pause(breakers(world), key, config_id))
     world.wait(30_000)
     heard = len(world.receiver.posts)
     assert cursor(world, key).state is CursorState.PAUSED
     assert cursor(world, key).lease_until == 0
-    resume(board(world), key, config_id)
+    resume(breakers(world), key, config_id)
     world.settle()
     assert heard == 1
     assert len(world.receiver.posts) == len(world.receiver.effects())
@@ -162,11 +169,11 @@ def test_what_makes_no_sense_is_refused_with_the_reason(change: object) -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     if change is redrive:
-        pause(board(world), key, config_id)
+        pause(breakers(world), key, config_id)
     with pytest.raises(UnsupportedOperation, match="paused"):
-        change(board(world), key, config_id)  # type: ignore[operator]
+        change(breakers(world), key, config_id)  # type: ignore[operator]
     with pytest.raises(TaskNotFound):
-        change(board(world), key, "another")  # type: ignore[operator]
+        change(breakers(world), key, "another")  # type: ignore[operator]
 
 
 def test_without_an_answer_to_its_challenge_a_url_hears_nothing_and_counts_as_refused_in_the_end() -> None:
@@ -175,7 +182,7 @@ def test_without_an_answer_to_its_challenge_a_url_hears_nothing_and_counts_as_re
     world.settle(HOURS_50)
     assert world.receiver.tried == []
     assert len(world.receiver.challenges) == 5
-    (found,) = world.table.cursors(key)
+    (found,) = world.table.list_cursors(key)
     assert found.verification is Verification.REFUSED
 
 
@@ -184,7 +191,7 @@ def test_a_redrive_asks_a_refused_url_once_more() -> None:
     echoes, world.receiver.echoes = world.receiver.echoes, lambda _: Outcome(status=404)
     world.settle(HOURS_50)
     world.receiver.echoes = echoes
-    redrive(board(world), key, cursor(world, key).config_id)
+    redrive(breakers(world), key, cursor(world, key).config_id)
     world.settle()
     assert world.receiver.effects()[-1].n == world.events(key.task)[-1].n
 
@@ -203,8 +210,8 @@ def test_with_warnings_only_an_unknown_owner_hears_everything_and_operators_hear
 def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_bell() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
-    push.delete(world.desk.webhooks, key, "echo", config_id)
-    assert deliver(world.post, DeliveryBell(key, config_id), lambda: 60_000) is Ending.NOTHING
+    webhooks.delete(world.service.webhooks, key, "echo", config_id)
+    assert deliver(world.post, DeliveryMessage(key, config_id), lambda: 60_000) is DeliveryOutcome.NOTHING
     world.settle()
     assert (world.receiver.tried, world.receiver.challenges) == ([], [])
 
@@ -212,8 +219,8 @@ def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_bell() -
 def test_nothing_is_sent_for_a_task_that_has_expired_after_its_bell() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
-    world.now = world.table.look(key).head.expires * 1000
-    assert deliver(world.post, DeliveryBell(key, config_id), lambda: 60_000) is Ending.NOTHING
+    world.now = world.table.read_head(key).head.expires * 1000
+    assert deliver(world.post, DeliveryMessage(key, config_id), lambda: 60_000) is DeliveryOutcome.NOTHING
     assert world.receiver.challenges == []
 
 
@@ -221,7 +228,7 @@ def test_a_webhook_of_a_finished_task_gets_the_final_state() -> None:
     world = World([Writer().agent])
     task_id = world.send("hello", push=False).task_id
     world.settle()
-    push.add(world.desk.webhooks, ME.key(task_id), "echo", PushRequest("https://late.example.com/"), "1.0")
+    webhooks.add(world.service.webhooks, ME.key(task_id), "echo", PushRequest("https://late.example.com/"), "1.0")
     world.settle()
     (got,) = world.receiver.posts
     assert got.body["task"]["status"]["state"] == "TASK_STATE_COMPLETED"  # type: ignore[call-overload,index]
@@ -232,7 +239,7 @@ def test_a_configuration_that_is_replaced_on_the_way_begins_anew_at_its_new_url(
     world.receiver.takes = 1000
     config_id = cursor(world, key).config_id
     wanted = PushRequest("https://new.example.com/", config_id=config_id)
-    world.plan(2500, lambda: push.add(world.desk.webhooks, key, "echo", wanted, "1.0"))
+    world.plan(2500, lambda: webhooks.add(world.service.webhooks, key, "echo", wanted, "1.0"))
     world.settle()
     claims = [json.loads(got.headers["Authorization"].removeprefix("Bearer ")) for got in world.receiver.tried]
     moved = [said["aud"] for said in claims].index("https://new.example.com/")
@@ -244,18 +251,18 @@ def test_the_owner_sees_verification_position_and_attempts_and_no_secret() -> No
     world, key = world_of()
     world.receiver.answers = lambda tried: Outcome(status=503) if tried == 0 else accepting(tried)
     world.settle()
-    shown: Any = print_standings(deliveries(world.table, world.table, key, "echo"))
+    shown: Any = print_standings(list_deliveries(world.table, world.table, key, "echo"))
     (one,) = shown["deliveries"]
     assert (one["verification"], one["state"], one["hasToken"]) == ("verified", "active", True)
     assert one["deliveredUpTo"] == one["lastEvent"] == world.events(key.task)[-1].n
     assert [attempt["status"] for attempt in one["attempts"]][:3] == [200, 503, 200]
     assert "sealed" not in json.dumps(shown)
-    assert str(world.table.configs(key)[0].token) not in json.dumps(shown)
+    assert str(world.table.list_configs(key)[0].token) not in json.dumps(shown)
 
 
 def test_deliveries_of_somebody_elses_task_do_not_exist() -> None:
     world, key = world_of()
     with pytest.raises(TaskNotFound):
-        deliveries(world.table, world.table, replace(key, owner="other"), "echo")
+        list_deliveries(world.table, world.table, replace(key, owner="other"), "echo")
     with pytest.raises(TaskNotFound):
-        deliveries(world.table, world.table, key, "another-agent")
+        list_deliveries(world.table, world.table, key, "another-agent")

@@ -13,7 +13,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal, TaskKey, TaskState
 from a2a_serverless.domain.queries import ListTasks, TaskPage
-from a2a_serverless.services.listing import COUNTED, READ, Shelf, list_tasks
+from a2a_serverless.services.listing import COUNTED, READ, TaskLister, list_tasks
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, chunk, opening, seen
 
@@ -30,7 +30,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self.table = MemoryTable(lambda: NOW)
-        self.shelf = Shelf(self.table, self.table, MemorySealer())
+        self.lister = TaskLister(self.table, self.table, MemorySealer())
 
     def add(self, task: str, at: int = NOW, *, agent: str = "echo", context: str = "c") -> TaskKey:
         """A task whose status changed at ``at``."""
@@ -41,10 +41,10 @@ class Tasks:
 
     def work(self, task: str, at: int) -> None:
         """The task works from ``at`` on."""
-        assert self.table.append(heads.take(seen(self.table, ME.key(task)), now=at, by=by()))
+        assert self.table.append(heads.start_run(seen(self.table, ME.key(task)), now=at, by=by()))
 
-    def page(self, query: ListTasks = EVERYTHING, who: Principal = ME, agent: str = "echo") -> TaskPage:
-        return list_tasks(self.shelf, who, agent, query)
+    def page(self, query: ListTasks = EVERYTHING, principal: Principal = ME, agent: str = "echo") -> TaskPage:
+        return list_tasks(self.lister, principal, agent, query)
 
     def ids(self, query: ListTasks = EVERYTHING, **whose: Any) -> list[str]:
         return [task.task_id for task in self.page(query, **whose).tasks]
@@ -89,20 +89,20 @@ def test_every_filter_keeps_what_it_names_and_nothing_else() -> None:
     assert tasks.ids(ListTasks("c", TaskState.SUBMITTED, since=NOW + 2)) == ["3", "2"]
     assert tasks.ids(ListTasks("c", TaskState.COMPLETED)) == []
     assert tasks.ids(agent="other") == ["other"]
-    assert tasks.ids(who=Principal("tenant", "somebody")) == []
+    assert tasks.ids(principal=Principal("tenant", "somebody")) == []
 
 
 def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_is_no_more() -> None:
     tasks = some(3)
-    submitted, after = tasks.table.page(ME, None, None, 0, 9)
+    submitted, after = tasks.table.list_page(ME, None, None, 0, 9)
 
     class Late:
         """An index that has not heard of the last change."""
 
-        def page(self, *_: Any) -> Any:
+        def list_page(self, *_: Any) -> Any:
             return submitted, after
 
-    tasks.shelf = replace(tasks.shelf, index=Late())
+    tasks.lister = replace(tasks.lister, index=Late())
     tasks.work("1", NOW + 9)
     assert tasks.ids(ListTasks(state=TaskState.SUBMITTED)) == ["2", "0"]
     assert tasks.ids() == ["1", "2", "0"]
@@ -216,8 +216,8 @@ def token_of(tasks: Tasks, query: ListTasks = ListTasks(page_size=2), **whose: A
 @pytest.mark.parametrize(
     "other",
     [
-        {"who": Principal("tenant", "somebody")},
-        {"who": Principal("elsewhere", "owner")},
+        {"principal": Principal("tenant", "somebody")},
+        {"principal": Principal("elsewhere", "owner")},
         {"agent": "other"},
         {"query": ListTasks("c")},
         {"query": ListTasks(state=TaskState.SUBMITTED)},
@@ -240,9 +240,9 @@ def test_no_two_callers_share_tokens_whatever_their_names_are_made_of() -> None:
     for number in range(3):
         new = opening(one.key(str(number)))
         assert tasks.table.create(new) is None
-    token = token_of(tasks, who=one)
+    token = token_of(tasks, principal=one)
     with pytest.raises(InvalidParams):
-        tasks.page(ListTasks(page_token=token), who=other)
+        tasks.page(ListTasks(page_token=token), principal=other)
 
 
 def test_a_token_goes_on_with_another_size_of_page_or_another_view_of_the_tasks() -> None:
@@ -271,7 +271,7 @@ class Kms:
 def test_a_deployed_token_shows_nothing_of_what_it_says_and_cannot_be_changed() -> None:
     tasks = some()
     kms: Any = Kms()
-    tasks.shelf = replace(tasks.shelf, sealer=KmsSealer(lambda: kms, "key", lambda: NOW))
+    tasks.lister = replace(tasks.lister, sealer=KmsSealer(lambda: kms, "key", lambda: NOW))
     token = token_of(tasks)
     assert not any(word in token for word in ("owner", "tenant", str(NOW)))
     assert tasks.ids(ListTasks(page_token=token)) == ["4", "3", "2", "1", "0"]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryProofs
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
-from a2a_serverless.domain.breaker import TRIP_AFTER
-from a2a_serverless.domain.measures import MEASURES
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
+from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.trace import accepted, trace_id
-from a2a_serverless.handlers.exchange import HttpRequest
-from a2a_serverless.handlers.gate import OpenGate
+from a2a_serverless.domain.trace import parse_traceparent, trace_id
+from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.handlers.runtime import JsonLines
-from a2a_serverless.services.hosts import Hosts
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wire import v1
 from tests.echo import agent_of
@@ -44,18 +44,25 @@ class Watched:
         self.world = World([agent_of(work)])
         self.lines: list[str] = []
         metrics = EmfMetrics("A2AServerless", "stack", lambda: self.world.now, self.lines.append)
-        self.world.desk = replace(self.world.desk, metrics=metrics)
+        self.world.service = replace(self.world.service, metrics=metrics)
         self.world.engine = replace(self.world.engine, metrics=metrics)
-        hosts = Hosts(self.world.table, metrics=metrics)
+        hosts = CircuitBreakers(self.world.table, metrics=metrics)
         self.world.post = replace(self.world.post, metrics=metrics, hosts=hosts)
-        self.world.broom = replace(self.world.broom, metrics=metrics)
+        self.world.sweeper = replace(self.world.sweeper, metrics=metrics)
 
     def seen(self, name: str) -> list[dict[str, Any]]:
         return [line for line in map(json.loads, self.lines) if name in line]
 
     def call(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         """What the edge answers to a JSON-RPC call."""
-        edge = Edge(self.world.desk, self.world.table, self.world.engine.agents, OpenGate(), MemoryProofs(), 60)
+        edge = Edge(
+            self.world.service,
+            self.world.table,
+            self.world.engine.agents,
+            AllowAnonymous(),
+            MemoryCallbackVerifier(),
+            60,
+        )
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         sent = {"content-type": "application/json", "a2a-version": "1.0", **headers}
         answer = edge.answer(HttpRequest("POST", "/echo", sent, body=body))
@@ -97,19 +104,19 @@ def test_a_post_that_is_refused_is_no_success_and_the_attempts_of_an_event_are_c
 def test_a_host_that_is_left_alone_and_comes_back_is_seen() -> None:
     watched = Watched()
     silence = Outcome(error=OutboundError.TIMEOUT)
-    watched.world.receiver.answers = lambda n: silence if n < TRIP_AFTER else Outcome(status=200)
+    watched.world.receiver.answers = lambda n: silence if n < FAILURE_THRESHOLD else Outcome(status=200)
     watched.world.send()
     watched.world.settle()
-    assert [line["HostsLeftAlone"] for line in watched.seen("HostsLeftAlone")] == [1, 0]
+    assert [line["OpenCircuits"] for line in watched.seen("OpenCircuits")] == [1, 0]
 
 
 def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
     watched = Watched()
     task = watched.world.send(push=False)
-    look = watched.world.table.look(ME.key(task.task_id))
-    assert look is not None
-    dead = replace(look.head, fence=1, lease_until=watched.world.now + 1, rev=look.head.rev + 1)
-    assert watched.world.table.touch(look.head, dead)
+    snapshot = watched.world.table.read_head(ME.key(task.task_id))
+    assert snapshot is not None
+    dead = replace(snapshot.head, fence=1, lease_until=watched.world.now + 1, rev=snapshot.head.rev + 1)
+    assert watched.world.table.update_head(snapshot.head, dead)
     watched.world.wait(10)
     watched.world.settle()
     assert [line["of"] for line in watched.seen("LeaseLost")] == ["worker"]
@@ -117,14 +124,14 @@ def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
 
 def test_a_sweep_is_counted_and_says_how_late_the_latest_delivery_is() -> None:
     watched = Watched()
-    sweep(watched.world.broom)
+    sweep(watched.world.sweeper)
     assert len(watched.seen("Sweeps")) == 1
     assert watched.seen("OldestDueDelivery")[0]["OldestDueDelivery"] == 0
 
 
 def test_a_failure_of_ours_is_counted_although_json_rpc_answers_with_status_200() -> None:
     watched = Watched()
-    watched.world.desk = replace(watched.world.desk, log=None)  # type: ignore[arg-type]
+    watched.world.service = replace(watched.world.service, log=None)  # type: ignore[arg-type]
     answer = watched.call("GetTask", {"id": "t"})
     assert answer["error"]["code"] == -32603
     assert len(watched.seen("ServerErrors")) == 1
@@ -136,7 +143,7 @@ def test_every_metric_has_its_own_dimension_in_the_line() -> None:
     watched.world.settle()
     for line in map(json.loads, watched.lines):
         (metric,) = line["_aws"]["CloudWatchMetrics"]
-        (by,) = {MEASURES[one["Name"]].by for one in metric["Metrics"]}
+        (by,) = {METRICS[one["Name"]].dimension for one in metric["Metrics"]}
         assert metric["Dimensions"] == ([["service"], ["service", by]] if by else [["service"]])
         assert all(dimension in line for dimensions in metric["Dimensions"] for dimension in dimensions)
 
@@ -148,7 +155,7 @@ def test_the_trace_of_a_request_is_on_every_webhook_of_its_task_each_under_a_spa
     sent = [got.headers["traceparent"] for got in watched.world.receiver.posts]
     assert len(sent) == len(set(sent)) >= 3
     assert {trace_id(one) for one in sent} == {trace_id(TRACE)}
-    assert all(accepted(one) == one for one in sent)
+    assert all(parse_traceparent(one) == one for one in sent)
 
 
 @pytest.mark.parametrize("header", ["", "00-nonsense", TRACE + "\r\nX-Evil: 1"])
@@ -174,10 +181,10 @@ def test_calls_to_other_agents_carry_the_trace_of_their_task() -> None:
         await task.call("child", "child", "do it")
 
     world = World([agent_of(calls), agent_of(writes, "child")])
-    world.desk = replace(world.desk, trace=TRACE)
+    world.service = replace(world.service, trace=TRACE)
     world.send(push=False)
     world.settle()
-    named = {one for one in world.peers.traces if one}
+    named = {one for one in world.remote_agents.traces if one}
     assert {trace_id(one) for one in named} == {trace_id(TRACE)}
 
 
@@ -186,10 +193,10 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
         return (await task.ask("which?")).text()
 
     world = World([agent_of(asks)])
-    world.desk = replace(world.desk, trace=TRACE)
+    world.service = replace(world.service, trace=TRACE)
     task = world.send()
     world.settle()
-    world.desk = replace(world.desk, trace=TRACE.replace("4bf9", "5bf9"))
+    world.service = replace(world.service, trace=TRACE.replace("4bf9", "5bf9"))
     world.send("this", task_id=task.task_id, push=False)
     before = len(world.receiver.posts)
     world.settle()
@@ -229,8 +236,8 @@ def test_a_delivery_that_nobody_makes_is_late_and_one_that_its_receiver_refuses_
     watched.world.receiver.answers = lambda _: Outcome(status=503)
     watched.world.send()
     watched.world.wait(10_000)
-    sweep(watched.world.broom)
+    sweep(watched.world.sweeper)
     assert watched.seen("OldestDueDelivery")[-1]["OldestDueDelivery"] == 0
     watched.world.now += 3_600_000
-    sweep(watched.world.broom)
+    sweep(watched.world.sweeper)
     assert watched.seen("OldestDueDelivery")[-1]["OldestDueDelivery"] > 3_000

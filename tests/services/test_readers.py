@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.events import fold
+from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.model import TaskState
 from tests.echo import Writer
 from tests.world import ME, World
@@ -28,7 +28,10 @@ class Reader:
 
     def read(self) -> None:
         self.seen += self.world.table.read(self.key, len(self.seen), self.chance.randint(1, 3))
-        if not self.world.table.look(self.key).head.ended or len(self.seen) < self.world.table.look(self.key).last:
+        if (
+            not self.world.table.read_head(self.key).head.is_terminal
+            or len(self.seen) < self.world.table.read_head(self.key).last
+        ):
             self.come_back()
 
 
@@ -55,7 +58,7 @@ def test_rule_04_at_every_moment_a_poll_shows_what_the_log_adds_up_to() -> None:
     world.plan(0, poll)
     world.settle()
     log = world.events(task_id)
-    assert shown == [fold(task_id, shown[0].context_id, log[: task.n]) for task in shown]
+    assert shown == [replay(task_id, shown[0].context_id, log[: task.n]) for task in shown]
     assert len({task.n for task in shown}) > 3
 
 

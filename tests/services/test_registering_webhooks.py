@@ -7,13 +7,13 @@ from threading import Event
 
 import pytest
 
-from a2a_serverless.adapters.egress import Lookup
+from a2a_serverless.adapters.egress import SystemResolver
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import JsonObject, PushRequest, SendRequest
 from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.queries import CreatePush, Request
-from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlRefused, check_url
-from a2a_serverless.services import push
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
+from a2a_serverless.services import webhooks
 from a2a_serverless.wire import v0_3, v1
 from a2a_serverless.wire.limits import LIMITS
 from a2a_serverless.wire.operations import Operation
@@ -31,13 +31,13 @@ OLD_MESSAGE: JsonObject = {
 
 def world_with(addresses: tuple[str, ...]) -> World:
     world = World([Writer().agent])
-    world.names.addresses["hooks.example.com"] = addresses
+    world.resolver.addresses["hooks.example.com"] = addresses
     return world
 
 
 def refusal(world: World, wanted: PushRequest) -> list[tuple[str, str]]:
     with pytest.raises(InvalidParams) as refused:
-        push.new_config(world.desk.webhooks, ME.key("task"), wanted, "1.0")
+        webhooks.new_config(world.service.webhooks, ME.key("task"), wanted, "1.0")
     return [(found.field, found.description) for found in refused.value.violations]
 
 
@@ -49,7 +49,7 @@ def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: 
 
 def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:
     world = world_with(())
-    _, cursor = push.new_config(world.desk.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
+    _, cursor = webhooks.new_config(world.service.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
     assert cursor.verification is Verification.UNVERIFIED
 
 
@@ -82,9 +82,9 @@ TARGET = check_url(HOOK, EgressPolicy())
 
 
 def test_the_resolver_of_the_system_is_asked_for_every_address() -> None:
-    with pytest.raises(UrlRefused):
-        Lookup(lambda _host, _port: ["93.184.215.14", "10.0.0.1"]).check(TARGET)
-    Lookup(lambda _host, _port: ["93.184.215.14"]).check(TARGET)
+    with pytest.raises(UrlNotAllowed):
+        SystemResolver(lambda _host, _port: ["93.184.215.14", "10.0.0.1"]).check(TARGET)
+    SystemResolver(lambda _host, _port: ["93.184.215.14"]).check(TARGET)
 
 
 def test_a_name_that_the_resolver_does_not_know_is_unresolved() -> None:
@@ -92,7 +92,7 @@ def test_a_name_that_the_resolver_does_not_know_is_unresolved() -> None:
         raise socket.gaierror(socket.EAI_NONAME, f"{host}:{port}")
 
     with pytest.raises(NameUnresolved):
-        Lookup(unknown).check(TARGET)
+        SystemResolver(unknown).check(TARGET)
 
 
 def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
@@ -103,5 +103,5 @@ def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
         return [host, str(port)]
 
     with pytest.raises(NameUnresolved):
-        Lookup(hanging).check(TARGET)
+        SystemResolver(hanging).check(TARGET)
     hangs.set()

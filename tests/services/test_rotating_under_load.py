@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def ring_of(trial: Trial) -> KeyRing:
-    ring = trial.smith.vault.load()
+    ring = trial.rotation.store.load()
     assert ring is not None
     return ring
 
@@ -21,7 +21,7 @@ def test_a_rotation_under_load_rejects_no_delivery() -> None:
     trial = rotation(seed=1, tasks=6)
     assert trial.strangers.refused == {}
     assert trial.result().extra == 0
-    kids = {attempt.kid for key in trial.keys for attempt in trial.world.table.attempts(key)}
+    kids = {attempt.kid for key in trial.keys for attempt in trial.world.table.list_attempts(key)}
     assert len(kids) >= 2, "both keys have signed"
     trial.strangers.close()
 
@@ -42,7 +42,7 @@ def test_a_revocation_under_load_loses_nothing_and_the_key_signs_no_more() -> No
     trial = revocation(seed=1, tasks=4)
     revoked_at = trial.world.now
     assert trial.result().sound
-    attempts = [attempt for key in trial.keys for attempt in trial.world.table.attempts(key)]
+    attempts = [attempt for key in trial.keys for attempt in trial.world.table.list_attempts(key)]
     last = max(attempts, key=lambda attempt: attempt.at)
     assert last.kid == ring_of(trial).current.kid
     assert last.at <= revoked_at
@@ -52,6 +52,6 @@ def test_a_revocation_under_load_loses_nothing_and_the_key_signs_no_more() -> No
 def test_receivers_that_cannot_fetch_keys_hear_everything_later() -> None:
     trial = keys_down(seed=1, tasks=3)
     assert trial.result().sound
-    late = [attempt for key in trial.keys for attempt in trial.world.table.attempts(key) if attempt.status == 503]
+    late = [attempt for key in trial.keys for attempt in trial.world.table.list_attempts(key) if attempt.status == 503]
     assert late
     trial.strangers.close()

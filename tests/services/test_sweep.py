@@ -12,15 +12,15 @@ import pytest
 from a2a_serverless.adapters import keys
 from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, Look
+from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, HeadSnapshot
 from a2a_serverless.domain.model import Message, Part, PushRequest, Role, TaskState
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.ports import SHARDS, Due, Opening
-from a2a_serverless.services import push
+from a2a_serverless.ports import SHARDS, DueItem, NewTask
+from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer
@@ -46,30 +46,30 @@ class Scene:
         wanted = PushRequest(HOOK, "hook") if webhook else None
         request = replace(self.world.request("hello", push=False), push=wanted)
         self.key: TaskKey = ME.key(self.world.sent(request).task_id)
-        self.world.queue.lose()
+        self.world.queue.clear()
 
     @property
-    def look(self) -> Look:
-        look: Look = self.world.table.look(self.key)
-        return look
+    def read_head(self) -> HeadSnapshot:
+        snapshot: HeadSnapshot = self.world.table.read_head(self.key)
+        return snapshot
 
     @property
     def head(self) -> Head:
-        return self.look.head
+        return self.read_head.head
 
-    def sweep(self, after_ms: int = 0) -> list[Bell]:
+    def sweep(self, after_ms: int = 0) -> list[QueueMessage]:
         """The bells that a sweep after so long rings."""
         self.world.now += after_ms
-        self.world.queue.lose()
-        sweep(self.world.broom)
+        self.world.queue.clear()
+        sweep(self.world.sweeper)
         return self.world.queue.ready()
 
     def take(self) -> None:
-        assert self.world.table.append(heads.take(self.look, now=self.world.now, by="runner"))
+        assert self.world.table.append(heads.start_run(self.read_head, now=self.world.now, by="runner"))
 
     def run(self) -> None:
         self.world.run(self.key)
-        self.world.queue.lose()
+        self.world.queue.clear()
 
 
 # ---- Work
@@ -80,7 +80,7 @@ def test_nobody_is_looked_at_before_its_time() -> None:
     before = scene.head
     assert scene.sweep(GRACE_MS - 1) == []
     assert scene.head == before
-    assert sweep(scene.world.broom) == 0
+    assert sweep(scene.world.sweeper) == 0
 
 
 def test_rule_05_a_task_that_nobody_took_is_rung_for_with_waits_that_double_up_to_an_hour() -> None:
@@ -88,7 +88,7 @@ def test_rule_05_a_task_that_nobody_took_is_rung_for_with_waits_that_double_up_t
     waits = []
     scene.world.now += GRACE_MS
     for _ in range(9):
-        assert scene.sweep() == [WorkBell(scene.key)]
+        assert scene.sweep() == [WorkMessage(scene.key)]
         assert scene.head.due_at
         waits.append((scene.head.due_at - scene.world.now) // MINUTE_MS)
         scene.world.now = scene.head.due_at
@@ -99,15 +99,15 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
     scene = Scene()
     scene.world.now += GRACE_MS
     scene.take()
-    scene.world.table.touch(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
+    scene.world.table.update_head(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
     assert scene.sweep() == []
     assert (scene.head.due_at, scene.head.rings) == (scene.world.now + LEASE_MS, 0)
 
 
-def rung_after(scene: Scene, *sweeps_ms: int) -> int:
+def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
     """How long after now the first of the sweeps that rings comes, when each follows the one before by so long."""
     began = scene.world.now
-    next(None for after_ms in sweeps_ms if scene.sweep(after_ms) == [WorkBell(scene.key)])
+    next(None for after_ms in sweeps_ms if scene.sweep(after_ms) == [WorkMessage(scene.key)])
     return scene.world.now - began
 
 
@@ -115,14 +115,14 @@ def rung_after(scene: Scene, *sweeps_ms: int) -> int:
 def test_rule_06_a_task_whose_runner_died_is_rung_for_within_a_minute_of_its_lease(first_ms: int) -> None:
     scene = Scene()
     scene.take()
-    assert LEASE_MS <= rung_after(scene, first_ms, *[MINUTE_MS] * 3) <= LEASE_MS + MINUTE_MS
+    assert LEASE_MS <= enqueued_after(scene, first_ms, *[MINUTE_MS] * 3) <= LEASE_MS + MINUTE_MS
 
 
 def test_rule_06_so_it_is_when_it_was_just_rung_for_and_the_sweepers_next_minute_is_a_short_one() -> None:
     scene = Scene()
-    assert scene.sweep(GRACE_MS) == [WorkBell(scene.key)]
+    assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     scene.take()
-    assert rung_after(scene, MINUTE_MS - 500, MINUTE_MS) <= LEASE_MS + MINUTE_MS
+    assert enqueued_after(scene, MINUTE_MS - 500, MINUTE_MS) <= LEASE_MS + MINUTE_MS
 
 
 def test_a_task_that_waits_for_its_client_is_not_rung_for() -> None:
@@ -152,7 +152,7 @@ def test_a_task_that_reaches_its_maximum_life_fails_also_while_it_is_running() -
     scene = Scene()
     scene.world.now += LIFE.max_life_ms
     scene.take()
-    scene.world.table.touch(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
+    scene.world.table.update_head(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
     scene.sweep()
     assert (scene.head.state, scene.head.lease_until) == (TaskState.FAILED, 0)
 
@@ -176,9 +176,9 @@ def test_an_ended_task_without_webhooks_is_never_due() -> None:
 def test_rule_05_a_webhook_that_is_behind_is_rung_for_until_it_has_caught_up() -> None:
     scene = Scene(webhook=True)
     scene.run()
-    assert scene.sweep(MINUTE_MS) == [DeliveryBell(scene.key, "hook")]
+    assert scene.sweep(MINUTE_MS) == [DeliveryMessage(scene.key, "hook")]
     assert scene.head.due_at == scene.world.now + MINUTE_MS
-    scene.world.answer(DeliveryBell(scene.key, "hook"))
+    scene.world.answer(DeliveryMessage(scene.key, "hook"))
     assert scene.sweep(MINUTE_MS) == []
     assert scene.head.due_at is None
     assert [scene.sweep(DAY_MS) for _ in range(3)] == [[]] * 3
@@ -188,20 +188,20 @@ def test_rule_05_a_webhook_that_is_behind_is_rung_for_also_while_the_task_runs_o
     """The bell for the first event got lost, and the agent has nothing to say for an hour."""
     scene = Scene(webhook=True)
     scene.take()
-    rung = []
+    enqueued = []
     for _ in range(3):
         scene.world.now += 20_000
-        scene.world.table.touch(scene.head, heads.renewed(scene.head, 1, now=scene.world.now))
-        rung += scene.sweep()
-    assert DeliveryBell(scene.key, "hook") in rung
-    assert WorkBell(scene.key) not in rung
+        scene.world.table.update_head(scene.head, heads.renew_lease(scene.head, 1, now=scene.world.now))
+        enqueued += scene.sweep()
+    assert DeliveryMessage(scene.key, "hook") in enqueued
+    assert WorkMessage(scene.key) not in enqueued
 
 
 def test_a_webhook_of_a_waiting_task_is_rung_for_and_then_the_task_is_due_at_its_end() -> None:
     scene = Scene(webhook=True, agent=Asker())
     scene.run()
-    assert scene.sweep(MINUTE_MS) == [DeliveryBell(scene.key, "hook")]
-    scene.world.answer(DeliveryBell(scene.key, "hook"))
+    assert scene.sweep(MINUTE_MS) == [DeliveryMessage(scene.key, "hook")]
+    scene.world.answer(DeliveryMessage(scene.key, "hook"))
     assert scene.sweep(2 * MINUTE_MS) == []
     assert scene.head.due_at == scene.head.deadline
 
@@ -210,19 +210,19 @@ def test_a_webhook_that_failed_is_rung_for_when_its_next_try_is_due() -> None:
     scene = Scene(webhook=True)
     scene.run()
     scene.world.receiver.answers = lambda _: Outcome(status=500)
-    scene.world.answer(DeliveryBell(scene.key, "hook"))
-    cursor = scene.world.table.cursor(scene.key, "hook")
+    scene.world.answer(DeliveryMessage(scene.key, "hook"))
+    cursor = scene.world.table.get_cursor(scene.key, "hook")
     scene.sweep(MINUTE_MS)
-    again = scene.world.table.cursor(scene.key, "hook")
+    again = scene.world.table.get_cursor(scene.key, "hook")
     assert again == replace(cursor, due_at=scene.world.now + MINUTE_MS)
-    assert DeliveryBell(scene.key, "hook") in scene.sweep(MINUTE_MS)
+    assert DeliveryMessage(scene.key, "hook") in scene.sweep(MINUTE_MS)
 
 
 def test_a_webhook_that_was_given_up_is_rung_for_no_more() -> None:
     scene = Scene(webhook=True)
     scene.run()
-    cursor = scene.world.table.cursor(scene.key, "hook")
-    scene.world.table.move(scene.key, cursor, replace(cursor, state=CursorState.GONE))
+    cursor = scene.world.table.get_cursor(scene.key, "hook")
+    scene.world.table.move_cursor(scene.key, cursor, replace(cursor, state=CursorState.GONE))
     assert [scene.sweep(MINUTE_MS) for _ in range(3)] == [[]] * 3
     assert scene.head.due_at is None
 
@@ -239,12 +239,12 @@ def test_a_task_that_moved_on_during_the_sweep_is_left_as_it_is() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(scene.world.queue, name)
 
-        def ring_many(self, bells: Sequence[Bell]) -> None:
+        def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
             scene.take()
             taken.append(True)
-            scene.world.queue.ring_many(bells)
+            scene.world.queue.enqueue_many(queues)
 
-    sweep(replace(scene.world.broom, bells=cast("Any", Hurried())))
+    sweep(replace(scene.world.sweeper, queues=cast("Any", Hurried())))
     assert taken == [True]
     assert (scene.head.fence, scene.head.due_at, scene.head.rings) == (1, scene.world.now + GRACE_MS, 0)
 
@@ -253,9 +253,9 @@ def test_a_sweep_says_how_much_it_looked_at() -> None:
     scene = Scene(webhook=True)
     for _ in range(3):
         scene.world.send("more", push=False)
-    push.add(scene.world.desk.webhooks, scene.key, "echo", PushRequest(HOOK, "late"), "1.0")
+    webhooks.add(scene.world.service.webhooks, scene.key, "echo", PushRequest(HOOK, "late"), "1.0")
     scene.world.now += MINUTE_MS
-    assert sweep(scene.world.broom) == 5, "four tasks and a webhook"
+    assert sweep(scene.world.sweeper) == 5, "four tasks and a webhook"
 
 
 # ---- Much that is due
@@ -273,26 +273,26 @@ class Crowd:
             head, event = heads.submit(
                 key, "echo", "context", Incoming(message), now=START, by=f"by-{number}", life=LIFE, push=False
             )
-            self.world.table.create(Opening(head, event, None))
+            self.world.table.create(NewTask(head, event, None))
         self.world.now += GRACE_MS
 
     @property
-    def rung(self) -> list[str]:
+    def enqueued(self) -> list[str]:
         """The tasks that bells were rung for."""
-        return [bell.key.task for bell in self.world.queue.ready()]
+        return [message.key.task for message in self.world.queue.ready()]
 
     def sweep(self, remaining_ms: Callable[[], int] = lambda: HOUR_MS, **instead: Any) -> int:
         self.noted.calls.clear()
-        return sweep(replace(self.world.broom, **instead), remaining_ms)
+        return sweep(replace(self.world.sweeper, **instead), remaining_ms)
 
 
 def test_a_sweep_goes_on_until_everything_due_is_looked_at_for_a_read_and_a_write_each() -> None:
     crowd = Crowd(MANY)
     assert crowd.sweep() == MANY
-    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys)
+    assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys)
     calls = Counter(crowd.noted.calls)
-    assert calls.pop("queue.ring_many") <= MANY // BATCH + SHARDS
-    assert calls == {"table.look": MANY, "table.touch": MANY}
+    assert calls.pop("queue.enqueue_many") <= MANY // BATCH + SHARDS
+    assert calls == {"table.read_head": MANY, "table.update_head": MANY}
     assert crowd.sweep() == 0
     assert crowd.noted.calls == []
 
@@ -301,10 +301,10 @@ def test_a_sweep_whose_time_ends_leaves_the_rest_to_the_next_and_no_shard_behind
     crowd = Crowd(4 * SHARDS * BATCH)
     left = iter([HOUR_MS] * SHARDS + [MARGIN_MS - 1])
     assert crowd.sweep(lambda: next(left)) == SHARDS * BATCH
-    shards = Counter(keys.shard(ME.key(task)) for task in crowd.rung)
+    shards = Counter(keys.shard(ME.key(task)) for task in crowd.enqueued)
     assert shards == dict.fromkeys(range(SHARDS), BATCH)
     crowd.sweep()
-    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys)
+    assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys)
 
 
 def test_an_index_that_lags_costs_a_read_for_what_was_moved_and_rings_for_nothing() -> None:
@@ -315,18 +315,18 @@ def test_an_index_that_lags_costs_a_read_for_what_was_moved_and_rings_for_nothin
         """Tells in each shard what was due when it was made."""
 
         def __init__(self) -> None:
-            self.entries = {shard: list(table.due(shard, crowd.world.now)) for shard in range(SHARDS)}
+            self.entries = {shard: list(table.list_due(shard, crowd.world.now)) for shard in range(SHARDS)}
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(crowd.world.broom.log, name)
+            return getattr(crowd.world.sweeper.log, name)
 
-        def due(self, shard: int, _: int) -> Iterator[Due]:
+        def list_due(self, shard: int, _: int) -> Iterator[DueItem]:
             return iter(self.entries[shard])
 
     lagging = Lagging()
     assert crowd.sweep(log=lagging) == crowd.sweep(log=lagging) == 300
-    assert Counter(crowd.noted.calls) == {"table.look": 300}
-    assert len(crowd.rung) == 300
+    assert Counter(crowd.noted.calls) == {"table.read_head": 300}
+    assert len(crowd.enqueued) == 300
 
 
 def test_two_sweepers_at_once_move_each_task_once() -> None:
@@ -338,16 +338,16 @@ def test_two_sweepers_at_once_move_each_task_once() -> None:
 
         came = False
 
-        def ring_many(self, bells: Sequence[Bell]) -> None:
+        def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
             if not self.came:
                 self.came = True
                 crowd.sweep()
-            world.queue.ring_many(bells)
+            world.queue.enqueue_many(queues)
 
-    crowd.sweep(bells=Other())
-    assert {key.task for key in crowd.keys} == set(crowd.rung)
-    assert len(crowd.rung) <= 500 + BATCH, "once by the other, and once more what this one had looked at"
-    found = [world.table.look(key).head for key in crowd.keys]
+    crowd.sweep(queues=Other())
+    assert {key.task for key in crowd.keys} == set(crowd.enqueued)
+    assert len(crowd.enqueued) <= 500 + BATCH, "once by the other, and once more what this one had looked at"
+    found = [world.table.read_head(key).head for key in crowd.keys]
     assert {(head.due_at, head.rings) for head in found} == {(world.now + MINUTE_MS, 1)}
 
 
@@ -355,28 +355,28 @@ def test_a_sweeper_that_dies_between_ringing_and_writing_rings_again() -> None:
     crowd = Crowd(50)
 
     class Dying:
-        def ring_many(self, bells: Sequence[Bell]) -> None:
-            crowd.world.queue.ring_many(bells)
+        def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+            crowd.world.queue.enqueue_many(queues)
             raise Killed
 
     with pytest.raises(Killed):
-        crowd.sweep(bells=Dying())
+        crowd.sweep(queues=Dying())
     crowd.sweep()
-    assert {key.task for key in crowd.keys} == set(crowd.rung)
+    assert {key.task for key in crowd.keys} == set(crowd.enqueued)
 
 
 def test_a_queue_that_fails_fails_the_sweep_and_what_is_due_stays_due() -> None:
     crowd = Crowd(50)
 
     class Down:
-        def ring_many(self, bells: Sequence[Bell]) -> None:
-            del bells
+        def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+            del queues
             raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        crowd.sweep(bells=Down())
+        crowd.sweep(queues=Down())
     assert crowd.sweep() == 50
-    assert len(crowd.rung) == 50
+    assert len(crowd.enqueued) == 50
 
 
 def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
@@ -385,15 +385,15 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     def wait_again() -> None:
         scene.take()
         fence, wake = scene.head.fence, scene.head.wake
-        assert scene.world.table.touch(scene.head, heads.parked(scene.head, fence, wake, now=scene.world.now))
+        assert scene.world.table.update_head(scene.head, heads.suspend(scene.head, fence, wake, now=scene.world.now))
 
     wait_again()
-    began, rung = scene.world.now, []
+    began, enqueued = scene.world.now, []
     while scene.world.now < began + 3 * HOUR_MS + 10 * MINUTE_MS:
         if scene.sweep(MINUTE_MS):
-            rung.append((scene.world.now - began) // MINUTE_MS)
+            enqueued.append((scene.world.now - began) // MINUTE_MS)
             wait_again()
-    assert rung == [60, 120, 180]
+    assert enqueued == [60, 120, 180]
 
 
 # ---- What cannot be looked at
@@ -403,18 +403,18 @@ class Newer:
     """A table of which only a newer release can read some tasks."""
 
     def __init__(self, crowd: Crowd, unread: int) -> None:
-        self._log = crowd.world.broom.log
+        self._log = crowd.world.sweeper.log
         self.unread = {key.task for key in crowd.keys[:unread]}
         self.asked: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def look(self, key: TaskKey) -> Any:
+    def read_head(self, key: TaskKey) -> Any:
         if key.task in self.unread:
             self.asked.append(key.task)
             raise RuntimeError("of another form")
-        return self._log.look(key)
+        return self._log.read_head(key)
 
 
 @pytest.mark.parametrize("unread", [1, 10, 1000])
@@ -424,8 +424,8 @@ def test_items_that_cannot_be_read_keep_nobody_waiting_and_the_sweep_ends_well(
     crowd, metrics = Crowd(unread + 100), MemoryMetrics()
     newer = Newer(crowd, unread)
     assert crowd.sweep(log=newer, metrics=metrics) == unread + 100
-    assert sorted(crowd.rung) == sorted(key.task for key in crowd.keys[unread:])
-    assert ("ItemsPutOff", unread, {}) in metrics.measured
+    assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys[unread:])
+    assert ("ItemsPostponed", unread, {}) in metrics.measured
     assert [name for name, _ in metrics.counted] == ["Sweeps"]
     told = [record for record in caplog.records if record.getMessage() == "not swept, put off"]
     assert len(told) == min(unread, FAILURES)
@@ -445,14 +445,14 @@ def test_an_item_that_cannot_be_read_is_met_ever_less_often_and_at_once_when_it_
     newer.unread.clear()
     crowd.world.now += HOUR_MS
     crowd.sweep(log=newer)
-    assert len(crowd.rung) == 30
+    assert len(crowd.enqueued) == 30
 
 
 def test_a_store_that_refuses_everything_fails_the_sweep_after_a_few_tries() -> None:
     crowd = Crowd(MANY)
 
     class Down(Newer):
-        def put_off(self, due: Due, now: int) -> None:
+        def postpone(self, due: DueItem, now: int) -> None:
             del due, now
             raise ConnectionError
 

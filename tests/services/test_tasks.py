@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryTable
-from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import (
     InvalidParams,
     Overloaded,
@@ -28,8 +27,9 @@ from a2a_serverless.domain.model import (
     TaskState,
     TaskStatus,
 )
-from a2a_serverless.services import push
-from a2a_serverless.services.follow import begin
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.services import webhooks
+from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer, agent_of
@@ -38,7 +38,7 @@ from tests.world import HOOK, ME, World
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.head import Change
-    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.services.tasks import TaskService
 
 
 def world_of(*agents: Any) -> World:
@@ -51,8 +51,8 @@ def said(text: str = "hello", message_id: str = "m-1", **fields: Any) -> SendReq
     return SendRequest(message, return_immediately=True)
 
 
-def sent(world: World, request: SendRequest, agent: str = "echo", who: Principal = ME) -> Task:
-    task = send(world.desk, who, agent, request, "1.0")
+def sent(world: World, request: SendRequest, agent: str = "echo", principal: Principal = ME) -> Task:
+    task = send(world.service, principal, agent, request, "1.0")
     assert isinstance(task, Task)
     return task
 
@@ -71,7 +71,7 @@ def test_a_message_makes_a_task_and_rings_for_it() -> None:
     message = Message("m-1", Role.USER, (Part("text", "hello"),), "talk", task.task_id, {"a": 1})
     status = TaskStatus(TaskState.SUBMITTED, START)
     assert task == Task(task.task_id, "talk", status, 1, history=(message,)) == world.get(task.task_id)
-    assert [bell for _, bell in world.queue.waiting] == [WorkBell(ME.key(task.task_id))]
+    assert [message for _, message in world.queue.waiting] == [WorkMessage(ME.key(task.task_id))]
     assert world.now == START
 
 
@@ -101,11 +101,11 @@ def test_a_repeated_message_with_another_body_is_refused_by_name() -> None:
     assert world.get(first.task_id) == first
 
 
-@pytest.mark.parametrize("who", [Principal("tenant", "other"), Principal("other", "me")])
-def test_rule_03_a_message_id_belongs_to_its_sender(who: Principal) -> None:
+@pytest.mark.parametrize("principal", [Principal("tenant", "other"), Principal("other", "me")])
+def test_rule_03_a_message_id_belongs_to_its_sender(principal: Principal) -> None:
     world = world_of()
     mine = sent(world, said("hello"))
-    assert sent(world, said("good bye"), who=who).task_id != mine.task_id
+    assert sent(world, said("good bye"), principal=principal).task_id != mine.task_id
 
 
 def test_a_message_id_belongs_to_its_agent() -> None:
@@ -117,7 +117,7 @@ def test_a_message_id_belongs_to_its_agent() -> None:
 
 def test_without_idempotency_every_message_makes_a_task() -> None:
     world = world_of()
-    world.desk = replace(world.desk, idempotent=False)
+    world.service = replace(world.service, idempotent=False)
     assert sent(world, said()).task_id != sent(world, said()).task_id
 
 
@@ -184,21 +184,21 @@ def test_a_blocking_send_answers_when_the_task_waits_for_its_client() -> None:
 
 def test_a_blocking_send_does_not_wait_longer_than_the_platform_lets_it() -> None:
     world = world_of()
-    world.queue.lose()
-    silent = replace(world.desk, bells=Deaf())
+    world.queue.clear()
+    silent = replace(world.service, queues=Deaf())
     task = send(silent, ME, "echo", blocking(said()), "1.0")
     assert isinstance(task, Task)
     assert task.status.state is TaskState.SUBMITTED
-    assert world.now - START == world.desk.blocking_ms
+    assert world.now - START == world.service.blocking_ms
 
 
 class Deaf:
     """A queue whose bells nobody hears."""
 
-    def ring(self, *_: object) -> None:
+    def enqueue(self, *_: object) -> None:
         pass
 
-    def ring_many(self, *_: object) -> None:
+    def enqueue_many(self, *_: object) -> None:
         pass
 
 
@@ -212,7 +212,7 @@ def with_push(request: SendRequest, url: str = HOOK, **fields: Any) -> SendReque
 def test_a_webhook_in_a_new_message_is_there_from_the_first_event() -> None:
     world = world_of()
     task = sent(world, with_push(said(), config_id="hook"))
-    (cursor,) = world.table.cursors(ME.key(task.task_id))
+    (cursor,) = world.table.list_cursors(ME.key(task.task_id))
     assert (cursor.config_id, cursor.start, cursor.position) == ("hook", 1, 0)
 
 
@@ -240,7 +240,7 @@ def test_a_follow_up_to_an_ended_task_does_not_leave_its_webhook_behind() -> Non
     world.settle()
     with pytest.raises(UnsupportedOperation):
         sent(world, with_push(said("more", "m-2", task_id=task.task_id)))
-    assert world.table.configs(ME.key(task.task_id)) == []
+    assert world.table.list_configs(ME.key(task.task_id)) == []
 
 
 def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
@@ -248,9 +248,9 @@ def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
     task = sent(world, said())
     request = with_push(said("more", "m-2", task_id=task.task_id))
     sent(world, request)
-    before = world.table.configs(ME.key(task.task_id))
+    before = world.table.list_configs(ME.key(task.task_id))
     sent(world, request)
-    assert world.table.configs(ME.key(task.task_id)) == before
+    assert world.table.list_configs(ME.key(task.task_id)) == before
     assert len(before) == 1
 
 
@@ -297,20 +297,30 @@ def test_a_task_that_waits_can_be_canceled() -> None:
 
 # ---- What is not yours does not exist
 
-OPERATIONS: dict[str, Callable[[Desk, Principal, str, str], object]] = {
+OPERATIONS: dict[str, Callable[[TaskService, Principal, str, str], object]] = {
     "get": get,
     "cancel": cancel,
-    "follow-up": lambda desk, who, agent, task: send(desk, who, agent, said("x", "m-9", task_id=task), "1.0"),
-    "follow-up with a webhook": lambda desk, who, agent, task: send(
-        desk, who, agent, with_push(said("x", "m-9", task_id=task)), "1.0"
+    "follow-up": lambda service, principal, agent, task: send(
+        service, principal, agent, said("x", "m-9", task_id=task), "1.0"
     ),
-    "subscribe": lambda desk, who, agent, task: begin(desk.log, who.key(task), agent, None, ends_fine=False),
-    "add a webhook": lambda desk, who, agent, task: push.add(
-        desk.webhooks, who.key(task), agent, PushRequest(HOOK), "1.0"
+    "follow-up with a webhook": lambda service, principal, agent, task: send(
+        service, principal, agent, with_push(said("x", "m-9", task_id=task)), "1.0"
     ),
-    "get a webhook": lambda desk, who, agent, task: push.get(desk.webhooks, who.key(task), agent, "hook"),
-    "list webhooks": lambda desk, who, agent, task: push.all_of(desk.webhooks, who.key(task), agent),
-    "delete a webhook": lambda desk, who, agent, task: push.delete(desk.webhooks, who.key(task), agent, "hook"),
+    "subscribe": lambda service, principal, agent, task: start_stream(
+        service.log, principal.key(task), agent, None, ends_fine=False
+    ),
+    "add a webhook": lambda service, principal, agent, task: webhooks.add(
+        service.webhooks, principal.key(task), agent, PushRequest(HOOK), "1.0"
+    ),
+    "get a webhook": lambda service, principal, agent, task: webhooks.get(
+        service.webhooks, principal.key(task), agent, "hook"
+    ),
+    "list webhooks": lambda service, principal, agent, task: webhooks.list_configs(
+        service.webhooks, principal.key(task), agent
+    ),
+    "delete a webhook": lambda service, principal, agent, task: webhooks.delete(
+        service.webhooks, principal.key(task), agent, "hook"
+    ),
 }
 STRANGERS = {
     "another owner": (Principal("tenant", "other"), "echo", None),
@@ -329,12 +339,12 @@ def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: s
     other.agent = replace(other.agent, id="other")
     world = world_of(writer, other)
     task = sent(world, with_push(said(), config_id="hook"))
-    who, agent, task_id = STRANGERS[stranger]
-    configs, feed = world.table.configs(ME.key(task.task_id)), [*world.table.feed]
+    principal, agent, task_id = STRANGERS[stranger]
+    configs, feed = world.table.list_configs(ME.key(task.task_id)), [*world.table.feed]
     with pytest.raises(TaskNotFound):
-        OPERATIONS[operation](world.desk, who, agent, task_id or task.task_id)
+        OPERATIONS[operation](world.service, principal, agent, task_id or task.task_id)
     assert world.get(task.task_id) == task
-    assert (world.table.configs(ME.key(task.task_id)), world.table.feed) == (configs, feed)
+    assert (world.table.list_configs(ME.key(task.task_id)), world.table.feed) == (configs, feed)
 
 
 # ---- Too many writers
@@ -354,7 +364,7 @@ def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
     world = World([Writer().agent], table=Refusing)
     task = sent(world, said())
     with pytest.raises(Overloaded):
-        OPERATIONS[operation](world.desk, ME, "echo", task.task_id)
+        OPERATIONS[operation](world.service, ME, "echo", task.task_id)
     assert world.get(task.task_id) == task
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.bodies import Damaged
-from a2a_serverless.domain.bells import DeliveryBell
+from a2a_serverless.adapters.payloads import PayloadCorrupted
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.services import push
+from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.deliveries import Switchboard, redrive
+from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive
 from tests.echo import Writer
 from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World
@@ -34,13 +34,13 @@ UNREADABLE = {
 class Raising(NoFaults):
     """Calls that raise, always."""
 
-    def __init__(self, error: type[Exception] = Damaged) -> None:
+    def __init__(self, error: type[Exception] = PayloadCorrupted) -> None:
         self.error = error
-        self.names: set[str] = set()
+        self.resolver: set[str] = set()
         self.calls = 0
 
     def before(self, port: str, call: str) -> None:
-        if f"{port}.{call}" in self.names:
+        if f"{port}.{call}" in self.resolver:
             self.calls += 1
             raise self.error
 
@@ -48,17 +48,17 @@ class Raising(NoFaults):
 class Scene:
     """A task that has run and whose webhook has heard nothing of it yet."""
 
-    def __init__(self, wire: WireVersion = "1.0", error: type[Exception] = Damaged) -> None:
+    def __init__(self, wire: WireVersion = "1.0", error: type[Exception] = PayloadCorrupted) -> None:
         self.faults = Raising(error)
         trusting = EgressPolicy(trusted_domains=("example.com",))
         self.world = World([Writer(seconds=0).agent], policy=trusting, faults=self.faults)
         self.key = ME.key(self.world.send("hello", push=False).task_id)
         self.world.settle()
-        push.add(self.world.desk.webhooks, self.key, "echo", PushRequest(HOOK, "hook", token="secret"), wire)
+        webhooks.add(self.world.service.webhooks, self.key, "echo", PushRequest(HOOK, "hook", token="secret"), wire)
 
     @property
     def cursor(self) -> Cursor:
-        cursor: Cursor = self.world.table.cursor(self.key, "hook")
+        cursor: Cursor = self.world.table.get_cursor(self.key, "hook")
         return cursor
 
     @property
@@ -69,32 +69,32 @@ class Scene:
 @pytest.mark.parametrize(("call", "wire"), UNREADABLE.values(), ids=UNREADABLE)
 def test_a_delivery_that_can_never_be_read_is_given_up_after_twelve_attempts(call: str, wire: WireVersion) -> None:
     scene = Scene(wire)
-    scene.faults.names = {call}
+    scene.faults.resolver = {call}
     scene.world.settle(HOURS)
     assert scene.faults.calls == 12
     assert (scene.cursor.state, scene.cursor.attempt, scene.cursor.lease_until) == (CursorState.EXHAUSTED, 12, 0)
-    tried = [(one.n, one.k, one.status, one.error, one.kid) for one in scene.world.table.attempts(scene.key)]
+    tried = [(one.n, one.k, one.status, one.error, one.kid) for one in scene.world.table.list_attempts(scene.key)]
     assert tried == [(7, k, None, "unreadable", None) for k in range(1, 13)]
     assert scene.exhausted == 1
     assert scene.world.receiver.tried == []
 
 
-@pytest.mark.parametrize("call", ["table.config", "table.look"])
+@pytest.mark.parametrize("call", ["table.get_config", "table.read_head"])
 def test_a_configuration_or_task_that_can_never_be_read_is_given_up_too(call: str) -> None:
     scene = Scene()
-    scene.faults.names = {call}
+    scene.faults.resolver = {call}
     scene.world.settle(HOURS)
     assert (scene.cursor.state, scene.cursor.attempt) == (CursorState.EXHAUSTED, 12)
     assert scene.exhausted == 1
 
 
-@pytest.mark.parametrize("call", ["table.read", "table.config", "sealer.open"])
+@pytest.mark.parametrize("call", ["table.read", "table.get_config", "sealer.open"])
 def test_what_can_be_read_again_is_told_with_the_next_attempt(call: str) -> None:
     scene = Scene()
-    scene.faults.names = {call}
+    scene.faults.resolver = {call}
     scene.world.wait(HOUR_MS)
     assert 1 < scene.cursor.attempt < 12
-    scene.faults.names = set()
+    scene.faults.resolver = set()
     scene.world.settle()
     assert (scene.cursor.position, scene.cursor.attempt) == (7, 0)
     assert [got.n for got in scene.world.receiver.effects()] == [7]
@@ -102,20 +102,20 @@ def test_what_can_be_read_again_is_told_with_the_next_attempt(call: str) -> None
 
 def test_what_was_given_up_unread_can_be_redriven() -> None:
     scene = Scene()
-    scene.faults.names = {"table.read"}
+    scene.faults.resolver = {"table.read"}
     scene.world.settle(HOURS)
-    scene.faults.names = set()
+    scene.faults.resolver = set()
     world = scene.world
-    redrive(Switchboard(world.table, world.table, world.queue, world.clock), scene.key, "hook")
+    redrive(DeliveryAdmin(world.table, world.table, world.queue, world.clock), scene.key, "hook")
     world.settle()
     assert [got.n for got in world.receiver.effects()] == [7]
 
 
 def test_a_store_that_has_too_much_to_do_costs_no_attempt() -> None:
     scene = Scene(error=Overloaded)
-    scene.faults.names = {"table.read"}
+    scene.faults.resolver = {"table.read"}
     with pytest.raises(Overloaded):
-        deliver(scene.world.post, DeliveryBell(scene.key, "hook"), lambda: 60_000)
+        deliver(scene.world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
     assert scene.cursor.attempt == 0
 
 
@@ -124,15 +124,15 @@ def test_a_notifier_that_could_not_read_and_was_overtaken_changes_nothing() -> N
 
     class Overtaken(Raising):
         def before(self, port: str, call: str) -> None:
-            if f"{port}.{call}" in self.names:
+            if f"{port}.{call}" in self.resolver:
                 cursor = scene.cursor
                 other = replace(cursor, lease_no=cursor.lease_no + 1, holder="other")
-                assert scene.world.table.move(scene.key, cursor, other)
-                raise Damaged
+                assert scene.world.table.move_cursor(scene.key, cursor, other)
+                raise PayloadCorrupted
 
     faults = Overtaken()
-    faults.names = {"table.read"}
+    faults.resolver = {"table.read"}
     scene.faults.before = faults.before  # type: ignore[method-assign]
-    deliver(scene.world.post, DeliveryBell(scene.key, "hook"), lambda: 60_000)
+    deliver(scene.world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
     assert (scene.cursor.holder, scene.cursor.attempt) == ("other", 0)
-    assert scene.world.table.attempts(scene.key) == []
+    assert scene.world.table.list_attempts(scene.key) == []

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from a2a_serverless.stack import places, processes, sam, session
+from a2a_serverless.stack import local_stack, paths, processes, sam
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class LocalStack:
     """A running stack, the options that it was started with, and what `up` said meanwhile."""
 
-    places: Places
-    options: session.Options
-    running: session.Running
+    paths: Paths
+    options: local_stack.Options
+    running: local_stack.RunningStack
     said: str
 
     @property
@@ -41,15 +41,15 @@ class LocalStack:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """The one stack of a test session."""
-    with running_stack(places_for(tmp_path_factory)) as made:
+    with running_stack(paths_for(tmp_path_factory)) as made:
         yield made
 
 
 @contextmanager
-def running_stack(here: Places, **switches: str) -> Iterator[LocalStack]:
+def running_stack(here: Paths, **switches: str) -> Iterator[LocalStack]:
     """What `make up` starts, on free ports, with the agents for tests. Webhooks may be anywhere on 127.0.0.1."""
     said = io.StringIO()
-    options = session.Options(
+    options = local_stack.Options(
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
@@ -57,15 +57,15 @@ def running_stack(here: Places, **switches: str) -> Iterator[LocalStack]:
     )
     console = Console(file=said, width=200)
     try:
-        running = session.up(here, options, console)
+        running = local_stack.up(here, options, console)
         yield LocalStack(here, options, running, said.getvalue())
     finally:
-        session.down(here, console)
+        local_stack.down(here, console)
 
 
-def places_for(tmp_path_factory: pytest.TempPathFactory) -> Places:
+def paths_for(tmp_path_factory: pytest.TempPathFactory) -> Paths:
     try:
-        return places.find(state=tmp_path_factory.mktemp("stack"))
+        return paths.find(state=tmp_path_factory.mktemp("stack"))
     except StackError as error:
         if "CI" in os.environ:
             raise
@@ -74,7 +74,7 @@ def places_for(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 def eventually(look: Callable[[], Any]) -> Any:
     """What `look` finds, as soon as it finds something: for what other processes do, which can only be asked for."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
+    give_up = time.monotonic() + TIMEOUT_SECONDS
     while not (found := look()):
         assert time.monotonic() < give_up, "did not happen in time"
         time.sleep(0.1)

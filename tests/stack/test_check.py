@@ -22,7 +22,7 @@ def checked(stack: LocalStack, *arguments: str) -> tuple[int, dict[str, dict[str
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(  # noqa: S603 - our own program
         [Path(sys.executable).with_name("a2a-serverless"), "check", *arguments, "--json"],
-        env=environment | {"A2A_STATE": str(stack.places.state)},
+        env=environment | {"A2A_STATE": str(stack.paths.state)},
         capture_output=True,
         text=True,
         check=False,

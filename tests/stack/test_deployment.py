@@ -5,7 +5,7 @@ import urllib.request
 import pytest
 import yaml
 
-from a2a_serverless.stack import sam, session
+from a2a_serverless.stack import local_stack, sam
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
@@ -71,7 +71,7 @@ def test_what_is_deployed_here_is_the_template_with_switches_in_the_functions_en
     built = json.loads(stack.running.build.template.read_text())
     sent = stack.client("cloudformation").get_template(StackName=sam.STACK_NAME, TemplateStage="Original")
     here = yaml.safe_load(sent["TemplateBody"])
-    switches = session.local_switches(stack.options)
+    switches = local_stack.local_switches(stack.options)
     for name, resource in here["Resources"].items():
         for one in (resource, built["Resources"][name]):
             one.pop("Metadata", None)  # where SAM notes its own ids

@@ -21,7 +21,7 @@ from tests.stack.local import LocalStack
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
 NAME = "second"
-PATIENCE_SECONDS = 240
+TIMEOUT_SECONDS = 240
 PROMPT = re.compile(r"(?:^|[\n\r\t])\s*([^\n\r\t\[]+?) \[[^\]\n]*\]: $")
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PARAMETER = "Parameter "
@@ -32,7 +32,7 @@ ANSWERS = {
 }
 
 
-class Desk:
+class Terminal:
     """Somebody at a terminal, in a folder that has what ``make build`` leaves."""
 
     def __init__(self, stack: LocalStack, folder: Path) -> None:
@@ -48,7 +48,7 @@ class Desk:
         mine, theirs = pty.openpty()
         environment = without_aws(os.environ) | aws_environment(self.stack.deployment.endpoint)
         process = subprocess.Popen(  # noqa: S603 - SAM, by path
-            [self.stack.places.sam, "deploy", *arguments],
+            [self.stack.paths.sam, "deploy", *arguments],
             cwd=self.folder,
             env={**environment, "SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "COLUMNS": "400"},
             stdin=theirs,
@@ -58,14 +58,14 @@ class Desk:
         os.close(theirs)
         try:
             self._talk(mine, answers or {})
-            assert process.wait(PATIENCE_SECONDS) == 0, self.said[-4000:]
+            assert process.wait(TIMEOUT_SECONDS) == 0, self.said[-4000:]
         finally:
             process.kill()
             process.wait()
             os.close(mine)
 
     def _talk(self, terminal: int, answers: Mapping[str, str]) -> None:
-        self.said, give_up = "", time.monotonic() + PATIENCE_SECONDS
+        self.said, give_up = "", time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < give_up:
             if not select.select([terminal], [], [], 1)[0]:
                 continue
@@ -91,21 +91,21 @@ class Desk:
 def test_answers_survive_a_changed_one_and_the_next_plain_deployment_and_the_stack_stands_beside_the_other(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    desk = Desk(stack, tmp_path)
+    terminal = Terminal(stack, tmp_path)
     here = {**sam.this_machine().parameters, "ResponseStreaming": "off"}
     told = {f"{PARAMETER}{name}": value for name, value in {**ANSWERS, **here}.items()}
     always = {"Deploy this changeset?": "y"}
-    desk.deploy("--guided", answers={"Stack Name": NAME, **told, **always})
-    first = desk.parameters()
+    terminal.deploy("--guided", answers={"Stack Name": NAME, **told, **always})
+    first = terminal.parameters()
     assert first == {name: one["Default"] for name, one in template()["Parameters"].items()} | ANSWERS | here
-    asked_for = re.findall(rf"{PARAMETER}(\w+) \[", desk.said)
+    asked_for = re.findall(rf"{PARAMETER}(\w+) \[", terminal.said)
     assert sorted(asked_for) == sorted(template()["Parameters"])
 
-    desk.deploy("--guided", answers={f"{PARAMETER}Models": "text=writer", **always})
-    assert desk.parameters() == first | {"Models": "text=writer"}
+    terminal.deploy("--guided", answers={f"{PARAMETER}Models": "text=writer", **always})
+    assert terminal.parameters() == first | {"Models": "text=writer"}
 
-    desk.deploy("--no-fail-on-empty-changeset", answers=always)
-    assert desk.parameters() == first | {"Models": "text=writer"}
+    terminal.deploy("--no-fail-on-empty-changeset", answers=always)
+    assert terminal.parameters() == first | {"Models": "text=writer"}
 
     beside = sam.outputs(stack.deployment.endpoint, NAME)
     assert asked(beside.rest_url, ".well-known/jwks.json")["keys"]

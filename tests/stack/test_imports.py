@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from a2a_serverless.stack import processes, sam, session
+from a2a_serverless.stack import local_stack, processes, sam
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import CHECKOUT, Places, find
+from a2a_serverless.stack.paths import CHECKOUT, Paths, find
 
 HERE = sam.Target(
     f"python{sys.version_info.major}.{sys.version_info.minor}",
@@ -33,7 +33,7 @@ SLEEP = "import time\ntime.sleep(600)\n"
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Places:
+def checkout(tmp_path: Path) -> Paths:
     """A checkout with the agents of this one and one more, whose file is up to the test."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "shared", tmp_path / "shared", ignore=ignored)
@@ -51,14 +51,14 @@ def checkout(tmp_path: Path) -> Places:
     return find(tmp_path)
 
 
-def with_agent(checkout: Places, source: str) -> Places:
+def with_agent(checkout: Paths, source: str) -> Paths:
     example = (CHECKOUT / "examples/hello_agent.py").read_text().replace("hello", "mine")
     file = checkout.root / "shared/a2a_serverless/agents/mine.py"
     file.write_text(example.replace("from a2a_serverless", f"{source}\nfrom a2a_serverless", 1))
     return checkout
 
 
-def refused(checkout: Places, target: sam.Target = HERE) -> str:
+def refused(checkout: Paths, target: sam.Target = HERE) -> str:
     with pytest.raises(StackError) as raised:
         sam.build(checkout, target)
     assert [path for path in checkout.builds.iterdir() if path.is_dir()] == [], (
@@ -68,19 +68,19 @@ def refused(checkout: Places, target: sam.Target = HERE) -> str:
 
 
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
-def test_a_build_names_the_agent_whose_package_is_missing_and_what_helps(checkout: Places, target: sam.Target) -> None:
+def test_a_build_names_the_agent_whose_package_is_missing_and_what_helps(checkout: Paths, target: sam.Target) -> None:
     said = refused(with_agent(checkout, "import numpy.linalg"), target)
     missing = "build: agents/mine.py needs the module 'numpy', which is not there (in the zip of api, rotator, worker)"
     assert said.splitlines()[0] == missing
     assert 'what helps: docs/agents.md, "Packages that an agent needs"' in said
 
 
-def test_what_the_checkout_s_own_environment_has_and_the_zip_has_not_is_missing(checkout: Places) -> None:
+def test_what_the_checkout_s_own_environment_has_and_the_zip_has_not_is_missing(checkout: Paths) -> None:
     said = refused(with_agent(checkout, "import yaml, typer"))
     assert "needs the module 'yaml'" in said
 
 
-def test_what_is_trimmed_from_a_function_that_reads_the_agents_is_missing_there(checkout: Places) -> None:
+def test_what_is_trimmed_from_a_function_that_reads_the_agents_is_missing_there(checkout: Paths) -> None:
     said = refused(with_agent(checkout, "from a2a_serverless.adapters.builtin.text import BuiltinText"))
     assert "'a2a_serverless.adapters.builtin', which is not there (in the zip of rotator)" in said
 
@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_build_names_the_agent_that_cannot_be_imported_because_of(checkout: Places, case: str) -> None:
+def test_a_build_names_the_agent_that_cannot_be_imported_because_of(checkout: Paths, case: str) -> None:
     source, reason = WRONG[case]
     assert f"build: agents/mine.py cannot be imported: {reason}" in refused(with_agent(checkout, source))
 
@@ -115,11 +115,11 @@ LOUD = 'print("hello", flush=True)'
 
 @pytest.mark.parametrize("source", [FINE, LOUD], ids=["careful", "loud"])
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
-def test_an_agent_that_can_be_imported_is_built(checkout: Places, source: str, target: sam.Target) -> None:
+def test_an_agent_that_can_be_imported_is_built(checkout: Paths, source: str, target: sam.Target) -> None:
     assert (sam.build(with_agent(checkout, source), target).path / "WorkerFunction.zip").exists()
 
 
-def test_an_agent_that_the_registry_names_and_that_has_no_file_is_named(checkout: Places) -> None:
+def test_an_agent_that_the_registry_names_and_that_has_no_file_is_named(checkout: Paths) -> None:
     assert "agents/mine.py needs the module 'a2a_serverless.agents.mine', which is not there" in refused(checkout)
 
 
@@ -134,7 +134,7 @@ REFUSED = {
 
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("case", REFUSED)
-def test_the_running_stack_stays_as_it_is_when_an_agent(checkout: Places, case: str) -> None:
+def test_the_running_stack_stays_as_it_is_when_an_agent(checkout: Paths, case: str) -> None:
     source, reason = REFUSED[case]
     (checkout.root / "packages/only_there.py").touch()
     names = ("api", "emulator", "receiver")
@@ -144,7 +144,7 @@ def test_the_running_stack_stays_as_it_is_when_an_agent(checkout: Places, case: 
     ]
     try:
         with pytest.raises(StackError, match=reason):
-            session.up(with_agent(checkout, source), session.Options(), Console(file=io.StringIO()))
+            local_stack.up(with_agent(checkout, source), local_stack.Options(), Console(file=io.StringIO()))
         assert sorted(process.name for process in processes.started(checkout)) == [*names]
     finally:
         for process in running:

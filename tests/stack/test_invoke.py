@@ -30,7 +30,7 @@ def saying(network: Mapping[str, str]) -> Any:
 
 @pytest.mark.parametrize("name", ["Worker", "worker", "WorkerFunction"])
 def test_a_function_goes_by_its_short_name_or_its_name_in_the_template(name: str) -> None:
-    call = call_of(name, "events/worker-bell.json", ROOT)
+    call = call_of(name, "events/worker-message.json", ROOT)
     assert (call.function, call.logical_id) == ("worker", "WorkerFunction")
 
 
@@ -42,8 +42,12 @@ def test_every_event_has_its_function() -> None:
 @pytest.mark.parametrize(
     ("function", "event", "remedy"),
     [
-        ("Painter", "events/worker-bell.json", "FUNCTION is one of Api, Worker"),
-        ("Worker", "events/worker-bel.json", "EVENT is one of events/worker-bell.json, events/worker-no-bell.json"),
+        ("Painter", "events/worker-message.json", "FUNCTION is one of Api, Worker"),
+        (
+            "Worker",
+            "events/worker-mesage.json",
+            "EVENT is one of events/worker-invalid-message.json, events/worker-message.json",
+        ),
     ],
 )
 def test_what_is_not_there_is_said_with_what_is(function: str, event: str, remedy: str) -> None:
@@ -83,7 +87,7 @@ def test_sam_gets_the_zips_and_every_variable_that_the_function_has(tmp_path: Pa
     built.mkdir()
     (built / "template.yaml").write_text(json.dumps({"Resources": {"WorkerFunction": function, "Table": table}}))
     environment = {"TABLE_NAME": "tasks", "AWS_ENDPOINT_URL": "http://localhost:4566"}
-    call = call_of("Worker", "events/worker-bell.json", ROOT)
+    call = call_of("Worker", "events/worker-message.json", ROOT)
     template, values = write_inputs(tmp_path / "invoke", sam.Build(built, fresh=False), call, environment)
     properties = json.loads(template.read_text())["Resources"]["WorkerFunction"]["Properties"]
     assert properties["CodeUri"] == str(built / "WorkerFunction.zip")

@@ -7,24 +7,24 @@ import pytest
 
 from a2a_serverless.stack import logs, sam
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 from tests.stack.local import LocalStack
 
 
 def test_what_a_server_said_is_read_from_its_file(tmp_path: Path) -> None:
-    here = Places(tmp_path, tmp_path)
+    here = Paths(tmp_path, tmp_path)
     here.log("receiver").write_text("one\ntwo\n")
     assert logs.read(here, "receiver") == ["one", "two"]
 
 
 def test_a_server_that_never_ran_has_said_nothing(tmp_path: Path) -> None:
-    assert logs.read(Places(tmp_path, tmp_path), "server") == []
+    assert logs.read(Paths(tmp_path, tmp_path), "server") == []
 
 
 @pytest.mark.enable_socket
 @pytest.mark.stack
 def test_what_a_function_said_is_read_from_the_emulator(stack: LocalStack) -> None:
-    assert any("RequestId" in line for line in logs.read(stack.places, "rotator"))
+    assert any("RequestId" in line for line in logs.read(stack.paths, "rotator"))
 
 
 @pytest.mark.enable_socket
@@ -34,13 +34,13 @@ def test_a_function_s_log_has_all_that_a_line_says_beside_its_message(stack: Loc
     event = {"Records": [{"messageId": "m", "body": "no message of ours"}]}
     answer = sam.client("lambda", stack.deployment.endpoint).invoke(FunctionName=name, Payload=json.dumps(event))
     assert json.load(answer["Payload"]) == {"batchItemFailures": []}
-    said = [json.loads(line) for line in logs.read(stack.places, "worker") if "thrown away" in line]
+    said = [json.loads(line) for line in logs.read(stack.paths, "worker") if "thrown away" in line]
     assert (said[-1]["level"], said[-1]["message_id"], said[-1]["reason"]) == ("WARNING", "m", "JSONDecodeError")
 
 
 def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:
     with pytest.raises(StackError, match="emulator: does not run"):
-        logs.read(Places(tmp_path, tmp_path), "worker")
+        logs.read(Paths(tmp_path, tmp_path), "worker")
 
 
 def test_the_command_line_says_in_a_sentence_what_a_person_can_mend() -> None:

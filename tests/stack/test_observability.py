@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.deployed import StackName
-from a2a_serverless.stack import sam, session
+from a2a_serverless.stack import local_stack, sam
 from a2a_serverless.wiring import alarm_states
 from tests.functions.template import observability, resources
 
@@ -28,9 +28,9 @@ def deploy(stack: LocalStack) -> Iterator[Deploy]:
     """Deploys a second stack beside the first, with as much to look at as is named."""
 
     def deployed(much: str) -> sam.Deployment:
-        parameters = session.local_parameters(stack.options) | {"Observability": much}
-        switches = session.local_switches(stack.options)
-        return sam.deploy(stack.places, stack.running.build, stack.deployment.endpoint, parameters, switches, NAME)
+        parameters = local_stack.local_parameters(stack.options) | {"Observability": much}
+        switches = local_stack.local_switches(stack.options)
+        return sam.deploy(stack.paths, stack.running.build, stack.deployment.endpoint, parameters, switches, NAME)
 
     yield deployed
     cloudformation = stack.client("cloudformation")

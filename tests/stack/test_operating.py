@@ -20,13 +20,13 @@ from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.adapters.keys import HEAD, key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.services.erase import Erased
+from a2a_serverless.services.erasure import ErasureResult
 from a2a_serverless.wiring import make_operations
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
 if TYPE_CHECKING:
-    from a2a_serverless.services.deliveries import Operations
+    from a2a_serverless.services.delivery_admin import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
@@ -45,7 +45,7 @@ class Moody(BaseHTTPRequestHandler):
 
 
 @dataclass
-class Desk:
+class Operator:
     """Somebody at a terminal, and a task whose webhook goes to a moody receiver."""
 
     stack: LocalStack
@@ -82,7 +82,7 @@ class Desk:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         done = subprocess.run(  # noqa: S603 - our own program
             [program, *words, "--local", "--json"],
-            env={**environment, "A2A_STATE": str(self.stack.places.state)},
+            env={**environment, "A2A_STATE": str(self.stack.paths.state)},
             capture_output=True,
             text=True,
             check=False,
@@ -95,10 +95,10 @@ class Desk:
 
     def give_up(self) -> None:
         """The webhook is given up, without the days that this takes."""
-        store, key = self.operations.board.store, key_of_path(self.task)
-        cursor = store.cursor(key, self.config)
+        store, key = self.operations.admin.store, key_of_path(self.task)
+        cursor = store.get_cursor(key, self.config)
         assert cursor is not None
-        assert store.move(key, cursor, replace(cursor, state=CursorState.EXHAUSTED, due_at=1, position=0))
+        assert store.move_cursor(key, cursor, replace(cursor, state=CursorState.EXHAUSTED, due_at=1, position=0))
 
     def ended_long_ago(self) -> None:
         """The task's end, moved to the past, so that nobody can still be at it."""
@@ -112,80 +112,82 @@ class Desk:
 
 
 @pytest.fixture
-def desk(stack: LocalStack) -> Iterator[Desk]:
+def operator(stack: LocalStack) -> Iterator[Operator]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Moody)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield Desk(stack, server)
+        yield Operator(stack, server)
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-def test_webhooks_are_listed_redriven_paused_and_resumed_by_the_program(desk: Desk) -> None:
-    desk.answers(HTTPStatus.GONE)
-    desk.send()
-    eventually(lambda: desk.operations.board.store.attempts(key_of_path(desk.task)))
-    gone = eventually(lambda: (one := desk.shown())["state"] == "gone" and one)
+def test_webhooks_are_listed_redriven_paused_and_resumed_by_the_program(operator: Operator) -> None:
+    operator.answers(HTTPStatus.GONE)
+    operator.send()
+    eventually(lambda: operator.operations.admin.store.list_attempts(key_of_path(operator.task)))
+    gone = eventually(lambda: (one := operator.shown())["state"] == "gone" and one)
     assert [attempt["status"] for attempt in gone["attempts"]] == [HTTPStatus.GONE]
-    desk.answers(HTTPStatus.OK)
-    desk.type("push", "redrive", desk.task, desk.config)
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"])
-    assert desk.type("push", "pause", desk.task, desk.config)["state"] == "paused"
-    assert desk.type("push", "resume", desk.task, desk.config)["state"] == "active"
-    assert [one["id"] for one in desk.type("push", "list", desk.task)["deliveries"]] == [desk.config]
+    operator.answers(HTTPStatus.OK)
+    operator.type("push", "redrive", operator.task, operator.config)
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
+    assert operator.type("push", "pause", operator.task, operator.config)["state"] == "paused"
+    assert operator.type("push", "resume", operator.task, operator.config)["state"] == "active"
+    assert [one["id"] for one in operator.type("push", "list", operator.task)["deliveries"]] == [operator.config]
 
 
-def test_what_was_given_up_is_found_and_redriven_by_host_from_the_program_and_over_the_api(desk: Desk) -> None:
-    desk.answers(HTTPStatus.OK)
-    desk.send()
-    host = f"127.0.0.1:{desk.server.server_port}"
-    named = {"task": desk.task, "id": desk.config}
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+def test_what_was_given_up_is_found_and_redriven_by_host_from_the_program_and_over_the_api(operator: Operator) -> None:
+    operator.answers(HTTPStatus.OK)
+    operator.send()
+    host = f"127.0.0.1:{operator.server.server_port}"
+    named = {"task": operator.task, "id": operator.config}
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
 
-    desk.give_up()
-    listed = eventually(lambda: desk.type("push", "list", "--host", host)["deliveries"])
-    assert [(one["task"], one["state"]) for one in listed] == [(desk.task, "exhausted")]
-    assert desk.type("push", "redrive", "--host", host) == {"redriven": [named]}
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"])
+    operator.give_up()
+    listed = eventually(lambda: operator.type("push", "list", "--host", host)["deliveries"])
+    assert [(one["task"], one["state"]) for one in listed] == [(operator.task, "exhausted")]
+    assert operator.type("push", "redrive", "--host", host) == {"redriven": [named]}
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
 
-    desk.give_up()
+    operator.give_up()
     where = f"operator/deliveries?host={host}"
-    assert [one["id"] for one in eventually(lambda: desk.http("GET", where)["deliveries"])] == [desk.config]
-    assert desk.http("POST", "operator/deliveries/redrive", {"host": host}) == {"redriven": [named]}
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"])
-    assert desk.http("POST", f"operator/deliveries/{desk.task}/{desk.config}/pause")["state"] == "paused"
+    assert [one["id"] for one in eventually(lambda: operator.http("GET", where)["deliveries"])] == [operator.config]
+    assert operator.http("POST", "operator/deliveries/redrive", {"host": host}) == {"redriven": [named]}
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
+    assert operator.http("POST", f"operator/deliveries/{operator.task}/{operator.config}/pause")["state"] == "paused"
 
 
-def test_keys_are_shown_and_a_key_is_revoked_by_the_program(desk: Desk) -> None:
-    ring = desk.type("keys", "show")
-    assert desk.type("keys", "rotate")["current"] == ring["current"], "the next key is not public for long enough"
-    after = desk.type("keys", "revoke", ring["next"]["kid"])
+def test_keys_are_shown_and_a_key_is_revoked_by_the_program(operator: Operator) -> None:
+    ring = operator.type("keys", "show")
+    assert operator.type("keys", "rotate")["current"] == ring["current"], "the next key is not public for long enough"
+    after = operator.type("keys", "revoke", ring["next"]["kid"])
     assert after["current"] == ring["current"]
     assert after["next"]["kid"] != ring["next"]["kid"]
-    public = [key["kid"] for key in desk.http("GET", ".well-known/jwks.json")["keys"]]
+    public = [key["kid"] for key in operator.http("GET", ".well-known/jwks.json")["keys"]]
     assert sorted(public) == sorted([after["current"]["kid"], after["next"]["kid"]])
 
 
-def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(desk: Desk) -> None:
-    desk.answers(HTTPStatus.OK)
-    desk.send()
-    owner, _, task = desk.task.rpartition("/")
+def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(operator: Operator) -> None:
+    operator.answers(HTTPStatus.OK)
+    operator.send()
+    owner, _, task = operator.task.rpartition("/")
     tenant, _, name = owner.partition("/")
     asked_for = {"tenant": tenant, "owner": name, "task": task}
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
-    counted = desk.http("POST", "operator/erase", {**asked_for, "dryRun": True})
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    counted = operator.http("POST", "operator/erase", {**asked_for, "dryRun": True})
     assert (counted["tasks"], counted["later"]) == (1, 0)
-    assert counted == desk.type("erase", "task", desk.task, "--dry-run")
-    assert desk.http("POST", "operator/erase", asked_for) == Erased(later=1).told(), "it has ended just now"
-    desk.ended_long_ago()
-    assert desk.http("POST", "operator/erase", asked_for)["tasks"] == 1
-    assert desk.type("erase", "task", desk.task) == Erased().told()
-    desk.send()
-    eventually(lambda: (one := desk.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
-    desk.ended_long_ago()
-    assert desk.type("erase", "task", desk.task)["tasks"] == 1
+    assert counted == operator.type("erase", "task", operator.task, "--dry-run")
+    assert operator.http("POST", "operator/erase", asked_for) == ErasureResult(later=1).to_json(), (
+        "it has ended just now"
+    )
+    operator.ended_long_ago()
+    assert operator.http("POST", "operator/erase", asked_for)["tasks"] == 1
+    assert operator.type("erase", "task", operator.task) == ErasureResult().to_json()
+    operator.send()
+    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    operator.ended_long_ago()
+    assert operator.type("erase", "task", operator.task)["tasks"] == 1
     with pytest.raises(AssertionError, match="TASK_NOT_FOUND"):
-        desk.http("GET", f"operator/deliveries/{desk.task}")
+        operator.http("GET", f"operator/deliveries/{operator.task}")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from botocore.loaders import Loader
 
-from a2a_serverless.stack import packaging, places, sam, trimming
+from a2a_serverless.stack import packaging, paths, sam, trimming
 from a2a_serverless.stack.errors import StackError
 
 HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -168,19 +168,19 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
 ) -> None:
     """What docs/deploy.md says of it. It asks the package index, so it is skipped where there is none."""
     try:
-        sam_cli = places.find().sam
+        sam_cli = paths.find().sam
     except StackError as error:
         pytest.skip(str(error))
     target = sam.this_machine()
     configured: list[str | Path] = [
         "--config-file",
-        places.CHECKOUT / sam.CONFIGURATION,
+        paths.CHECKOUT / sam.CONFIGURATION,
         "--build-dir",
         tmp_path / "plain",
     ]
     done = subprocess.run(  # noqa: S603 - SAM, by path
         [sam_cli, "build", "RelayFunction", *configured, *sam.overrides(target.parameters)],
-        cwd=places.CHECKOUT,
+        cwd=paths.CHECKOUT,
         env={
             **os.environ,
             "PATH": f"{sam_cli.parent}{os.pathsep}{os.environ['PATH']}",

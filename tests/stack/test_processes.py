@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless.stack import processes
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import Process
 
 pytestmark = pytest.mark.enable_socket
@@ -24,60 +24,60 @@ DEAF = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{SERVER}"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Places]:
-    places = Places(tmp_path, tmp_path / "state")
-    yield places
-    for process in processes.started(places):
-        processes.stop(places, process, seconds=0)
+def here(tmp_path: Path) -> Iterator[Paths]:
+    paths = Paths(tmp_path, tmp_path / "state")
+    yield paths
+    for process in processes.started(paths):
+        processes.stop(paths, process, seconds=0)
 
 
-def serve(places: Places, program: str = SERVER, name: str = "server") -> Process:
+def serve(paths: Paths, program: str = SERVER, name: str = "server") -> Process:
     port = processes.claim_port(name, 0)
-    process = processes.start(places, name, [sys.executable, "-c", program, str(port)], os.environ, port=port)
+    process = processes.start(paths, name, [sys.executable, "-c", program, str(port)], os.environ, port=port)
     processes.wait_until_ready(process, "/", seconds=30)
     return process
 
 
-def test_a_process_runs_until_it_is_stopped_and_is_forgotten_then(here: Places) -> None:
+def test_a_process_runs_until_it_is_stopped_and_is_forgotten_then(here: Paths) -> None:
     process = serve(here)
     assert processes.started(here) == [process]
     processes.stop(here, process)
-    assert not processes.alive(process)
+    assert not processes.is_alive(process)
     assert processes.started(here) == []
 
 
-def test_a_process_that_does_not_listen_is_ended_all_the_same(here: Places) -> None:
+def test_a_process_that_does_not_listen_is_ended_all_the_same(here: Paths) -> None:
     process = serve(here, DEAF)
     processes.stop(here, process, seconds=0)
-    assert not processes.alive(process)
+    assert not processes.is_alive(process)
 
 
-def test_another_command_finds_what_an_earlier_one_started(here: Places) -> None:
+def test_another_command_finds_what_an_earlier_one_started(here: Paths) -> None:
     process = serve(here)
     record = json.loads((here.state / "run/server.json").read_text())
     assert Process(**record) == process
 
 
-def test_a_stranger_with_the_pid_of_an_old_process_is_left_alone(here: Places) -> None:
+def test_a_stranger_with_the_pid_of_an_old_process_is_left_alone(here: Paths) -> None:
     stranger = serve(here)
     old = replace(stranger, born="long ago")
     processes.stop(here, old)
-    assert processes.alive(stranger)
+    assert processes.is_alive(stranger)
     processes.stop(here, stranger)
 
 
-def test_what_it_says_goes_to_its_log(here: Places) -> None:
+def test_what_it_says_goes_to_its_log(here: Paths) -> None:
     process = serve(here)
     assert Path(process.log).read_text().startswith("serving")
 
 
-def test_one_that_ends_too_early_is_an_error_with_its_last_words(here: Places) -> None:
+def test_one_that_ends_too_early_is_an_error_with_its_last_words(here: Paths) -> None:
     process = processes.start(here, "server", [sys.executable, "-c", "raise SystemExit('no room')"], os.environ, port=1)
     with pytest.raises(StackError, match="server: ended before it was ready: no room"):
         processes.wait_until_ready(process, "/", seconds=30)
 
 
-def test_one_that_never_answers_is_an_error_after_a_while(here: Places) -> None:
+def test_one_that_never_answers_is_an_error_after_a_while(here: Paths) -> None:
     port = processes.claim_port("server", 0)
     silent = [sys.executable, "-c", "import signal; signal.pause()"]
     process = processes.start(here, "silent", silent, os.environ, port=port)

@@ -6,7 +6,7 @@ import pytest
 
 from a2a_serverless.stack import sam
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places, find
+from a2a_serverless.stack.paths import Paths, find
 
 HERE = sam.Target(f"python{sys.version_info.major}.{sys.version_info.minor}", "x86_64")
 # Stands in for SAM: writes what `sam build` writes, and counts its calls.
@@ -21,7 +21,7 @@ print("called", *sys.argv[1:])
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Places:
+def checkout(tmp_path: Path) -> Paths:
     for name in (
         *sam.INPUTS,
         "functions/api/app.py",
@@ -41,7 +41,7 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_build_of_unchanged_sources_is_the_one_that_is_there(checkout: Places) -> None:
+def test_a_build_of_unchanged_sources_is_the_one_that_is_there(checkout: Paths) -> None:
     first = sam.build(checkout, HERE)
     (checkout.root / "functions/api/__pycache__").mkdir()
     (checkout.root / "functions/api/__pycache__/app.pyc").write_text("compiled")
@@ -51,13 +51,13 @@ def test_a_build_of_unchanged_sources_is_the_one_that_is_there(checkout: Places)
 
 
 @pytest.mark.parametrize("changed", ["template.yaml", "functions/api/app.py", "shared/a2a_serverless/cli.py"])
-def test_a_changed_source_is_built(checkout: Places, changed: str) -> None:
+def test_a_changed_source_is_built(checkout: Paths, changed: str) -> None:
     first = sam.build(checkout, HERE)
     (checkout.root / changed).write_text("changed")
     assert sam.build(checkout, HERE).path != first.path
 
 
-def test_only_the_newest_builds_are_kept(checkout: Places) -> None:
+def test_only_the_newest_builds_are_kept(checkout: Paths) -> None:
     made = []
     for number in range(sam.KEPT_BUILDS + 2):
         (checkout.root / "template.yaml").write_text(str(number))
@@ -65,13 +65,13 @@ def test_only_the_newest_builds_are_kept(checkout: Places) -> None:
     assert sorted(checkout.builds.iterdir()) == sorted(made[-sam.KEPT_BUILDS :])
 
 
-def test_a_release_goes_where_sam_deploy_looks(checkout: Places) -> None:
+def test_a_release_goes_where_sam_deploy_looks(checkout: Paths) -> None:
     assert sam.release(checkout, HERE) == checkout.root / ".aws-sam/build"
     assert (checkout.root / ".aws-sam/build/ApiFunction.zip").is_file()
 
 
 def test_sam_gets_the_runtime_as_a_parameter_and_no_real_account(
-    checkout: Places, monkeypatch: pytest.MonkeyPatch
+    checkout: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
     program(checkout.sam, FAKE_SAM.format(python=sys.executable) + "import os; print(sorted(os.environ))\n")
@@ -93,7 +93,7 @@ def test_switches_are_added_to_functions_environments_and_nothing_else_changes()
     assert json.dumps(template) == before
 
 
-def test_what_sam_says_last_is_the_reason_when_it_fails(checkout: Places) -> None:
+def test_what_sam_says_last_is_the_reason_when_it_fails(checkout: Paths) -> None:
     program(checkout.sam, "#!/bin/sh\necho starting\necho 'Error: no such thing'\necho\nexit 1\n")
     with pytest.raises(StackError, match="sam build: Error: no such thing") as raised:
         sam.build(checkout, HERE)
@@ -101,7 +101,7 @@ def test_what_sam_says_last_is_the_reason_when_it_fails(checkout: Places) -> Non
     assert list(checkout.builds.glob("*")) == []
 
 
-def test_a_checkout_that_is_not_set_up_says_what_helps(checkout: Places) -> None:
+def test_a_checkout_that_is_not_set_up_says_what_helps(checkout: Paths) -> None:
     checkout.sam.unlink()
     with pytest.raises(StackError, match="what helps: make setup"):
         find(checkout.root)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from a2a_serverless.adapters.memory import MemoryProofs
-from a2a_serverless.handlers.gate import OpenGate
-from a2a_serverless.handlers.web import BODY_S, make_web
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.handlers.asgi import BODY_S, make_asgi_app
+from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.stack.serve import HEAD_S, BoundedHead
 from tests.echo import Writer
 from tests.edge import Edge
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.enable_socket
 
 SOON_S = 0.5
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 BODY = json.dumps({"sha256": "0" * 64, "size": 7}).encode()
 HEAD = b"POST /echo/uploads HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 
@@ -40,14 +40,16 @@ def served(*, head_s: float = HEAD_S, body_s: float = BODY_S) -> Iterator[socket
         head_seconds = head_s
 
     world = World([Writer().agent])
-    edge = Edge(world.desk, world.table, world.engine.agents, OpenGate(), MemoryProofs(), 60)
+    edge = Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(make_web(edge, body_s), http=Bounded, log_config=None, lifespan="off", access_log=False)
+    config = uvicorn.Config(
+        make_asgi_app(edge, body_s), http=Bounded, log_config=None, lifespan="off", access_log=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
-        with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as client:
+        with socket.create_connection(listener.getsockname(), timeout=TIMEOUT_S) as client:
             yield client
     finally:
         server.should_exit = True
@@ -65,7 +67,7 @@ def all_of(client: socket.socket) -> bytes:
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was logged as a warning or worse, once there is something; a traceback would be several lines."""
-    give_up = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + TIMEOUT_S
     found: list[str] = []
     while not found and time.monotonic() < give_up:
         wanted = [record for record in caplog.records if record.levelno >= logging.WARNING]

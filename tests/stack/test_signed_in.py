@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.kms import PASSES, PURPOSE
-from a2a_serverless.client import Client, Refused, text_message
-from a2a_serverless.domain.access import PASS_PREFIX, ApiKey, Pass, claims_of, digest_of, spelled
+from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS
+from a2a_serverless.client import Client, HttpError, text_message
+from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, dump_claims, encode_key
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.wiring import make_callers
+from a2a_serverless.wiring import make_api_keys
 from tests.observed import observed
-from tests.stack.local import eventually, places_for, running_stack
+from tests.stack.local import eventually, paths_for, running_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +33,8 @@ TEXT = "# Sea\n\nThe sea is wide. Ships cross it every day. Lighthouses show the
 @pytest.fixture(scope="module")
 def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack of its own, with one caller."""
-    with running_stack(places_for(tmp_path_factory), ANONYMOUS_ACCESS="off") as made:
-        keys = make_callers(StackName("a2a-serverless", made.deployment.endpoint))
+    with running_stack(paths_for(tmp_path_factory), ANONYMOUS_ACCESS="off") as made:
+        keys = make_api_keys(StackName("a2a-serverless", made.deployment.endpoint))
         keys.add(ApiKey(digest_of(KEY), ALICE, "", 0))
         yield made
 
@@ -54,22 +54,22 @@ def test_an_orchestrator_calls_its_siblings_with_service_tokens_that_kms_has_sea
     assert {agent: len(tasks) for agent, tasks in asked.items()} == {"outline": 1, "document": 1}, "the caller's own"
 
 
-@pytest.mark.parametrize(("purpose", "admitted"), [(PASSES, True), (PURPOSE, False), ({}, False)])
+@pytest.mark.parametrize(("purpose", "admitted"), [(SERVICE_TOKENS, True), (PURPOSE, False), ({}, False)])
 def test_the_emulator_s_kms_tells_purposes_apart(
     signed_in: LocalStack, purpose: dict[str, str], *, admitted: bool
 ) -> None:
     ends = time.time_ns() // 1_000_000 + 600_000
-    claims = claims_of(Pass(ALICE, frozenset({"a2a"}), digest_of(KEY), ends)).encode()
+    claims = dump_claims(ServiceToken(ALICE, frozenset({"a2a"}), digest_of(KEY), ends)).encode()
     key = signed_in.output("SealingKeyId")
     made = signed_in.client("kms").encrypt(KeyId=key, Plaintext=claims, EncryptionContext=purpose)
-    token = spelled(made["CiphertextBlob"], PASS_PREFIX)
-    with pytest.raises(TaskNotFound if admitted else Refused):
+    token = encode_key(made["CiphertextBlob"], SERVICE_TOKEN_PREFIX)
+    with pytest.raises(TaskNotFound if admitted else HttpError):
         client(signed_in, "outline", token).get("task")
 
 
 @pytest.mark.parametrize("key", ["", "a2a_unknown", "a2a_pass_" + "A" * 300], ids=["none", "unknown", "invented"])
 def test_nobody_else_is_let_in(signed_in: LocalStack, key: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         client(signed_in, "outline", key).get("task")
     assert refused.value.status == 401
 

@@ -27,7 +27,7 @@ SIGNING = {"_cffi_backend", "cryptography", "jwt"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
-    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"certifi", "h11", "receiver"},
+    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"certifi", "h11", "a2a_webhook_receiver"},
     "eraser": SDK,
     "notifier": SDK | SIGNING | {"certifi", "h11"},
     "relay": SDK,
@@ -99,7 +99,7 @@ def test_the_tools_of_the_checkout_are_in_no_zip(stack: LocalStack, function: st
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
 def test_the_receivers_verifier_is_where_callbacks_are_taken_and_nowhere_else(stack: LocalStack, function: str) -> None:
     with opened(stack, function) as archive:
-        assert ("receiver/verifier.py" in archive.namelist()) == (function == "api")
+        assert ("a2a_webhook_receiver/verifier.py" in archive.namelist()) == (function == "api")
 
 
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from receiver.receive import WebhookRequest
+from a2a_webhook_receiver.receive import WebhookRequest
 
 
 @dataclass(frozen=True)

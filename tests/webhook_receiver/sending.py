@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from receiver.body import Content
-from receiver.expectations import Expectation, digest
-from receiver.inbox import Inbox
-from receiver.jwks import JwksCache
-from receiver.outbound import Unreachable
-from receiver.receive import Receiver, WebhookRequest
-from receiver.relay_inbox import InboxRelay
-from receiver.settings import Settings, read_settings
-from receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.body import Content
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.outbound import Unreachable
+from a2a_webhook_receiver.receive import Receiver, WebhookRequest
+from a2a_webhook_receiver.relay_inbox import InboxRelay
+from a2a_webhook_receiver.settings import Settings, read_settings
+from a2a_webhook_receiver.store_sqlite import SqliteStore
 from vectors.cases import (
     AUDIENCE,
     CURRENT,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from receiver.receive import WebhookRequest
+from a2a_webhook_receiver.receive import WebhookRequest
 
 
 @contextmanager

@@ -3,7 +3,7 @@ from hashlib import sha256
 
 import pytest
 
-from receiver.admin import Access, decide
+from a2a_webhook_receiver.admin import Access, decide
 from tests.webhook_receiver.sending import settings_for
 
 LOCAL = settings_for(AUDIENCE="http://127.0.0.1:8010/webhook")

@@ -13,10 +13,10 @@ import pytest
 from fastapi import FastAPI
 from moto import mock_aws
 
-from receiver.settings import BadSettings, Settings, read_settings
-from receiver.store_dynamodb import DynamoStore
-from receiver.store_sqlite import SqliteStore
-from receiver.wiring import build_receiver, open_store
+from a2a_webhook_receiver.settings import BadSettings, Settings, read_settings
+from a2a_webhook_receiver.store_dynamodb import DynamoStore
+from a2a_webhook_receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.wiring import build_receiver, open_store
 from tests.webhook_receiver.test_stores import make_table
 
 ENVIRONMENT = {"ISSUER": "https://agents.example.com", "AUDIENCE": "https://app.example.net/webhook"}

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from receiver.body import Part, read_challenge, read_content, read_task
-from receiver.errors import Unreadable, UnsupportedVersion
+from a2a_webhook_receiver.body import Part, read_challenge, read_content, read_task
+from a2a_webhook_receiver.errors import Unreadable, UnsupportedVersion
 from vectors.forge import to_json
 
 PARTS = [

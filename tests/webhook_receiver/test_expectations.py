@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from receiver.errors import UnknownTask, WrongToken
-from receiver.expectations import Expectation, Presented, WithStaticToken, digest, match
-from receiver.receive import register_token
+from a2a_webhook_receiver.errors import UnknownTask, WrongToken
+from a2a_webhook_receiver.expectations import Expectation, Presented, WithStaticToken, digest, match
+from a2a_webhook_receiver.receive import register_token
 from tests.webhook_receiver.sending import receiving
 from vectors.cases import AUDIENCE, NOW
 

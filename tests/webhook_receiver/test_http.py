@@ -9,12 +9,12 @@ import pytest
 from fastapi import FastAPI
 from mangum import Mangum
 
-from receiver.expectations import Expectation, digest
-from receiver.http import VerifiedWebhook, create_app, install
-from receiver.jwks import JwksCache
-from receiver.outbound import Unreachable
-from receiver.receive import Receiver, WebhookRequest, begin
-from receiver.tasks import Delivery
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.http import VerifiedWebhook, create_app, install
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.outbound import Unreachable
+from a2a_webhook_receiver.receive import Receiver, WebhookRequest, begin
+from a2a_webhook_receiver.tasks import Delivery
 from tests.webhook_receiver.asgi import Answer, Call, call, post
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, settings_for, signed
 from vectors.cases import CHALLENGE, ISSUER, NOW, TASK, TOKEN, good_headers, good_token

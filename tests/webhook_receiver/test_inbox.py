@@ -3,8 +3,8 @@ import threading
 
 import pytest
 
-from receiver.http_inbox import stream_entries
-from receiver.inbox import WATCHERS, Inbox, TaskLine
+from a2a_webhook_receiver.http_inbox import stream_entries
+from a2a_webhook_receiver.inbox import WATCHERS, Inbox, TaskLine
 from vectors.cases import NOW
 
 

@@ -4,10 +4,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from receiver.errors import KeysUnavailable
-from receiver.jwks import COOL_DOWN, REFRESH_AFTER, STALE_AFTER, WAITERS, JwksCache, spawn_thread
-from receiver.keys import KeySet
-from receiver.outbound import Unreachable
+from a2a_webhook_receiver.errors import KeysUnavailable
+from a2a_webhook_receiver.jwks import COOL_DOWN, REFRESH_AFTER, STALE_AFTER, WAITERS, JwksCache, spawn_thread
+from a2a_webhook_receiver.keys import KeySet
+from a2a_webhook_receiver.outbound import Unreachable
 from tests.webhook_receiver.sending import JWKS
 from vectors.cases import KID, NEXT, NOW
 from vectors.forge import to_json, to_jwk

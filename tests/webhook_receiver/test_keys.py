@@ -5,7 +5,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from receiver.keys import MAX_BYTES, BadKeySet, parse_key_set
+from a2a_webhook_receiver.keys import MAX_BYTES, BadKeySet, parse_key_set
 from vectors.cases import CURRENT, KEY_SET, NEXT
 from vectors.forge import encode, make_key, to_json, to_jwk
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from elsewhere import lambda_function
-from elsewhere.lambda_function import KeyCache, KeysUnavailable, fetch_keys
-from receiver.receive import WebhookRequest
+from a2a_webhook_receiver.receive import WebhookRequest
+from examples import lambda_function
+from examples.lambda_function import KeyCache, KeysUnavailable, fetch_keys
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.webhook_receiver.sending import JWKS, signed
 from vectors.cases import AUDIENCE, CHALLENGE, ISSUER, KID, NOW, TASK, TOKEN

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from receiver import outbound
-from receiver.outbound import Unreachable, is_loopback, require_safe_url
+from a2a_webhook_receiver import outbound
+from a2a_webhook_receiver.outbound import Unreachable, is_loopback, require_safe_url
 from tests.adapters.strangers import DRIPS, ENOUGH, Line, once, serve, server_context
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"

@@ -16,11 +16,11 @@ from typing import IO, Any
 
 import pytest
 
-from receiver.body import Content, read_task
-from receiver.errors import Unreadable
-from receiver.http import create_app
-from receiver.receive import Receiver, WebhookRequest
-from receiver.wiring import tell_time
+from a2a_webhook_receiver.body import Content, read_task
+from a2a_webhook_receiver.errors import Unreadable
+from a2a_webhook_receiver.http import create_app
+from a2a_webhook_receiver.receive import Receiver, WebhookRequest
+from a2a_webhook_receiver.wiring import tell_time
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, settings_for
 from tests.webhook_receiver.serving import post, serving
 from vectors.cases import STATUS_UPDATE, TASK

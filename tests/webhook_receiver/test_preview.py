@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from receiver.errors import UnknownKey
-from receiver.preview import PICTURE, TEXT, view_delivery, view_refusal
-from receiver.receive import check
-from receiver.strict_json import Json
-from receiver.tasks import Delivery
-from receiver.verifier import VerifiedNotification
+from a2a_webhook_receiver.errors import UnknownKey
+from a2a_webhook_receiver.preview import PICTURE, TEXT, view_delivery, view_refusal
+from a2a_webhook_receiver.receive import check
+from a2a_webhook_receiver.strict_json import Json
+from a2a_webhook_receiver.tasks import Delivery
+from a2a_webhook_receiver.verifier import VerifiedNotification
 from tests.webhook_receiver.sending import EXPECTED, receiving, signed
 from vectors.cases import NOW, TASK, good_headers, good_token
 

@@ -4,12 +4,12 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import receiver
-from receiver.errors import STEPS, Refused, Step
-from receiver.settings import Settings
+import a2a_webhook_receiver
+from a2a_webhook_receiver.errors import STEPS, Refused, Step
+from a2a_webhook_receiver.settings import Settings
 from vectors.cases import all_cases
 
-README = (Path(receiver.__file__).parent.parent / "README.md").read_text()
+README = (Path(a2a_webhook_receiver.__file__).parent.parent / "README.md").read_text()
 
 
 def refusals(kind: type[Refused] = Refused) -> list[type[Refused]]:

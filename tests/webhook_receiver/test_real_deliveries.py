@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.domain.key_ring import KeyRing, first_ring
+from a2a_serverless.domain.key_ring import KeyRing, create_ring
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.stack import processes
-from elsewhere import lambda_function
+from examples import lambda_function
 from tests.docs.documents import ROOT, blocks
 from tests.echo import Writer
 from tests.stack.local import eventually
@@ -80,25 +80,25 @@ def deliver_a_task(
     """Runs a task whose webhook is the URL: its attempts, and its last event."""
     world = World([Writer(seconds=0).agent], policy=HERE)
     world.now = time.time_ns() // 1_000_000
-    world.names.addresses["127.0.0.1"] = ("127.0.0.1",)
+    world.resolver.addresses["127.0.0.1"] = ("127.0.0.1",)
     sender = WebhookSender(HERE)
-    world.post = replace(world.post, sender=sender, signer=RingSigner(lambda: ring), issuer=issuer)
+    world.post = replace(world.post, sender=sender, signer=KeyRingSigner(lambda: ring), issuer=issuer)
     request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=token))
     key = ME.key(world.sent(request, wire=wire).task_id)
-    cursor = world.table.cursor(key, "c")
+    cursor = world.table.get_cursor(key, "c")
     unknown = replace(cursor, verification=Verification.UNVERIFIED)
-    assert world.table.move(key, cursor, unknown), "or it would not be asked"
+    assert world.table.move_cursor(key, cursor, unknown), "or it would not be asked"
     world.settle(HOUR_MS)
     sender.close()
-    assert world.table.cursor(key, "c").verification is Verification.VERIFIED
-    assert world.table.cursor(key, "c").position == world.events(key.task)[-1].n
-    return world.table.attempts(key), world.events(key.task)[-1].n
+    assert world.table.get_cursor(key, "c").verification is Verification.VERIFIED
+    assert world.table.get_cursor(key, "c").position == world.events(key.task)[-1].n
+    return world.table.list_attempts(key), world.events(key.task)[-1].n
 
 
 @pytest.fixture
 def ring() -> KeyRing:
     keys = Es256Keys()
-    return first_ring(keys.make(0), keys.make(0), now=0)
+    return create_ring(keys.make(0), keys.make(0), now=0)
 
 
 @pytest.fixture
@@ -115,7 +115,9 @@ def issuer(ring: KeyRing) -> Iterator[str]:
 @contextmanager
 def documented(document: Path, issuer: str, token: str) -> Iterator[tuple[ModuleType, str]]:
     """The document's application, as it is printed, and the webhook's URL at which it is served."""
-    application, registration = [block.text for block in blocks("python", document) if "from receiver." in block.text]
+    application, registration = [
+        block.text for block in blocks("python", document) if "from a2a_webhook_receiver." in block.text
+    ]
     listener = create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/webhook"
     with pytest.MonkeyPatch.context() as environment:

@@ -3,15 +3,15 @@ from dataclasses import replace
 import pytest
 from jwt.utils import base64url_decode
 
-from receiver.errors import KeysUnavailable, Replayed, Unauthentic, UnknownTask
-from receiver.expectations import Expectation, digest
-from receiver.jwks import JwksCache
-from receiver.outbound import Unreachable
-from receiver.receive import Claimed, begin, finish, release, settle
-from receiver.replay import Duplicate
-from receiver.store_sqlite import SqliteStore
-from receiver.tasks import Delivery
-from receiver.verifier import VerifiedChallenge
+from a2a_webhook_receiver.errors import KeysUnavailable, Replayed, Unauthentic, UnknownTask
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.outbound import Unreachable
+from a2a_webhook_receiver.receive import Claimed, begin, finish, release, settle
+from a2a_webhook_receiver.replay import Duplicate
+from a2a_webhook_receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.tasks import Delivery
+from a2a_webhook_receiver.verifier import VerifiedChallenge
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, signed
 from vectors.cases import CHALLENGE, NOW, TASK, TOKEN, good_headers
 from vectors.forge import ORDER, encode

@@ -3,7 +3,7 @@ from dataclasses import fields
 
 import pytest
 
-from receiver.settings import BadSettings, Settings, read_settings
+from a2a_webhook_receiver.settings import BadSettings, Settings, read_settings
 
 REQUIRED = {"ISSUER": "https://agents.example.com", "AUDIENCE": "https://app.example.net/webhook"}
 LOCAL = REQUIRED | {"AUDIENCE": "http://127.0.0.1:8010/webhook"}

@@ -10,11 +10,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from receiver.errors import Replayed, StillWorking
-from receiver.expectations import Expectation
-from receiver.replay import CLAIM, REMEMBER, Admitted, Duplicate, Sighting
-from receiver.store_dynamodb import DynamoStore
-from receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.errors import Replayed, StillWorking
+from a2a_webhook_receiver.expectations import Expectation
+from a2a_webhook_receiver.replay import CLAIM, REMEMBER, Admitted, Duplicate, Sighting
+from a2a_webhook_receiver.store_dynamodb import DynamoStore
+from a2a_webhook_receiver.store_sqlite import SqliteStore
 from vectors.cases import NOW
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from receiver.body import Content, read_content, read_task
-from receiver.errors import Unreadable
-from receiver.outbound import Unreachable
-from receiver.receive import check
-from receiver.relay_sns import SnsRelay
-from receiver.tasks import Delivery, JsonRpcTasks, wants_task, with_task
-from receiver.verifier import VerifiedNotification
+from a2a_webhook_receiver.body import Content, read_content, read_task
+from a2a_webhook_receiver.errors import Unreadable
+from a2a_webhook_receiver.outbound import Unreachable
+from a2a_webhook_receiver.receive import check
+from a2a_webhook_receiver.relay_sns import SnsRelay
+from a2a_webhook_receiver.tasks import Delivery, JsonRpcTasks, wants_task, with_task
+from a2a_webhook_receiver.verifier import VerifiedNotification
 from tests.webhook_receiver.sending import EXPECTED, NoTasks, receiving, signed
 from vectors.cases import ISSUER, NOW, TASK
 from vectors.forge import to_json

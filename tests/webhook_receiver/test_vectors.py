@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from receiver.errors import Refused
-from receiver.expectations import Expectation, digest
-from receiver.keys import parse_key_set
-from receiver.verifier import VerifiedChallenge, verify
+from a2a_webhook_receiver.errors import Refused
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.keys import parse_key_set
+from a2a_webhook_receiver.verifier import VerifiedChallenge, verify
 from vectors.make import PATH, render
 
 VECTORS: dict[str, Any] = json.loads(PATH.read_text())

@@ -9,12 +9,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from receiver.body import Content
-from receiver.errors import Refused, Unauthentic, WrongBody, WrongType
-from receiver.expectations import Expectation
-from receiver.keys import KeySet, parse_key_set
-from receiver.receive import WebhookRequest
-from receiver.verifier import (
+from a2a_webhook_receiver.body import Content
+from a2a_webhook_receiver.errors import Refused, Unauthentic, WrongBody, WrongType
+from a2a_webhook_receiver.expectations import Expectation
+from a2a_webhook_receiver.keys import KeySet, parse_key_set
+from a2a_webhook_receiver.receive import WebhookRequest
+from a2a_webhook_receiver.verifier import (
     Authentic,
     VerifiedChallenge,
     VerifiedNotification,

@@ -5,21 +5,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from a2a_serverless.adapters.jose import Es256Keys, RingSigner
-from a2a_serverless.domain.delivery import challenge_claims, claims
-from a2a_serverless.domain.key_ring import KeyRing, Waits, first_ring, rotate
+from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
+from a2a_serverless.domain.delivery import challenge_claims, notification_claims
+from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, rotate
 from a2a_serverless.domain.model import Artifact, Part, Task, TaskKey, TaskState, TaskStatus
 from a2a_serverless.domain.push import PushConfig, WireVersion
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from a2a_serverless.wire.notification import notification
-from receiver.keys import parse_key_set
-from receiver.verifier import VerifiedChallenge, VerifiedNotification, verify
+from a2a_webhook_receiver.keys import parse_key_set
+from a2a_webhook_receiver.verifier import VerifiedChallenge, VerifiedNotification, verify
 from tests.webhook_receiver.sending import EXPECTED
 from vectors.cases import AUDIENCE, ISSUER, NOW, TASK, TOKEN
 
 KEY = TaskKey("tenant", "owner", TASK)
 DAY = 86_400_000
-WAITS = Waits(publish_ms=360_000, retire_ms=420_000)
+WAITS = RotationTimes(publish_ms=360_000, retire_ms=420_000)
 
 
 def config(wire: WireVersion) -> PushConfig:
@@ -34,13 +34,13 @@ def task() -> Task:
 
 def ring() -> KeyRing:
     keys = Es256Keys()
-    return first_ring(keys.make(NOW), keys.make(NOW), now=NOW)
+    return create_ring(keys.make(NOW), keys.make(NOW), now=NOW)
 
 
 def accept(
     ring: KeyRing, published: KeyRing, typ: str, said: Mapping[str, str | int], headers: Mapping[str, str], body: bytes
 ) -> VerifiedNotification | VerifiedChallenge:
-    signed = RingSigner(lambda: ring).sign(typ, said)
+    signed = KeyRingSigner(lambda: ring).sign(typ, said)
     proof = {JWT_HEADER if "Authorization" in headers else "Authorization": signed.token}
     if "Authorization" in proof:
         proof["Authorization"] = f"Bearer {signed.token}"
@@ -53,7 +53,7 @@ def accept(
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 def test_a_notification_of_either_version_is_accepted(wire: WireVersion, own: Mapping[str, str]) -> None:
     keys, body = ring(), notification(wire, task(), TASK, "ctx-1")
-    said = claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
+    said = notification_claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version, **own}
     verified = accept(keys, keys, NOTIFICATION_TYP, said, headers, body.content)
     assert isinstance(verified, VerifiedNotification)
@@ -76,7 +76,7 @@ def test_a_token_of_the_key_before_or_after_a_rotation_is_accepted() -> None:
     before = ring()
     after = rotate(before, Es256Keys().make(NOW), now=NOW + DAY, waits=WAITS)
     body = notification("1.0", task(), TASK, "ctx-1")
-    said = claims(KEY, config("1.0"), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
+    said = notification_claims(KEY, config("1.0"), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version}
     for signing, published in ((before, after), (after, before), (after, after)):
         verified = accept(signing, published, NOTIFICATION_TYP, said, headers, body.content)

@@ -83,7 +83,7 @@ STATUS_EVENTS = st.builds(
     StatusEvent,
     n=st.just(0),
     at=MOMENTS,
-    by=st.just(""),
+    append_id=st.just(""),
     state=st.sampled_from(TaskState),
     message=st.none() | MESSAGES,
 )
@@ -91,7 +91,7 @@ ARTIFACT_EVENTS = st.builds(
     ArtifactEvent,
     n=st.just(0),
     at=st.just(0),
-    by=st.just(""),
+    append_id=st.just(""),
     artifact=ARTIFACTS,
     append=st.booleans(),
     last_chunk=st.booleans(),

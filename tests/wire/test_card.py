@@ -8,17 +8,17 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from jwt import InvalidSignatureError, PyJWS
 
-from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.card import (
-    ApiKey,
-    Card,
-    Extension,
-    HttpAuth,
-    Interface,
-    MutualTls,
-    OAuth2,
-    OpenIdConnect,
-    Provider,
+    AgentCard,
+    AgentExtension,
+    AgentInterface,
+    AgentProvider,
+    ApiKeySecurityScheme,
+    HttpAuthSecurityScheme,
+    MutualTlsSecurityScheme,
+    OAuth2SecurityScheme,
+    OpenIdConnectSecurityScheme,
     SecurityScheme,
 )
 from a2a_serverless.domain.errors import InvalidAgentResponse
@@ -38,16 +38,18 @@ from a2a_serverless.wire.card import (
 from tests.wire.schema import assert_v0_3, assert_v1
 
 URL = "https://agents.example.com/outline"
-SKILL = Skill("outline", "Outline", "Writes an outline.", ("writing",), ("Outline a text on bees",), ("text/plain",))
-PLAIN = Card(
+SKILL = AgentSkill(
+    "outline", "Outline", "Writes an outline.", ("writing",), ("Outline a text on bees",), ("text/plain",)
+)
+PLAIN = AgentCard(
     name="Outline",
     description="Writes outlines.",
     version="1.2.3",
     interfaces=(
-        Interface(URL, "JSONRPC", "1.0"),
-        Interface(URL, "HTTP+JSON", "1.0", tenant="acme"),
-        Interface(URL, "JSONRPC", "0.3"),
-        Interface(URL, "HTTP+JSON", "0.3"),
+        AgentInterface(URL, "JSONRPC", "1.0"),
+        AgentInterface(URL, "HTTP+JSON", "1.0", tenant="acme"),
+        AgentInterface(URL, "JSONRPC", "0.3"),
+        AgentInterface(URL, "HTTP+JSON", "0.3"),
     ),
     skills=(SKILL,),
     input_modes=("text/plain",),
@@ -58,16 +60,16 @@ FULL = replace(
     PLAIN,
     extended=True,
     extensions=(
-        Extension("urn:a", "An extension", required=True, params={"deep": [1, {"x": None}]}),
-        Extension("urn:b"),
+        AgentExtension("urn:a", "An extension", required=True, params={"deep": [1, {"x": None}]}),
+        AgentExtension("urn:b"),
     ),
-    provider=Provider("Example", "https://example.com"),
+    provider=AgentProvider("Example", "https://example.com"),
     documentation_url="https://example.com/docs",
     icon_url="https://example.com/icon.png",
     schemes={
-        "key": ApiKey("X-Key"),
-        "bearer": HttpAuth("Bearer", "JWT", "A token"),
-        "oauth": OAuth2(
+        "key": ApiKeySecurityScheme("X-Key"),
+        "bearer": HttpAuthSecurityScheme("Bearer", "JWT", "A token"),
+        "oauth": OAuth2SecurityScheme(
             "authorizationCode",
             "https://example.com/token",
             {"read": "Reads"},
@@ -76,10 +78,12 @@ FULL = replace(
             pkce_required=True,
             metadata_url="https://example.com/.well-known/oauth",
         ),
-        "machine": OAuth2("clientCredentials", "https://example.com/token"),
-        "tv": OAuth2("deviceCode", "https://example.com/token", device_authorization_url="https://example.com/device"),
-        "oidc": OpenIdConnect("https://example.com/.well-known/openid-configuration"),
-        "mtls": MutualTls(),
+        "machine": OAuth2SecurityScheme("clientCredentials", "https://example.com/token"),
+        "tv": OAuth2SecurityScheme(
+            "deviceCode", "https://example.com/token", device_authorization_url="https://example.com/device"
+        ),
+        "oidc": OpenIdConnectSecurityScheme("https://example.com/.well-known/openid-configuration"),
+        "mtls": MutualTlsSecurityScheme(),
     },
     security=({"key": ()}, {"oauth": ("read",), "mtls": ()}),
 )
@@ -87,7 +91,7 @@ FULL = replace(
 
 @pytest.mark.requirement(87, 98)
 @pytest.mark.parametrize("card", [PLAIN, FULL], ids=["plain", "full"])
-def test_each_card_fits_the_schema_of_its_version(card: Card) -> None:
+def test_each_card_fits_the_schema_of_its_version(card: AgentCard) -> None:
     assert_v1("AgentCard", v1_card(card))
     assert_v0_3("AgentCard", v0_3_card(card))
     assert_v0_3("AgentCard", union_card(card))
@@ -147,19 +151,23 @@ def test_security_is_spelled_as_each_version_does() -> None:
     ("scheme", "new", "old"),
     [
         (
-            ApiKey("k", "query", "A key"),
+            ApiKeySecurityScheme("k", "query", "A key"),
             {"apiKeySecurityScheme": {"location": "query", "name": "k", "description": "A key"}},
             {"type": "apiKey", "in": "query", "name": "k", "description": "A key"},
         ),
-        (HttpAuth("Basic"), {"httpAuthSecurityScheme": {"scheme": "Basic"}}, {"type": "http", "scheme": "Basic"}),
         (
-            OpenIdConnect("u"),
+            HttpAuthSecurityScheme("Basic"),
+            {"httpAuthSecurityScheme": {"scheme": "Basic"}},
+            {"type": "http", "scheme": "Basic"},
+        ),
+        (
+            OpenIdConnectSecurityScheme("u"),
             {"openIdConnectSecurityScheme": {"openIdConnectUrl": "u"}},
             {"type": "openIdConnect", "openIdConnectUrl": "u"},
         ),
-        (MutualTls(), {"mtlsSecurityScheme": {}}, {"type": "mutualTLS"}),
+        (MutualTlsSecurityScheme(), {"mtlsSecurityScheme": {}}, {"type": "mutualTLS"}),
         (
-            OAuth2("authorizationCode", "t", authorization_url="a", pkce_required=True),
+            OAuth2SecurityScheme("authorizationCode", "t", authorization_url="a", pkce_required=True),
             {
                 "oauth2SecurityScheme": {
                     "flows": {
@@ -185,7 +193,7 @@ def test_security_is_spelled_as_each_version_does() -> None:
             },
         ),
         (
-            OAuth2("deviceCode", "t", device_authorization_url="d"),
+            OAuth2SecurityScheme("deviceCode", "t", device_authorization_url="d"),
             {
                 "oauth2SecurityScheme": {
                     "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}}
@@ -223,7 +231,7 @@ def test_an_agent_without_a_0_3_interface_has_a_1_0_card_only() -> None:
 
 
 def test_the_older_card_lists_schemes_by_name_and_every_skill_says_all_of_its_modes() -> None:
-    card = legacy_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}), URL)
+    card = legacy_card(replace(PLAIN, schemes={"key": ApiKeySecurityScheme("X-Key")}), URL)
     assert card == {
         "name": "Outline",
         "description": "Writes outlines.",
@@ -293,7 +301,7 @@ def test_a_card_of_1_0_without_empties_is_signed_in_one_form() -> None:
 
 
 def test_a_card_with_an_empty_member_is_also_signed_as_the_official_sdk_reads_it() -> None:
-    card = v1_card(replace(PLAIN, schemes={"key": ApiKey("X-Key")}, security=({"key": ()},)))
+    card = v1_card(replace(PLAIN, schemes={"key": ApiKeySecurityScheme("X-Key")}, security=({"key": ()},)))
     without = {name: value for name, value in card.items() if name != "securityRequirements"}
     assert signed_forms(card, card) == [card, without]
 
@@ -334,7 +342,7 @@ def test_a_peers_card_is_read(printed: dict[str, Json]) -> None:
 
 def test_a_peers_0_3_card_is_read() -> None:
     card = read_card(v0_3_card(PLAIN))
-    assert card.interfaces == (Interface(URL, "JSONRPC", "0.3"), *PLAIN.interfaces[2:])
+    assert card.interfaces == (AgentInterface(URL, "JSONRPC", "0.3"), *PLAIN.interfaces[2:])
 
 
 def test_interfaces_of_versions_that_we_do_not_speak_are_left_out() -> None:

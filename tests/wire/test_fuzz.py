@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.wire import card, jsonrpc, legacy, rest, v0_3, v0_3_rest, v1, versions
-from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.strict_json import dumps
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 
@@ -122,7 +122,7 @@ def test_any_answer_of_a_peer_is_read_or_refused(value: Json) -> None:
 @SOME
 def test_any_body_is_a_call_or_a_refusal_that_can_be_answered(body: bytes) -> None:
     call = jsonrpc.parse(body)
-    if isinstance(call, jsonrpc.Refusal):
+    if isinstance(call, jsonrpc.RpcRefusal):
         assert jsonrpc.failure(call.id, call.error, "0.3")
         assert jsonrpc.failure(call.id, call.error, "1.0")
 

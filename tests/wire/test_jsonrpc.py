@@ -4,7 +4,7 @@ import pytest
 
 from a2a_serverless.domain.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, TaskNotFound
 from a2a_serverless.wire import jsonrpc
-from a2a_serverless.wire.jsonrpc import Call, Refusal
+from a2a_serverless.wire.jsonrpc import RpcRefusal, RpcRequest
 from a2a_serverless.wire.limits import Limits
 from a2a_serverless.wire.operations import Operation
 from tests.wire.schema import assert_v0_3
@@ -12,23 +12,23 @@ from tests.wire.schema import assert_v0_3
 
 def test_a_sound_envelope_is_a_call() -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}, "extra": true}'
-    assert jsonrpc.parse(body) == Call(1, "GetTask", {"id": "t"})
+    assert jsonrpc.parse(body) == RpcRequest(1, "GetTask", {"id": "t"})
 
 
 @pytest.mark.parametrize("call_id", ["abc", "", 0, -7, 2**70, None])
 def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": "m"}).encode()
-    assert jsonrpc.parse(body) == Call(call_id, "m", {})
+    assert jsonrpc.parse(body) == RpcRequest(call_id, "m", {})
 
 
 @pytest.mark.parametrize("params", ["{}", "null"])
 def test_params_may_be_absent_null_or_empty(params: str) -> None:
     body = f'{{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {params}}}'.encode()
-    assert jsonrpc.parse(body) == Call(1, "m", {})
+    assert jsonrpc.parse(body) == RpcRequest(1, "m", {})
 
 
 def test_who_forgets_the_id_is_answered_with_null() -> None:
-    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == Call(None, "m", {})
+    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == RpcRequest(None, "m", {})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
     body: bytes, call_id: str | int | None, error: type[Exception], text: str
 ) -> None:
     refusal = jsonrpc.parse(body)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RpcRefusal)
     assert refusal.id == call_id
     assert type(refusal.error) is error
     assert text in str(refusal.error)
@@ -65,7 +65,7 @@ def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
 
 def test_the_body_limit_is_the_callers() -> None:
     refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "m"}', Limits(body=10))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, RpcRefusal)
     assert "at most 10 are allowed" in str(refusal.error)
 
 

@@ -9,7 +9,7 @@ from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import GetTask
 from a2a_serverless.wire import jsonrpc, legacy, v0_3
-from a2a_serverless.wire.jsonrpc import Call
+from a2a_serverless.wire.jsonrpc import RpcRequest
 from a2a_serverless.wire.operations import Operation
 
 EXAMPLES: dict[str, Any] = json.loads(
@@ -24,7 +24,7 @@ def test_every_printed_json_rpc_example_is_read() -> None:
     messages = []
     for body in bodies:
         call = jsonrpc.parse(json.dumps(body).encode())
-        assert isinstance(call, Call)
+        assert isinstance(call, RpcRequest)
         operation, version = jsonrpc.method(call.method)
         assert version == "0.3"
         request = v0_3.parse(operation, call.params)

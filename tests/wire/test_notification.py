@@ -6,7 +6,7 @@ from hypothesis import given
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.model import Task, TaskState
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.notification import Body, notification
+from a2a_serverless.wire.notification import NotificationBody, notification
 from tests.wire import strategies
 from tests.wire.schema import assert_v0_3, assert_v1
 from tests.wire.strategies import SOME
@@ -41,4 +41,4 @@ def test_the_bytes_are_compact_and_always_the_same() -> None:
         b'{"statusUpdate":{"taskId":"t","contextId":"c",'
         b'"status":{"state":"TASK_STATE_WORKING","timestamp":"1970-01-01T00:00:00.000Z"}}}'
     )
-    assert notification("1.0", event, "t", "c") == Body("application/a2a+json", "1.0", content)
+    assert notification("1.0", event, "t", "c") == NotificationBody("application/a2a+json", "1.0", content)

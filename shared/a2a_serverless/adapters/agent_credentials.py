@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.client.http import is_local
-from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.agent import AgentCallFailed
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.client.http import HttpAnswer, HttpCall
+    from a2a_serverless.client.http import ClientRequest, ClientResponse
 
 Headers: TypeAlias = Mapping[str, str]
 
@@ -45,15 +45,15 @@ class AgentCredentials:
         self._lock = Lock()
         self._kept: tuple[int, Mapping[str, Headers]] | None = None
 
-    def over(self, transport: Transport) -> Transport:
+    def wrap(self, transport: Transport) -> Transport:
         """The transport, whose requests carry what their own origin asks for."""
 
-        def send(call: HttpCall) -> AbstractContextManager[HttpAnswer]:
+        def send(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
             return transport(replace(call, headers={**self._known().get(_origin(call.url), {}), **call.headers}))
 
         return send
 
-    def hidden(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text, which somebody else wrote, without the secrets that it may repeat."""
         values = (value for headers in self._known().values() for value in headers.values())
         secrets = {one for value in values for one in (value, *value.split()) if len(one) >= SHORTEST}
@@ -72,11 +72,11 @@ class AgentCredentials:
         try:
             text = self._read()
         except (BotoCoreError, ClientError) as error:
-            raise PeerFailed("The credentials for agents elsewhere could not be read.") from error
+            raise AgentCallFailed("The credentials for agents elsewhere could not be read.") from error
         try:
             return credentials_of(text, local=self._local)
         except ValueError as error:
-            raise PeerFailed(f"The credentials for agents elsewhere are of no use: {error}.") from None
+            raise AgentCallFailed(f"The credentials for agents elsewhere are of no use: {error}.") from None
 
 
 def credentials_of(text: str, *, local: bool = False) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items
-from a2a_serverless.domain.access import EVERYTHING, ApiKey
+from a2a_serverless.domain.access import FULL_SCOPE, ApiKey
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.items import Item
     from a2a_serverless.adapters.table import Table
-    from a2a_serverless.ports import ApiKeys
+    from a2a_serverless.ports import ApiKeyStore
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000
@@ -23,8 +23,8 @@ ABSENT_MS: Final = 5_000
 FRESH: Final = 20
 
 
-class DynamoApiKeys:
-    """``ports.ApiKeys``."""
+class DynamoApiKeyStore:
+    """``ports.ApiKeyStore``."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -35,25 +35,25 @@ class DynamoApiKeys:
 
     def add(self, key: ApiKey) -> None:
         attributes = {
-            "tenant": {"S": key.who.tenant},
-            "owner": {"S": key.who.owner},
+            "tenant": {"S": key.principal.tenant},
+            "owner": {"S": key.principal.owner},
             "note": {"S": key.note},
             "made_at": {"N": str(key.made_at)},
             **({"operator": {"BOOL": True}} if key.operator else {}),
             "scopes": {"S": " ".join(sorted(key.scopes))},
         }
-        self._table.write(self._table.put(items.placed(PARTITION, key.digest, None, attributes)))
+        self._table.write(self._table.put(items.make_item(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
         place = {"pk": {"S": PARTITION}, "sk": {"S": digest}}
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
-    def all(self) -> list[ApiKey]:
+    def list_all(self) -> list[ApiKey]:
         # Hex digits: an earlier release has kept passes beside the keys, under another prefix.
-        return [_key_of(item) for item in self._table.between(PARTITION, "0", "g")]
+        return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]
 
 
-class MemoryApiKeys:
+class MemoryApiKeyStore:
     """The twin."""
 
     def __init__(self) -> None:
@@ -69,11 +69,11 @@ class MemoryApiKeys:
     def revoke(self, digest: str) -> None:
         self._keys.pop(digest, None)
 
-    def all(self) -> list[ApiKey]:
+    def list_all(self) -> list[ApiKey]:
         return [self._keys[digest] for digest in sorted(self._keys)]
 
 
-class RememberedApiKeys:
+class CachedApiKeyStore:
     """Finds keys without asking the table each time.
 
     A key is remembered for ``KEPT_MS``, and so works that much longer when it is revoked; that there is none, for
@@ -81,7 +81,7 @@ class RememberedApiKeys:
     so often a key that an eventually consistent read does not see is looked for again, because it may be new.
     """
 
-    def __init__(self, keys: ApiKeys, now: Callable[[], int]) -> None:
+    def __init__(self, keys: ApiKeyStore, now: Callable[[], int]) -> None:
         self._keys = keys
         self._now = now
         self._seen: dict[str, tuple[int, ApiKey]] = {}
@@ -95,7 +95,7 @@ class RememberedApiKeys:
             return seen[1]
         if now - self._absent.get(digest, -ABSENT_MS) < ABSENT_MS:
             return None
-        found = self._keys.find(digest, fresh=False) or (self._looked_for_again(digest, now) if fresh else None)
+        found = self._keys.find(digest, fresh=False) or (self._reload(digest, now) if fresh else None)
         self._seen.pop(digest, None)
         if found is None:
             self._miss(digest, now)
@@ -103,7 +103,7 @@ class RememberedApiKeys:
             self._seen[digest] = (now, found)
         return found
 
-    def _looked_for_again(self, digest: str, now: int) -> ApiKey | None:
+    def _reload(self, digest: str, now: int) -> ApiKey | None:
         second, used = self._fresh
         used = used + 1 if second == now // 1000 else 1
         self._fresh = (now // 1000, used)
@@ -117,8 +117,8 @@ class RememberedApiKeys:
 
 def _key_of(item: Item) -> ApiKey:
     known = items.readable(item)
-    who = Principal(known["tenant"]["S"], known["owner"]["S"])
+    principal = Principal(known["tenant"]["S"], known["owner"]["S"])
     # Keys that were made before there were scopes may do everything.
-    scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({EVERYTHING})
+    scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({FULL_SCOPE})
     made_at, operator = int(known["made_at"]["N"]), "operator" in known
-    return ApiKey(known["sk"]["S"], who, known["note"]["S"], made_at, operator, scopes)
+    return ApiKey(known["sk"]["S"], principal, known["note"]["S"], made_at, operator, scopes)

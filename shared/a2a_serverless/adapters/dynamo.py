@@ -9,47 +9,47 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items, keys, stored
-from a2a_serverless.adapters.folds import Folds
-from a2a_serverless.domain.breaker import FORGET_MS
-from a2a_serverless.domain.challenges import Asked
+from a2a_serverless.adapters import items, keys, log_format
+from a2a_serverless.adapters.snapshots import SnapshotStore
+from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.circuit_breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
-from a2a_serverless.domain.head import Head, Look
-from a2a_serverless.domain.push import closed
+from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.push import close_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from a2a_serverless.adapters.bodies import Bodies
     from a2a_serverless.adapters.items import Item
-    from a2a_serverless.adapters.table import Action, Refusal, Table
-    from a2a_serverless.domain.breaker import Trip
+    from a2a_serverless.adapters.payloads import PayloadStore
+    from a2a_serverless.adapters.table import Action, Table, WriteConflict
+    from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.ports import Due, Entry, Opening, Receipt, StepResult
+    from a2a_serverless.ports import DueItem, IdempotencyRecord, NewTask, StepResult, TaskEntry
 
-CATCH_UPS: Final = 5
+REREADS: Final = 5
 DAY_S: Final = 86_400
 
 
 class DynamoTaskLog:
     """``ports.TaskLog``. Texts over the inline limit of ``bodies`` lie outside the table."""
 
-    def __init__(self, table: Table, bodies: Bodies) -> None:
+    def __init__(self, table: Table, payloads: PayloadStore) -> None:
         self._table = table
-        self._bodies = bodies
-        self._folds = Folds(bodies)
+        self._payloads = payloads
+        self._snapshots = SnapshotStore(payloads)
 
-    def create(self, opening: Opening) -> Receipt | None:
-        head, receipt = opening.head, opening.receipt
+    def create(self, opening: NewTask) -> IdempotencyRecord | None:
+        head, receipt = opening.head, opening.idempotency
         keys.check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
             self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
             self._table.put_new(_head_item(head)),
-            *self._receipt_actions(head, receipt),
+            *self._idempotency_actions(head, receipt),
             *(
                 action
                 for config, cursor in opening.pushes
@@ -59,62 +59,64 @@ class DynamoTaskLog:
         refusal = self._table.write(*actions)
         if refusal is None or self._is_own(head.key, opening.event, refusal):
             return None
-        standing = receipt and (_found_receipt(refusal, 2) or self.receipt(head.key, receipt.agent, receipt.message_id))
+        standing = receipt and (
+            _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, receipt.agent, receipt.message_id)
+        )
         if standing is None:
             raise RuntimeError("there is a task with this id already")
         return standing
 
-    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
         item = self._table.get(keys.receipt(key, agent, message_id), keys.RECEIPT)
-        return items.receipt_of(item) if item else None
+        return items.idempotency_of(item) if item else None
 
-    def look(self, key: TaskKey) -> Look | None:
-        for _ in range(1 + CATCH_UPS):
-            found = list(self._table.between(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
+    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+        for _ in range(1 + REREADS):
+            found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
             if not found or found[0]["sk"]["S"] != keys.HEAD:
                 return None
             head = items.head_of(found[0])
-            if not any(_moved(head, item) for item in found[1:]):
-                return Look(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
+            if not any(_has_moved_head(head, item) for item in found[1:]):
+                return HeadSnapshot(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
         raise Overloaded
 
-    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
-        found = list(self._table.between(keys.task(key), keys.EVENTS, keys.HEAD))
+    def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
         if not found or found[-1]["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(found.pop())
         return head, self._matching(head, 0, contiguous(0, self._events(found)))
 
-    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+    def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         # From the newest on, so that one query finds the head first and ends, page by page, where the fold does.
-        found = self._table.between(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
+        found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
         top = next(found, None)
         if top is None or top["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(top)
-        folded = self._folds.begin(head, keys.LAST)
-        later = takewhile(lambda item: keys.event_number(item["sk"]["S"]) > folded.n, found)
-        events = contiguous(folded.n, self._events(reversed([*later])))
-        return head, folded.after(self._matching(head, folded.n, events))
+        replayed = self._snapshots.start_replay(head, keys.LAST)
+        later = takewhile(lambda item: keys.event_number(item["sk"]["S"]) > replayed.n, found)
+        events = contiguous(replayed.n, self._events(reversed([*later])))
+        return head, replayed.after(self._matching(head, replayed.n, events))
 
-    def task_at(self, head: Head, n: int) -> Task:
-        folded = self._folds.begin(head, n)
-        return folded.after(self.read(head.key, folded.n, n - folded.n) if folded.n < n else [])
+    def read_task_at(self, head: Head, n: int) -> Task:
+        replayed = self._snapshots.start_replay(head, n)
+        return replayed.after(self.read(head.key, replayed.n, n - replayed.n) if replayed.n < n else [])
 
-    def keep_fold(self, key: TaskKey) -> str:
-        read = self.task(key)
-        return self._folds.keep(key, read[1]) if read else ""
+    def store_snapshot(self, key: TaskKey) -> str:
+        read = self.read_task(key)
+        return self._snapshots.store(key, read[1]) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
-        found = self._table.between(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
+        found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         return contiguous(after, self._events(found))
 
-    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
+    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
         before, after = items.head_item(change.before), items.head_item(change.after)
         refusal = self._table.write(
             self._table.put_new(self._event_item(change.before.key, change.event, change.after.expires)),
             self._table.update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
-            *self._receipt_actions(change.after, receipt),
+            *self._idempotency_actions(change.after, receipt),
         )
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
 
@@ -122,7 +124,7 @@ class DynamoTaskLog:
         refusal = self._table.write(self._table.put_new(self._event_item(key, event, expires)))
         return refusal is None or self._is_own(key, event, refusal)
 
-    def touch(self, before: Head, after: Head) -> bool:
+    def update_head(self, before: Head, after: Head) -> bool:
         place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
         refusal = self._table.write(self._table.update(place, old, new, {"rev": old.get("rev")}))
         if refusal is None:
@@ -130,41 +132,41 @@ class DynamoTaskLog:
         found = self._found(place, refusal)
         return found is not None and items.head_of(found) == after
 
-    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
-        found = self._table.beginning(keys.task(key), keys.STEPS)
+    def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        found = self._table.query_prefix(keys.task(key), keys.STEPS)
         return {item["name"]["S"]: self._step(item) for item in found}
 
-    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         place = (keys.task(key), keys.step(name))
-        body = self._bodies.store(key, stored.step_text(result))
-        item = items.placed(*place, expires, {"name": {"S": name}, **body})
+        body = self._payloads.store(key, log_format.dump_step(result))
+        item = items.make_item(*place, expires, {"name": {"S": name}, **body})
         refusal = self._table.write(self._table.put_new(item))
         found = self._found(item, refusal) if refusal else None
         return self._step(found) if found else result
 
-    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
         said = {"task": {"S": keys.path(key.tenant, key.owner, key.task)}, "call": {"S": call}}
-        self._table.write(self._table.put(items.placed(keys.callback(callback), keys.CALL, expires, said)))
+        self._table.write(self._table.put(items.make_item(keys.callback(callback), keys.CALL, expires, said)))
 
-    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+    def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         item = self._table.get(keys.callback(callback), keys.CALL)
         if item is None:
             return None
         known = items.readable(item)
         return keys.key_of_path(known["task"]["S"]), known["call"]["S"]
 
-    def due(self, shard: int, until: int) -> Iterator[Due]:
-        return map(items.due_of, self._table.due(str(shard), keys.moment(until)))
+    def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
+        return map(items.due_of, self._table.query_due(str(shard), keys.moment(until)))
 
-    def put_off(self, due: Due, now: int) -> None:
-        item = self._table.get(*due.place)
+    def postpone(self, due: DueItem, now: int) -> None:
+        item = self._table.get(*due.item_key)
         at = item and item.get("due_at")
         if item and at and at["S"] <= keys.moment(now):
-            self._table.write(self._table.update(item, item, item | items.put_off(item, now), {"due_at": at}))
+            self._table.write(self._table.update(item, item, item | items.postpone_item(item, now), {"due_at": at}))
 
     def _matching(self, head: Head, after: int, events: list[Event]) -> list[Event]:
         """The events after ``after`` of the head: a query may see one half of a transaction and not yet the other."""
-        for _ in range(CATCH_UPS):
+        for _ in range(REREADS):
             last = after + len(events)
             if last >= head.n:
                 later = (event.n for event in events if isinstance(event, StatusEvent) and event.n > head.n)
@@ -174,33 +176,33 @@ class DynamoTaskLog:
 
     def _events(self, found: Iterable[Item]) -> Iterable[Event]:
         for item in found:
-            text = self._bodies.fetch(items.readable(item))
-            yield stored.event_of(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
+            text = self._payloads.fetch(items.readable(item))
+            yield log_format.load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
-        return stored.step_of(self._bodies.fetch(items.readable(item)))
+        return log_format.load_step(self._payloads.fetch(items.readable(item)))
 
     def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
-        body = self._bodies.store(key, stored.event_text(event))
+        body = self._payloads.store(key, log_format.dump_event(event))
         if "body" not in body:  # what a look has to know of an event whose text is not in the item
             body |= {"status": {"BOOL": isinstance(event, StatusEvent)}, "fence": {"N": str(event.fence)}}
-        return items.placed(keys.task(key), keys.event(event.n), expires, {"by": {"S": event.by}, **body})
+        return items.make_item(keys.task(key), keys.event(event.n), expires, {"by": {"S": event.append_id}, **body})
 
-    def _receipt_actions(self, head: Head, receipt: Receipt | None) -> list[Action]:
+    def _idempotency_actions(self, head: Head, receipt: IdempotencyRecord | None) -> list[Action]:
         if receipt is None:
             return []
         pk = keys.receipt(head.key, receipt.agent, receipt.message_id)
-        return [self._table.put_new(items.placed(pk, keys.RECEIPT, head.expires, items.receipt_item(receipt)))]
+        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.idempotency_item(receipt)))]
 
-    def _is_own(self, key: TaskKey, event: Event, refusal: Refusal) -> bool:
+    def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
-        return found is not None and bool(found["by"]["S"] == event.by)
+        return found is not None and bool(found["by"]["S"] == event.append_id)
 
-    def _found(self, place: Item, refusal: Refusal) -> Item | None:
+    def _found(self, place: Item, refusal: WriteConflict) -> Item | None:
         return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
 
 
-def _moved(head: Head, item: Item) -> bool:
+def _has_moved_head(head: Head, item: Item) -> bool:
     """Whether the event has moved the head, so that this head is an older one.
 
     A query may see one half of a transaction and not yet the other. A status moves the head; a chunk stands behind the
@@ -211,7 +213,7 @@ def _moved(head: Head, item: Item) -> bool:
         return False
     known = items.readable(item)
     if "body" in known:
-        event = stored.event_of(known["body"]["S"], n, known["by"]["S"])
+        event = log_format.load_event(known["body"]["S"], n, known["by"]["S"])
         return isinstance(event, StatusEvent) or event.fence > head.fence
     # An item that an earlier release wrote does not say: its event is a chunk, as nearly all are that are so long.
     return "status" in known and (known["status"]["BOOL"] or int(known["fence"]["N"]) > head.fence)
@@ -223,15 +225,15 @@ class DynamoTaskIndex:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def page(
-        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
-    ) -> tuple[list[Entry], str | None]:
-        owner = keys.path(who.tenant, who.owner)
+    def list_page(
+        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[TaskEntry], str | None]:
+        owner = keys.path(principal.tenant, principal.owner)
         index, held = "by_owner", ("own", owner)
         if context_id is not None:
             index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
         # The one at ``after`` itself comes along and is dropped; one more tells whether there is a next page.
-        found = self._table.newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
+        found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
         entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
         return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
 
@@ -253,89 +255,93 @@ class DynamoPushStore:
         )
         if refusal is None:
             return True
-        kept = self.config(before.key, config.config_id)
+        kept = self.get_config(before.key, config.config_id)
         return kept is not None and kept.incarnation == config.incarnation
 
     def close_config(self, key: TaskKey, before: Cursor) -> bool:
-        after = closed(before)
+        after = close_cursor(before)
         refusal = self._table.write(
             self._table.delete(_place(key, keys.push(before.config_id)), {"incarnation": {"S": before.incarnation}}),
             _move_action(self._table, key, before, after),
         )
-        return refusal is None or self.cursor(key, before.config_id) == after
+        return refusal is None or self.get_cursor(key, before.config_id) == after
 
-    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+    def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         item = self._table.get(keys.task(key), keys.push(config_id))
         return items.config_of(item) if item else None
 
-    def configs(self, key: TaskKey) -> list[PushConfig]:
-        found = map(items.config_of, self._table.beginning(keys.task(key), keys.PUSHES))
+    def list_configs(self, key: TaskKey) -> list[PushConfig]:
+        found = map(items.config_of, self._table.query_prefix(keys.task(key), keys.PUSHES))
         return sorted(found, key=lambda config: config.config_id)
 
-    def cursors(self, key: TaskKey) -> list[Cursor]:
-        found = map(items.cursor_of, self._table.beginning(keys.task(key), keys.CURSORS))
+    def list_cursors(self, key: TaskKey) -> list[Cursor]:
+        found = map(items.cursor_of, self._table.query_prefix(keys.task(key), keys.CURSORS))
         return sorted(found, key=lambda cursor: cursor.config_id)
 
-    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+    def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         item = self._table.get(keys.task(key), keys.cursor(config_id))
         return items.cursor_of(item) if item else None
 
-    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+    def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         refusal = self._table.write(_move_action(self._table, key, before, after))
         if refusal is None:
             return True
         found = refusal.found[0]
-        return (items.cursor_of(found) if found else self.cursor(key, before.config_id)) == after
+        return (items.cursor_of(found) if found else self.get_cursor(key, before.config_id)) == after
 
-    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+    def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         held = {"incarnation": {"S": incarnation}}
         places = [_place(key, sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
         self._table.write(*(self._table.delete(place, held) for place in places))
 
-    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+    def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
-        self._table.write(self._table.put(items.placed(keys.task(key), sk, expires, items.attempt_item(attempt))))
+        self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.attempt_item(attempt))))
 
-    def attempts(self, key: TaskKey) -> list[Attempt]:
-        found = map(items.attempt_of, self._table.beginning(keys.task(key), keys.ATTEMPTS))
+    def list_attempts(self, key: TaskKey) -> list[Attempt]:
+        found = map(items.attempt_of, self._table.query_prefix(keys.task(key), keys.ATTEMPTS))
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
-    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+    def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         place = {"pk": {"S": keys.owner(key)}, "sk": {"S": keys.webhooks(day)}}
         return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
 
-    def asked(self, key: TaskKey, host: str) -> Asked:
+    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         item = self._table.get(keys.owner(key), keys.asked(host))
-        return items.asked_of(item) if item else Asked()
+        return items.challenge_state_of(item) if item else ChallengeState()
 
-    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
-        old, new = items.asked_item(before), items.asked_item(after)
-        item = items.placed(keys.owner(key), keys.asked(host), expires, new)
+    def store_challenge_state(
+        self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
+    ) -> bool:
+        old, new = items.challenge_state_item(before), items.challenge_state_item(after)
+        item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
         held = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
-        fresh = before == Asked()
+        fresh = before == ChallengeState()
         action = self._table.put_new(item) if fresh else self._table.update(item, old, new | ends, held)
-        return self._table.write(action) is None or self.asked(key, host) == after
+        return self._table.write(action) is None or self.get_challenge_state(key, host) == after
 
-    def exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
-        found = self._table.due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
+    def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
+        found = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
         rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
         return [(key, config_id) for key, config_id in rows if config_id is not None]
 
 
-class DynamoHosts:
-    """``ports.HostBoard``."""
+class DynamoBreakerStore:
+    """``ports.BreakerStore``."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def tripped(self, host: str) -> Trip | None:
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
         item = self._table.get(keys.host(host), keys.TRIP)
-        return items.trip_of(item) if item else None
+        return items.breaker_of(item) if item else None
 
-    def trip(self, host: str, trip: Trip) -> None:
-        expires = (trip.until + FORGET_MS) // 1000
-        self._table.write(self._table.put(items.placed(keys.host(host), keys.TRIP, expires, items.trip_item(trip))))
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        expires = (open_breaker.until + FORGET_MS) // 1000
+        self._table.write(
+            self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.breaker_item(open_breaker)))
+        )
 
 
 class DynamoPublications:
@@ -345,12 +351,12 @@ class DynamoPublications:
         self._table = table
 
     def publish(self, name: str, document: Json) -> None:
-        body = {"body": {"S": stored.document_text(document)}}
-        self._table.write(self._table.put(items.placed(keys.PUBLIC, keys.document(name), None, body)))
+        body = {"body": {"S": log_format.dump_document(document)}}
+        self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
 
-    def published(self, name: str) -> Json:
+    def get_document(self, name: str) -> Json:
         item = self._table.get(keys.PUBLIC, keys.document(name))
-        return stored.document_of(items.readable(item)["body"]["S"]) if item else None
+        return log_format.load_document(items.readable(item)["body"]["S"]) if item else None
 
 
 def _place(key: TaskKey, sk: str) -> Item:
@@ -362,7 +368,7 @@ def _head_place(head: Head) -> Item:
 
 
 def _head_item(head: Head) -> Item:
-    return items.placed(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
+    return items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
 
 
 def _config_actions(
@@ -370,10 +376,10 @@ def _config_actions(
 ) -> list[Action]:
     keys.check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
-    new = items.placed(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
+    new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
     return [
         table.put_new(
-            items.placed(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
+            items.make_item(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
         ),
         _move_action(table, head.key, replaced, cursor) if replaced else table.put_new(new),
     ]
@@ -386,6 +392,6 @@ def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> A
     return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})
 
 
-def _found_receipt(refusal: Refusal, action: int) -> Receipt | None:
+def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:
     found = refusal.found[action]
-    return items.receipt_of(found) if found else None
+    return items.idempotency_of(found) if found else None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
 
 # (host, port) -> addresses; raises OSError when the name does not resolve.
-Resolver: TypeAlias = "Callable[[str, int], Iterable[str]]"
+ResolveHost: TypeAlias = "Callable[[str, int], Iterable[str]]"
 # (address, port, seconds) -> a connected TCP socket; raises OSError.
 Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 
@@ -87,30 +87,30 @@ def strict_ssl_context() -> ssl.SSLContext:
     return context
 
 
-class Lookup:
-    """``ports.Names``, by the system's resolver."""
+class SystemResolver:
+    """``ports.Resolver``, by the system's resolver."""
 
-    def __init__(self, resolver: Resolver = resolve) -> None:
+    def __init__(self, resolver: ResolveHost = resolve) -> None:
         self._resolver = resolver
 
     def check(self, target: WebhookTarget) -> None:
         addresses_of(target, self._resolver, LOOKUP_SECONDS)
 
 
-def vet(url: str, policy: EgressPolicy, resolver: Resolver = resolve) -> WebhookTarget:
-    """The check at registration. Raises UrlRefused for good, NameUnresolved when the name has no address now."""
+def vet(url: str, policy: EgressPolicy, resolver: ResolveHost = resolve) -> WebhookTarget:
+    """The check at registration. Raises UrlNotAllowed for good, NameUnresolved when the name has no address now."""
     target = check_url(url, policy)
     addresses_of(target, resolver, LOOKUP_SECONDS)
     return target
 
 
-def addresses_of(target: WebhookTarget, resolver: Resolver, seconds: float) -> tuple[str, ...]:
-    """The vetted addresses of a target, by one lookup of at most ``seconds``. Raises UrlRefused, NameUnresolved."""
+def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> tuple[str, ...]:
+    """The vetted addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
     literal = target.host.strip("[]")
     if is_loopback(literal):  # only the local allow list lets a literal come this far
         return (literal,)
     try:
-        return check_addresses(_look_up(target, resolver, seconds), target)
+        return check_addresses(_look_up_shared(target, resolver, seconds), target)
     except (OSError, UnicodeError) as error:
         raise NameUnresolved("the name does not resolve") from error
 
@@ -142,7 +142,7 @@ class _Lookup:
     hangs: bool = False
 
 
-def _look_up(target: WebhookTarget, resolver: Resolver, seconds: float) -> list[str]:
+def _look_up_shared(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> list[str]:
     """Whoever asks for a name that is being looked up gets the same answer, and does not wait for one that hangs."""
     key = (id(resolver), target.host, target.port)
     with _LOCK:
@@ -161,7 +161,7 @@ def _look_up(target: WebhookTarget, resolver: Resolver, seconds: float) -> list[
         raise
 
 
-def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: Resolver) -> None:
+def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: ResolveHost) -> None:
     found: list[str] | Exception
     try:
         found = list(resolver(*key[1:]))

@@ -13,12 +13,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.adapters import keys
-from a2a_serverless.domain.breaker import Trip
-from a2a_serverless.domain.challenges import Asked
+from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.ports import Due, Entry, Receipt
+from a2a_serverless.ports import DueItem, IdempotencyRecord, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,13 +35,13 @@ _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
 }
 
 
-def placed(pk: str, sk: str, expires: int | None, attributes: Mapping[str, Any]) -> Item:
+def make_item(pk: str, sk: str, expires: int | None, attributes: Mapping[str, Any]) -> Item:
     """An item: where it lies, when it ends (seconds; None is never), the version of its form, and what it says."""
     ends = {} if expires is None else {"expires": {"N": str(expires)}}
     return {"pk": {"S": pk}, "sk": {"S": sk}, **ends, "v": {"N": str(VERSION)}, **attributes}
 
 
-def live(item: Mapping[str, Any] | None, now: int) -> bool:
+def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
     """Whether there is an item and it has not expired at ``now`` (ms): the table deletes expired items days later."""
     return item is not None and ("expires" not in item or int(item["expires"]["N"]) * 1000 > now)
 
@@ -75,24 +75,24 @@ def head_of(item: Mapping[str, Any]) -> Head:
     return Head(key=keys.task_key(item["pk"]["S"]), **_values(Head, item))
 
 
-def entry_of(item: Mapping[str, Any]) -> Entry:
+def entry_of(item: Mapping[str, Any]) -> TaskEntry:
     """The entry of a list index."""
     task = keys.task_key(item["pk"]["S"]).task
-    return Entry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
+    return TaskEntry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
 
 
-def due_of(item: Mapping[str, Any]) -> Due:
+def due_of(item: Mapping[str, Any]) -> DueItem:
     """The entry of the due index."""
     place = item["pk"]["S"], item["sk"]["S"]
     try:
         key = keys.task_key(place[0])
     except ValueError:
-        return Due(place, None)
+        return DueItem(place, None)
     config_id = keys.cursor_config(place[1])
-    return Due(place, key if config_id is not None or place[1] == keys.HEAD else None, config_id)
+    return DueItem(place, key if config_id is not None or place[1] == keys.HEAD else None, config_id)
 
 
-def put_off(item: Mapping[str, Any], now: int) -> Item:
+def postpone_item(item: Mapping[str, Any], now: int) -> Item:
     """The attributes of a due item that is put off; ``put_off`` is when it is due then, and the wait until that."""
     last_at, _, last_ms = item.get("put_off", {"S": ""})["S"].partition(" ")
     again = last_at == item["due_at"]["S"]
@@ -111,7 +111,7 @@ def cursor_of(item: Mapping[str, Any]) -> Cursor:
     return Cursor(**_values(Cursor, item))
 
 
-def names_of(record: Head | Cursor | Asked) -> list[str]:
+def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
     """The attributes that a record can have."""
     return [field.name for field in fields(record) if field.name != "key"]
 
@@ -136,44 +136,45 @@ def attempt_of(item: Mapping[str, Any]) -> Attempt:
     return Attempt(**_values(Attempt, item))
 
 
-def receipt_item(receipt: Receipt) -> Item:
+def idempotency_item(receipt: IdempotencyRecord) -> Item:
     """The attributes of a receipt."""
     return _flat(receipt)
 
 
-def receipt_of(item: Mapping[str, Any]) -> Receipt:
-    """The receipt that ``receipt_item`` wrote."""
-    return Receipt(**_values(Receipt, item))
+def idempotency_of(item: Mapping[str, Any]) -> IdempotencyRecord:
+    """The receipt that ``idempotency_item`` wrote."""
+    return IdempotencyRecord(**_values(IdempotencyRecord, item))
 
 
-def trip_item(trip: Trip) -> Item:
+def breaker_item(open_breaker: OpenBreaker) -> Item:
     """The attributes of a trip."""
-    return _flat(trip)
+    return _flat(open_breaker)
 
 
-def trip_of(item: Mapping[str, Any]) -> Trip:
-    """The trip that ``trip_item`` wrote."""
-    return Trip(**_values(Trip, item))
+def breaker_of(item: Mapping[str, Any]) -> OpenBreaker:
+    """The trip that ``breaker_item`` wrote."""
+    return OpenBreaker(**_values(OpenBreaker, item))
 
 
-def asked_item(asked: Asked) -> Item:
+def challenge_state_item(asked: ChallengeState) -> Item:
     """The attributes of what was asked of a host."""
     return _flat(asked)
 
 
-def asked_of(item: Mapping[str, Any]) -> Asked:
-    """What ``asked_item`` wrote."""
-    return Asked(**_values(Asked, item))
+def challenge_state_of(item: Mapping[str, Any]) -> ChallengeState:
+    """What ``challenge_state_item`` wrote."""
+    return ChallengeState(**_values(ChallengeState, item))
 
 
-def _flat(record: Head | Cursor | PushConfig | Attempt | Receipt | Trip | Asked) -> Item:
+def _flat(record: Head | Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState) -> Item:
     plain = [field for field in fields(record) if field.name != "key"]
     values = [(field.name, getattr(record, field.name), field.default) for field in plain]
     return {name: _value(name, value) for name, value, default in values if value != default}
 
 
 def _values(
-    kind: type[Head | Cursor | PushConfig | Attempt | Receipt | Trip | Asked], item: Mapping[str, Any]
+    kind: type[Head | Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState],
+    item: Mapping[str, Any],
 ) -> dict[str, Any]:
     known = readable(item)
     enums = _ENUMS.get(kind, {})

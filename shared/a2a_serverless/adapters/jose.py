@@ -27,7 +27,7 @@ class NoKeyRing(RuntimeError):
 
 
 class Es256Keys:
-    """``ports.KeyMaker``: P-256 keys, named by their RFC 7638 thumbprint."""
+    """``ports.KeyFactory``: P-256 keys, named by their RFC 7638 thumbprint."""
 
     def make(self, now: int) -> SigningKey:
         from cryptography.hazmat.primitives import serialization
@@ -49,7 +49,7 @@ class Es256Keys:
         return ECAlgorithm(ECAlgorithm.SHA256).sign(content, _private(key))
 
 
-def verifies(jwk: Mapping[str, Json], content: bytes, signature: bytes) -> bool:
+def is_valid_signature(jwk: Mapping[str, Json], content: bytes, signature: bytes) -> bool:
     """Whether the key has made this ES256 signature (in JWS form) of the content. False for a key of another kind."""
     from jwt.algorithms import ECAlgorithm
     from jwt.exceptions import InvalidKeyError
@@ -70,7 +70,7 @@ def thumbprint(jwk: Mapping[str, str]) -> str:
     return base64url_encode(sha256(canonical).digest()).decode()
 
 
-class RingSigner:
+class KeyRingSigner:
     """``ports.Signer`` with the ring's current key. The key object is kept for as long as the key is current.
 
     The compact form (RFC 7515, 3.1) is put together here: around the signature it is three pieces of base64url, and

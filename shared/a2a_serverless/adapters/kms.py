@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_kms import KMSClient
 
 PURPOSE: Final = {"purpose": "a2a-webhook-secrets"}
-PASSES: Final = {"purpose": "a2a-service-token"}
+SERVICE_TOKENS: Final = {"purpose": "a2a-service-token"}
 KEY_LIFE_MS: Final = 3_600_000
 KEY_USES: Final = 1_000_000
 KEYS_KEPT: Final = 256
@@ -87,7 +87,7 @@ class KmsSealer:
     def _key_for_sealing(self) -> _DataKey:
         with self._lock:
             key = self._sealing
-            if key is None or key.uses >= self._uses or self._old(key):
+            if key is None or key.uses >= self._uses or self._is_old(key):
                 key = self._sealing = self._new_key()
             key.uses += 1
             return key
@@ -99,7 +99,7 @@ class KmsSealer:
     def _key_for_opening(self, wrapped: bytes) -> bytes:
         with self._lock:
             key = self._opened.get(wrapped)
-        if key is None or self._old(key):
+        if key is None or self._is_old(key):
             key = _DataKey(self._unwrap(wrapped), wrapped, self._now())
         with self._lock:
             self._opened[wrapped] = key
@@ -117,12 +117,12 @@ class KmsSealer:
             raise
         return answer["Plaintext"]
 
-    def _old(self, key: _DataKey) -> bool:
+    def _is_old(self, key: _DataKey) -> bool:
         return self._now() - key.since >= KEY_LIFE_MS
 
 
-class KmsPassSealer:
-    """``ports.PassSealer``. ``client`` is asked for with the first pass."""
+class KmsServiceTokenSealer:
+    """``ports.ServiceTokenSealer``. ``client`` is asked for with the first pass."""
 
     def __init__(self, client: Callable[[], KMSClient], key_id: str) -> None:
         self._client = client
@@ -130,14 +130,16 @@ class KmsPassSealer:
 
     def seal(self, claims: str) -> bytes:
         try:
-            answer = self._client().encrypt(KeyId=self._key_id, Plaintext=claims.encode(), EncryptionContext=PASSES)
+            answer = self._client().encrypt(
+                KeyId=self._key_id, Plaintext=claims.encode(), EncryptionContext=SERVICE_TOKENS
+            )
         except (BotoCoreError, ClientError) as error:
             raise Overloaded(UNSEALED) from error
         return answer["CiphertextBlob"]
 
     def open(self, sealed: bytes) -> str:
         try:
-            answer = self._client().decrypt(CiphertextBlob=sealed, KeyId=self._key_id, EncryptionContext=PASSES)
+            answer = self._client().decrypt(CiphertextBlob=sealed, KeyId=self._key_id, EncryptionContext=SERVICE_TOKENS)
         except (BotoCoreError, ClientError) as error:
             if isinstance(error, ClientError) and error.response["Error"]["Code"] in _FOREIGN:
                 raise ValueError("not sealed by this deployment") from None

@@ -15,28 +15,28 @@ from itertools import chain, count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from a2a_serverless.adapters import items, keys, stored
-from a2a_serverless.adapters.folds import name_of
-from a2a_serverless.domain.breaker import FORGET_MS
-from a2a_serverless.domain.challenges import Asked
-from a2a_serverless.domain.contents import Slot
-from a2a_serverless.domain.events import fold
-from a2a_serverless.domain.head import Change, Head, Look
-from a2a_serverless.domain.push import CursorState, closed
+from a2a_serverless.adapters import items, keys, log_format
+from a2a_serverless.adapters.snapshots import snapshot_name
+from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.circuit_breaker import FORGET_MS
+from a2a_serverless.domain.contents import UploadSlot
+from a2a_serverless.domain.events import replay
+from a2a_serverless.domain.head import Change, Head, HeadSnapshot
+from a2a_serverless.domain.push import CursorState, close_cursor
 from a2a_serverless.domain.url_policy import check_addresses
-from a2a_serverless.ports import Due, Entry
+from a2a_serverless.ports import DueItem, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.domain.bells import Bell
-    from a2a_serverless.domain.breaker import Trip
+    from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.url_policy import WebhookTarget
-    from a2a_serverless.ports import ExpectedNews, News, Opening, Receipt, StepResult
+    from a2a_serverless.ports import CallbackRequest, ExpectedCallback, IdempotencyRecord, NewTask, StepResult
 
 P = TypeVar("P")
 K = TypeVar("K")
@@ -47,7 +47,7 @@ DAY_S: Final = 86_400
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
-class _Shelf(Generic[P, K, V]):
+class _ExpiringItems(Generic[P, K, V]):
     """Items of one kind by partition and name. An expired one is not there; ``expires`` is in seconds."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -68,7 +68,7 @@ class _Shelf(Generic[P, K, V]):
     def change(self, partition: P, name: K, value: V) -> None:
         self.put(partition, name, value, self._items[partition][name][1])
 
-    def drop(self, partition: P, name: K) -> None:
+    def delete(self, partition: P, name: K) -> None:
         self._items.get(partition, {}).pop(name, None)
 
     @property
@@ -89,7 +89,7 @@ class _Shelf(Generic[P, K, V]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _StoredEvent:
     """An event as text: what a reader does to it cannot reach the log, and what is no JSON is found out."""
 
     by: str
@@ -102,117 +102,117 @@ class MemoryTable:
     def __init__(self, now: Callable[[], int]) -> None:
         self.feed: list[tuple[TaskKey, Event]] = []
         self._lock = RLock()
-        self._heads: _Shelf[TaskKey, None, Head] = _Shelf(now)
-        self._events: _Shelf[TaskKey, int, _Written] = _Shelf(now)
-        self._steps: _Shelf[TaskKey, str, str] = _Shelf(now)
-        self._configs: _Shelf[TaskKey, str, PushConfig] = _Shelf(now)
-        self._cursors: _Shelf[TaskKey, str, Cursor] = _Shelf(now)
-        self._attempts: _Shelf[TaskKey, tuple[str, int, int, int], Attempt] = _Shelf(now)
-        self._trips: _Shelf[str, None, Trip] = _Shelf(now)
-        self._webhooks: _Shelf[tuple[str, str], int, int] = _Shelf(now)
-        self._asked: _Shelf[tuple[str, str], str, Asked] = _Shelf(now)
-        self._receipts: _Shelf[tuple[str, str, str], str, Receipt] = _Shelf(now)
-        self._callbacks: _Shelf[str, None, tuple[TaskKey, str]] = _Shelf(now)
+        self._heads: _ExpiringItems[TaskKey, None, Head] = _ExpiringItems(now)
+        self._events: _ExpiringItems[TaskKey, int, _StoredEvent] = _ExpiringItems(now)
+        self._steps: _ExpiringItems[TaskKey, str, str] = _ExpiringItems(now)
+        self._configs: _ExpiringItems[TaskKey, str, PushConfig] = _ExpiringItems(now)
+        self._cursors: _ExpiringItems[TaskKey, str, Cursor] = _ExpiringItems(now)
+        self._attempts: _ExpiringItems[TaskKey, tuple[str, int, int, int], Attempt] = _ExpiringItems(now)
+        self._breakers: _ExpiringItems[str, None, OpenBreaker] = _ExpiringItems(now)
+        self._webhooks: _ExpiringItems[tuple[str, str], int, int] = _ExpiringItems(now)
+        self._challenges: _ExpiringItems[tuple[str, str], str, ChallengeState] = _ExpiringItems(now)
+        self._idempotency: _ExpiringItems[tuple[str, str, str], str, IdempotencyRecord] = _ExpiringItems(now)
+        self._callbacks: _ExpiringItems[str, None, tuple[TaskKey, str]] = _ExpiringItems(now)
         self._documents: dict[str, str] = {}
         self._put_off: dict[tuple[str, str], str] = {}
 
-    def create(self, opening: Opening) -> Receipt | None:
-        head, event, receipt = opening.head, opening.event, opening.receipt
-        text = stored.event_text(event)
+    def create(self, opening: NewTask) -> IdempotencyRecord | None:
+        head, event, receipt = opening.head, opening.event, opening.idempotency
+        text = log_format.dump_event(event)
         with self._lock:
             written = self._events.get(head.key, event.n)
-            if written and written.by == event.by:
+            if written and written.by == event.append_id:
                 return None
-            if receipt and (earlier := self.receipt(head.key, receipt.agent, receipt.message_id)):
+            if receipt and (earlier := self.find_idempotency(head.key, receipt.agent, receipt.message_id)):
                 return earlier
             if written:
                 raise RuntimeError("there is a task with this id already")
             self._heads.put(head.key, None, head, head.expires)
-            self._keep_event(head.key, event, text, head.expires)
-            self._keep_receipt(head, receipt)
+            self._store_event(head.key, event, text, head.expires)
+            self._store_idempotency(head, receipt)
             for config, cursor in opening.pushes:
-                self._keep_config(head, config, cursor)
+                self._store_config(head, config, cursor)
         return None
 
-    def receipt(self, key: TaskKey, agent: str, message_id: str) -> Receipt | None:
+    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
         with self._lock:
-            return self._receipts.get((key.tenant, key.owner, agent), message_id)
+            return self._idempotency.get((key.tenant, key.owner, agent), message_id)
 
-    def look(self, key: TaskKey) -> Look | None:
+    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
         with self._lock:
             head = self._heads.get(key, None)
-            return Look(head, max(self._events.all(key))) if head else None
+            return HeadSnapshot(head, max(self._events.all(key))) if head else None
 
-    def load(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+    def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
         with self._lock:
             head = self._heads.get(key, None)
             return (head, list(self._run(key, 0))) if head else None
 
-    def task(self, key: TaskKey) -> tuple[Head, Task] | None:
+    def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         with self._lock:
             head = self._heads.get(key, None)
-            return (head, fold(key.task, head.context_id, self._run(key, 0))) if head else None
+            return (head, replay(key.task, head.context_id, self._run(key, 0))) if head else None
 
-    def task_at(self, head: Head, n: int) -> Task:
-        return fold(head.key.task, head.context_id, self.read(head.key, 0, n))
+    def read_task_at(self, head: Head, n: int) -> Task:
+        return replay(head.key.task, head.context_id, self.read(head.key, 0, n))
 
-    def keep_fold(self, key: TaskKey) -> str:
+    def store_snapshot(self, key: TaskKey) -> str:
         """Names it and keeps nothing: where the log is at hand, a fold saves no reading."""
-        read = self.task(key)
-        return name_of(read[1], stored.fold_text(read[1]).encode()) if read else ""
+        read = self.read_task(key)
+        return snapshot_name(read[1], log_format.dump_snapshot(read[1]).encode()) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         with self._lock:
             return list(islice(self._run(key, after), limit))
 
-    def append(self, change: Change, receipt: Receipt | None = None) -> bool:
-        key, event, text = change.before.key, change.event, stored.event_text(change.event)
+    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
+        key, event, text = change.before.key, change.event, log_format.dump_event(change.event)
         with self._lock:
             written = self._events.get(key, event.n)
             if written:
-                return written.by == event.by
-            if receipt and self.receipt(key, receipt.agent, receipt.message_id):
+                return written.by == event.append_id
+            if receipt and self.find_idempotency(key, receipt.agent, receipt.message_id):
                 return False
             if not self._shift(change.before, change.after):
                 return False
-            self._keep_event(key, event, text, change.after.expires)
-            self._keep_receipt(change.after, receipt)
+            self._store_event(key, event, text, change.after.expires)
+            self._store_idempotency(change.after, receipt)
         return True
 
     def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
-        text = stored.event_text(event)
+        text = log_format.dump_event(event)
         with self._lock:
             written = self._events.get(key, event.n)
             if written:
-                return written.by == event.by
-            self._keep_event(key, event, text, expires)
+                return written.by == event.append_id
+            self._store_event(key, event, text, expires)
         return True
 
-    def touch(self, before: Head, after: Head) -> bool:
+    def update_head(self, before: Head, after: Head) -> bool:
         with self._lock:
             return self._shift(before, after) or self._heads.get(before.key, None) == after
 
-    def steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+    def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         with self._lock:
-            return {name: stored.step_of(text) for name, text in self._steps.all(key).items()}
+            return {name: log_format.load_step(text) for name, text in self._steps.all(key).items()}
 
-    def keep_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
-        text = stored.step_text(result)
+    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        text = log_format.dump_step(result)
         with self._lock:
             kept = self._steps.get(key, name)
             if kept is None:
                 self._steps.put(key, name, text, expires)
-        return stored.step_of(kept or text)
+        return log_format.load_step(kept or text)
 
-    def keep_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
         with self._lock:
             self._callbacks.put(callback, None, (key, call), expires)
 
-    def callback(self, callback: str) -> tuple[TaskKey, str] | None:
+    def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         with self._lock:
             return self._callbacks.get(callback, None)
 
-    def due(self, shard: int, until: int) -> Iterator[Due]:
+    def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
         with self._lock:
             heads = [(head.due_at, key, None) for key, _, head in self._heads.everything()]
             cursors = [
@@ -222,9 +222,9 @@ class MemoryTable:
             ]
         rows = [(at, key, name) for at, key, name in chain(heads, cursors) if at is not None and at <= until]
         mine = sorted((row for row in rows if keys.shard(row[1]) == shard), key=lambda row: row[0])
-        return (Due(_place(key, name), key, name) for _, key, name in mine)
+        return (DueItem(_place(key, name), key, name) for _, key, name in mine)
 
-    def put_off(self, due: Due, now: int) -> None:
+    def postpone(self, due: DueItem, now: int) -> None:
         key, name = due.key, due.config_id
         if key is None:
             return
@@ -232,24 +232,28 @@ class MemoryTable:
             kept = self._heads.get(key, None) if name is None else self._cursors.get(key, name)
             if kept is None or kept.due_at is None or kept.due_at > now:
                 return
-            item = {"due_at": {"S": keys.moment(kept.due_at)}, "put_off": {"S": self._put_off.get(due.place, "")}}
-            after = items.put_off(item, now)
-            self._put_off[due.place] = after["put_off"]["S"]
+            item = {"due_at": {"S": keys.moment(kept.due_at)}, "put_off": {"S": self._put_off.get(due.item_key, "")}}
+            after = items.postpone_item(item, now)
+            self._put_off[due.item_key] = after["put_off"]["S"]
             due_at = int(after["due_at"]["S"])
             if isinstance(kept, Head):
                 self._heads.change(key, None, replace(kept, due_at=due_at))
             elif name is not None:
                 self._cursors.change(key, name, replace(kept, due_at=due_at))
 
-    def page(
-        self, who: Principal, context_id: str | None, after: str | None, since: int, limit: int
-    ) -> tuple[list[Entry], str | None]:
+    def list_page(
+        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[TaskEntry], str | None]:
         with self._lock:
             heads = [
-                head for key, _, head in self._heads.everything() if (key.tenant, key.owner) == (who.tenant, who.owner)
+                head
+                for key, _, head in self._heads.everything()
+                if (key.tenant, key.owner) == (principal.tenant, principal.owner)
             ]
         entries = [
-            Entry(head.key.task, head.agent, head.state, f"{keys.moment(head.status_at)}#{keys.part(head.key.task)}")
+            TaskEntry(
+                head.key.task, head.agent, head.state, f"{keys.moment(head.status_at)}#{keys.part(head.key.task)}"
+            )
             for head in heads
             if head.status_at >= since and context_id in {None, head.context_id}
         ]
@@ -265,58 +269,58 @@ class MemoryTable:
                 return True
             if self._cursors.get(before.key, config.config_id) != replaced or not self._shift(before, after):
                 return False
-            self._keep_config(after, config, cursor)
+            self._store_config(after, config, cursor)
         return True
 
     def close_config(self, key: TaskKey, before: Cursor) -> bool:
         with self._lock:
-            kept, after = self._cursors.get(key, before.config_id), closed(before)
+            kept, after = self._cursors.get(key, before.config_id), close_cursor(before)
             if kept == before:
                 self._cursors.change(key, before.config_id, after)
-                self._configs.drop(key, before.config_id)
+                self._configs.delete(key, before.config_id)
             return kept in (before, after)
 
-    def config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+    def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         with self._lock:
             return self._configs.get(key, config_id)
 
-    def configs(self, key: TaskKey) -> list[PushConfig]:
+    def list_configs(self, key: TaskKey) -> list[PushConfig]:
         with self._lock:
             return sorted(self._configs.all(key).values(), key=lambda config: config.config_id)
 
-    def cursors(self, key: TaskKey) -> list[Cursor]:
+    def list_cursors(self, key: TaskKey) -> list[Cursor]:
         with self._lock:
             return sorted(self._cursors.all(key).values(), key=lambda cursor: cursor.config_id)
 
-    def cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+    def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         with self._lock:
             return self._cursors.get(key, config_id)
 
-    def move(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+    def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         with self._lock:
             kept = self._cursors.get(key, before.config_id)
             if kept == before:
                 self._cursors.change(key, before.config_id, after)
             return kept in (before, after)
 
-    def remove(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+    def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         with self._lock:
             kept = [one for one in (self._configs.get(key, config_id), self._cursors.get(key, config_id)) if one]
             if all(one.incarnation == incarnation for one in kept):
-                self._configs.drop(key, config_id)
-                self._cursors.drop(key, config_id)
+                self._configs.delete(key, config_id)
+                self._cursors.delete(key, config_id)
 
-    def record(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+    def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         with self._lock:
             place = (attempt.config_id, attempt.n, attempt.k, attempt.at)
             self._attempts.put(key, place, attempt, expires)
 
-    def attempts(self, key: TaskKey) -> list[Attempt]:
+    def list_attempts(self, key: TaskKey) -> list[Attempt]:
         with self._lock:
             kept = self._attempts.all(key).values()
         return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
-    def admit(self, key: TaskKey, day: int, limit: int) -> bool:
+    def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         owner = key.tenant, key.owner
         with self._lock:
             used = self._webhooks.get(owner, day) or 0
@@ -324,18 +328,20 @@ class MemoryTable:
                 self._webhooks.put(owner, day, used + 1, (day + 2) * DAY_S)
         return used < limit
 
-    def asked(self, key: TaskKey, host: str) -> Asked:
+    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         with self._lock:
-            return self._asked.get((key.tenant, key.owner), host) or Asked()
+            return self._challenges.get((key.tenant, key.owner), host) or ChallengeState()
 
-    def keep_asked(self, key: TaskKey, host: str, before: Asked, after: Asked, expires: int) -> bool:
+    def store_challenge_state(
+        self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
+    ) -> bool:
         with self._lock:
-            kept = self.asked(key, host)
+            kept = self.get_challenge_state(key, host)
             if kept == before:
-                self._asked.put((key.tenant, key.owner), host, after, expires)
+                self._challenges.put((key.tenant, key.owner), host, after, expires)
             return kept in (before, after)
 
-    def exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
+    def list_exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
         with self._lock:
             ended = [
                 (cursor.due_at or 0, (key, name))
@@ -344,51 +350,52 @@ class MemoryTable:
             ]
         return [row for _, row in sorted(ended, key=lambda pair: pair[0])[:limit]]
 
-    def tripped(self, host: str) -> Trip | None:
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
         with self._lock:
-            return self._trips.get(host, None)
+            return self._breakers.get(host, None)
 
-    def trip(self, host: str, trip: Trip) -> None:
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
         with self._lock:
-            self._trips.put(host, None, trip, (trip.until + FORGET_MS) // 1000)
+            self._breakers.put(host, None, open_breaker, (open_breaker.until + FORGET_MS) // 1000)
 
     def publish(self, name: str, document: Json) -> None:
         with self._lock:
-            self._documents[name] = stored.document_text(document)
+            self._documents[name] = log_format.dump_document(document)
 
-    def published(self, name: str) -> Json:
+    def get_document(self, name: str) -> Json:
         with self._lock:
-            return stored.document_of(self._documents.get(name, "null"))
+            return log_format.load_document(self._documents.get(name, "null"))
 
-    def stored(self, who: Principal, context_id: str | None) -> list[TaskKey]:
+    def stored(self, principal: Principal, context_id: str | None) -> list[TaskKey]:
         """The owner's tasks (of a context), expired ones too."""
         with self._lock:
             heads = [head for partition in self._heads.raw.values() for head, _ in partition.values()]
         return [
             head.key
             for head in heads
-            if (head.key.tenant, head.key.owner) == (who.tenant, who.owner) and context_id in {None, head.context_id}
+            if (head.key.tenant, head.key.owner) == (principal.tenant, principal.owner)
+            and context_id in {None, head.context_id}
         ]
 
     def erase(self, key: TaskKey, *, really: bool = True) -> int:
         """Forgets a task; returns how many items that is."""
         shelves = (self._heads, self._events, self._steps, self._configs, self._cursors, self._attempts)
         with self._lock:
-            return sum(shelf.clear(key, really=really) for shelf in shelves)
+            return sum(items.clear(key, really=really) for items in shelves)
 
-    def erase_beside(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
         """Forgets receipts and addresses of calls; returns how many items that is."""
         places = [((key.tenant, key.owner, agent), message_id) for agent, message_id in receipts]
         with self._lock:
             for place in places:
-                self._receipts.drop(*place)
+                self._idempotency.delete(*place)
             return len(places) + sum(self._callbacks.clear(name, really=True) for name in callbacks)
 
-    def erase_owner(self, who: Principal, *, really: bool = True) -> int:
+    def erase_owner(self, principal: Principal, *, really: bool = True) -> int:
         """Forgets what was counted for an owner; returns how many items that is."""
         with self._lock:
-            shelves = (self._webhooks, self._asked)
-            return sum(shelf.clear((who.tenant, who.owner), really=really) for shelf in shelves)
+            shelves = (self._webhooks, self._challenges)
+            return sum(items.clear((principal.tenant, principal.owner), really=really) for items in shelves)
 
     def _shift(self, before: Head, after: Head) -> bool:
         head = self._heads.get(before.key, None)
@@ -402,53 +409,53 @@ class MemoryTable:
             written = self._events.get(key, n)
             if written is None:
                 return
-            yield stored.event_of(written.text, n, written.by)
+            yield log_format.load_event(written.text, n, written.by)
 
-    def _keep_event(self, key: TaskKey, event: Event, text: str, expires: int) -> None:
-        self._events.put(key, event.n, _Written(event.by, text), expires)
+    def _store_event(self, key: TaskKey, event: Event, text: str, expires: int) -> None:
+        self._events.put(key, event.n, _StoredEvent(event.append_id, text), expires)
         self.feed.append((key, event))
 
-    def _keep_receipt(self, head: Head, receipt: Receipt | None) -> None:
+    def _store_idempotency(self, head: Head, receipt: IdempotencyRecord | None) -> None:
         if receipt:
             partition = (head.key.tenant, head.key.owner, receipt.agent)
-            self._receipts.put(partition, receipt.message_id, receipt, head.expires)
+            self._idempotency.put(partition, receipt.message_id, receipt, head.expires)
 
-    def _keep_config(self, head: Head, config: PushConfig, cursor: Cursor) -> None:
+    def _store_config(self, head: Head, config: PushConfig, cursor: Cursor) -> None:
         self._configs.put(head.key, config.config_id, config, head.expires)
         self._cursors.put(head.key, cursor.config_id, cursor, head.expires)
 
 
-class MemoryBells:
+class MemoryQueues:
     """Bells that wait in a heap until they are due. Nothing rings by itself: a test takes what is ready."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
         self._lock = RLock()
         self._order = count()
-        self._waiting: list[tuple[int, int, Bell]] = []
+        self._waiting: list[tuple[int, int, QueueMessage]] = []
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
         with self._lock:
-            heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), bell))
+            heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), message))
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for bell in bells:
-            self.ring(bell)
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for message in queues:
+            self.enqueue(message)
 
     @property
-    def waiting(self) -> list[tuple[int, Bell]]:
+    def waiting(self) -> list[tuple[int, QueueMessage]]:
         """All bells that were rung and not taken: (due in ms, bell), soonest first."""
         with self._lock:
-            return [(due, bell) for due, _, bell in sorted(self._waiting, key=lambda row: row[:2])]
+            return [(due, message) for due, _, message in sorted(self._waiting, key=lambda row: row[:2])]
 
-    def ready(self, now: int | None = None) -> list[Bell]:
+    def ready(self, now: int | None = None) -> list[QueueMessage]:
         """The bells that are due at ``now`` (default: the clock's); they stay."""
         until = self._now() if now is None else now
-        return [bell for due, bell in self.waiting if due <= until]
+        return [message for due, message in self.waiting if due <= until]
 
-    def pop(self, now: int | None = None) -> Bell | None:
+    def pop(self, now: int | None = None) -> QueueMessage | None:
         """Takes the soonest bell that is due, or returns None. ``ring`` it again for a redelivery."""
         until = self._now() if now is None else now
         with self._lock:
@@ -456,13 +463,13 @@ class MemoryBells:
                 return None
             return heapq.heappop(self._waiting)[2]
 
-    def lose(self) -> None:
+    def clear(self) -> None:
         """Forgets every bell, as a queue may."""
         with self._lock:
             self._waiting.clear()
 
 
-class MemoryBlobs:
+class MemoryBlobStore:
     """Content by name."""
 
     def __init__(self) -> None:
@@ -477,24 +484,26 @@ class MemoryBlobs:
             raise KeyError(name)
         return content
 
-    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+    def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         return f"https://blobs.example/{name}?for={seconds}&as={filename or ''}"
 
-    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
-        return Slot(self.link(name, seconds), {"content-length": str(size), "x-amz-checksum-sha256": sha256})
+    def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
+        return UploadSlot(
+            self.presign_get(name, seconds), {"content-length": str(size), "x-amz-checksum-sha256": sha256}
+        )
 
     def size(self, name: str) -> int | None:
         content = self.content.get(name)
         return None if content is None else len(content)
 
-    def names(self, prefix: str) -> Iterator[str]:
+    def list_names(self, prefix: str) -> Iterator[str]:
         yield from [name for name in self.content if name.startswith(prefix)]
 
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
 
 
-class MemoryVault:
+class MemoryKeyRingStore:
     """A key ring in a variable."""
 
     def __init__(self, ring: KeyRing | None = None) -> None:
@@ -511,7 +520,7 @@ class MemoryVault:
             return self.ring == ring
 
 
-class MemoryNames:
+class MemoryResolver:
     """Addresses by host. A name that nobody has entered has an address that fits."""
 
     def __init__(self) -> None:
@@ -532,7 +541,7 @@ class MemoryMetrics:
     def count(self, name: str, **what: str | int) -> None:
         self.counted.append((name, what))
 
-    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
+    def record(self, values: Mapping[str, float], **what: str | int) -> None:
         self.measured += [(name, value, what) for name, value in values.items()]
 
 
@@ -549,7 +558,7 @@ class MemorySealer:
         return str(found[1])
 
 
-class MemoryPassSealer:
+class MemoryServiceTokenSealer:
     """Opens what it has sealed itself, and nothing else."""
 
     def __init__(self) -> None:
@@ -570,14 +579,14 @@ def _place(key: TaskKey, config_id: str | None) -> tuple[str, str]:
     return keys.task(key), keys.HEAD if config_id is None else keys.cursor(config_id)
 
 
-def _position(entry: Entry) -> str:
+def _position(entry: TaskEntry) -> str:
     return entry.position
 
 
-class MemoryProofs:
-    """``ports.Proofs`` where nothing is signed: the token, which ``services.callbacks`` compares, is enough."""
+class MemoryCallbackVerifier:
+    """``ports.CallbackVerifier`` where nothing is signed: the token, which ``services.callbacks`` compares, will do."""
 
-    def check(self, news: News, call: ExpectedNews) -> str | None:
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         del call
-        said = json.loads(news.body or b"null")
+        said = json.loads(incoming.body or b"null")
         return said.get("challenge") if isinstance(said, dict) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.measures import MEASURES
+from a2a_serverless.domain.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,17 +37,17 @@ class EmfMetrics:
         self._every = every
 
     def count(self, name: str, **what: str | int) -> None:
-        self.measure({name: 1}, **what)
+        self.record({name: 1}, **what)
 
-    def measure(self, values: Mapping[str, float], **what: str | int) -> None:
-        (by,) = {MEASURES[name].by for name in values}
+    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+        (by,) = {METRICS[name].dimension for name in values}
         line: dict[str, object] = {**what, "service": self._service, **values}
-        names = [name for name in values if self._every or MEASURES[name].fault]
+        names = [name for name in values if self._every or METRICS[name].fault]
         if names:
             metric = {
                 "Namespace": self._namespace,
                 "Dimensions": [["service"], ["service", by]] if by else [["service"]],
-                "Metrics": [{"Name": name, "Unit": MEASURES[name].unit} for name in names],
+                "Metrics": [{"Name": name, "Unit": METRICS[name].unit} for name in names],
             }
             line = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
         self._write(json.dumps(line, separators=(",", ":")))

@@ -16,7 +16,7 @@ import json
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.access import EVERYTHING, BadToken, Caller
+from a2a_serverless.domain.access import FULL_SCOPE, Caller, InvalidToken
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.domain.access import Trust
+    from a2a_serverless.domain.access import TrustedIssuer
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 COOL_DOWN_MS: Final = 30_000
@@ -47,12 +47,12 @@ OTHER_TOKENS: Final = frozenset({"id", "refresh", "offline", "logout"})  # Keycl
 FOREIGN_CLAIMS: Final = frozenset({"at_hash", "c_hash", "events", "cnf"})
 
 
-def in_a_thread(work: Callable[[], None]) -> None:
+def run_in_thread(work: Callable[[], None]) -> None:
     """Runs ``work`` beside the request."""
     Thread(target=work, name="oidc", daemon=True).start()
 
 
-class OidcTokens:
+class OidcTokenVerifier:
     """Checks the tokens of one issuer. ``fetch`` gets the JSON text behind a URL, empty when there is none.
 
     ``beside`` runs what a request need not wait for.
@@ -60,15 +60,15 @@ class OidcTokens:
 
     def __init__(
         self,
-        trust: Trust,
+        trust: TrustedIssuer,
         fetch: Callable[[str], str],
         now: Callable[[], int],
-        beside: Callable[[Callable[[], None]], None] = in_a_thread,
+        beside: Callable[[Callable[[], None]], None] = run_in_thread,
     ) -> None:
         self._trust = trust
         self._fetch = fetch
         self._now = now
-        self._beside = beside
+        self._run_in_background = beside
         self._lock = Lock()
         self._keys: dict[str, Any] = {}
         self._read_at = 0
@@ -76,20 +76,20 @@ class OidcTokens:
         self._asking = False
         self._keys_url = trust.jwks_url
 
-    def caller(self, token: str) -> Caller:
-        """Whom the token speaks for; raises BadToken, and Overloaded while the issuer's keys cannot be read."""
+    def verify(self, token: str) -> Caller:
+        """Whom the token speaks for; raises InvalidToken, and Overloaded while the issuer's keys cannot be read."""
         claims, trust = self._claims(token), self._trust
         tenant = self._claim(claims, trust.tenant_claim) if trust.tenant_claim else DEFAULT_TENANT
-        who = Principal(tenant, self._claim(claims, trust.owner_claim))
-        scopes = frozenset(self._scopes(claims)) if trust.scope_claims else frozenset({EVERYTHING})
-        return Caller(who, scopes, trust.scope_prefix)
+        principal = Principal(tenant, self._claim(claims, trust.owner_claim))
+        scopes = frozenset(self._scopes(claims)) if trust.scope_claims else frozenset({FULL_SCOPE})
+        return Caller(principal, scopes, trust.scope_prefix)
 
     def _claims(self, token: str) -> dict[str, Any]:
         """What a token says that is whole, from the issuer, for us, and valid now."""
         import jwt
 
         if len(token) > TOKEN_LIMIT:
-            raise BadToken
+            raise InvalidToken
         try:
             header, said = _unverified(token)
             _check_kind(header, said)
@@ -103,9 +103,9 @@ class OidcTokens:
                 options={"require": ["exp", "iss"], "verify_aud": False},
             )
         except (jwt.PyJWTError, ValueError, ArithmeticError, RecursionError) as error:
-            raise BadToken from error
+            raise InvalidToken from error
         if self._trust.audience not in _texts(claims.get(self._trust.audience_claim)):
-            raise BadToken
+            raise InvalidToken
         return claims
 
     def _scopes(self, claims: dict[str, Any]) -> Iterator[str]:
@@ -119,43 +119,43 @@ class OidcTokens:
     def _claim(self, claims: dict[str, Any], name: str) -> str:
         value = claims.get(name)
         if not isinstance(value, str) or not 0 < len(value) <= OWNER_LIMIT or not value.isprintable():
-            raise BadToken
+            raise InvalidToken
         return value
 
     def _key(self, kid: object) -> Any:  # noqa: ANN401 - a jwt.PyJWK, imported late
         if not isinstance(kid, str):
-            raise BadToken
-        known = self._known()
+            raise InvalidToken
+        known = self._current_keys()
         if kid not in known:
-            if self._may_ask():
-                self._ask()
-            known = self._known()
-        elif self._now() - self._read_at >= RENEW_AFTER_MS and self._may_ask():
-            self._beside(self._ask)
+            if self._may_fetch():
+                self._fetch_keys()
+            known = self._current_keys()
+        elif self._now() - self._read_at >= RENEW_AFTER_MS and self._may_fetch():
+            self._run_in_background(self._fetch_keys)
         if not known or (kid not in known and self._asking):
             raise Overloaded("The issuer's keys cannot be read now. Try again.")
         if kid not in known:
-            raise BadToken
+            raise InvalidToken
         return known[kid]
 
-    def _known(self) -> dict[str, Any]:
+    def _current_keys(self) -> dict[str, Any]:
         """The keys, unless they are too old to be trusted."""
         return self._keys if self._now() - self._read_at < STALE_AFTER_MS else {}
 
-    def _may_ask(self) -> bool:
+    def _may_fetch(self) -> bool:
         """Whether it is time to read the issuer's keys. Nobody else is told so for a pause: no two read them."""
-        now, pause = self._now(), COOL_DOWN_MS if self._known() else FIRST_COOL_DOWN_MS
+        now, pause = self._now(), COOL_DOWN_MS if self._current_keys() else FIRST_COOL_DOWN_MS
         with self._lock:
             if self._asked_at is not None and now - self._asked_at < pause:
                 return False
             self._asked_at, self._asking = now, True
             return True
 
-    def _ask(self) -> None:
+    def _fetch_keys(self) -> None:
         """Reads the issuer's keys; what cannot be read changes nothing."""
         now = self._now()
         try:
-            self._keys_url = self._keys_url or self._discovered()
+            self._keys_url = self._keys_url or self._discover_keys_url()
             keys = self._keys_of(self._fetch(self._keys_url)) if self._keys_url else {}
             if not keys:  # the issuer may have moved them
                 self._keys_url = self._trust.jwks_url
@@ -164,7 +164,7 @@ class OidcTokens:
         finally:
             self._asking = False
 
-    def _discovered(self) -> str:
+    def _discover_keys_url(self) -> str:
         """Where the issuer says that its keys are (OpenID Connect Discovery 1.0); empty when it does not say so."""
         text = self._fetch(f"{self._trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
@@ -222,7 +222,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
-    """Raises BadToken for what is no access token, or is bound to a proof."""
+    """Raises InvalidToken for what is no access token, or is bound to a proof."""
     kind = header.get("typ", "JWT")
     said = (str(claims.get(name, "")).lower() for name in ("typ", "token_use"))
     if (
@@ -231,7 +231,7 @@ def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
         or not OTHER_TOKENS.isdisjoint(said)
         or not FOREIGN_CLAIMS.isdisjoint(claims)
     ):
-        raise BadToken
+        raise InvalidToken
 
 
 def _texts(value: object) -> list[str]:
@@ -242,10 +242,10 @@ def _texts(value: object) -> list[str]:
 
 def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:
     """GETs a JSON document of the issuer's; one that does not answer in ``seconds`` gives an empty text."""
-    from a2a_serverless.client import HttpCall, Unreachable, over_urllib
+    from a2a_serverless.client import ClientRequest, Unreachable, over_urllib
 
     try:
-        with (transport or over_urllib)(HttpCall(url, {"Accept": "application/json"}, seconds=seconds)) as answer:
+        with (transport or over_urllib)(ClientRequest(url, {"Accept": "application/json"}, seconds=seconds)) as answer:
             status, content = answer.status, answer.body.read(DOCUMENT_LIMIT + 1)
     except Unreachable:
         return ""

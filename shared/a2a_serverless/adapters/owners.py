@@ -6,7 +6,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters import items, keys
-from a2a_serverless.domain.share import Share, Unfinished
+from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,126 +19,130 @@ DAY_S: Final = 86_400
 KEPT_S: Final = 30 * DAY_S
 
 
-class DynamoOwners:
-    """``ports.Owners``. ``now`` is the clock (ms)."""
+class DynamoOwnerStore:
+    """``ports.OwnerStore``. ``now`` is the clock (ms)."""
 
     def __init__(self, table: Table, now: Callable[[], int]) -> None:
         self._table = table
         self._now = now
 
-    def share(self, who: Principal) -> Share | None:
-        item = self._table.get(keys.owner(who), keys.SHARE)
-        return _share_of(item) if item else None
+    def get_bucket(self, principal: Principal) -> SendBucket | None:
+        item = self._table.get(keys.owner(principal), keys.SHARE)
+        return _bucket_of(item) if item else None
 
-    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
-        item = items.placed(keys.owner(who), keys.SHARE, self._expires(), _said(after))
+    def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
+        item = items.make_item(keys.owner(principal), keys.SHARE, self._expires(), _bucket_item(after))
         if before is None:
             return self._table.write(self._table.put_new(item)) is None
-        held = _said(before)
-        change = {**_said(after), "expires": item["expires"]}
+        held = _bucket_item(before)
+        change = {**_bucket_item(after), "expires": item["expires"]}
         return self._table.write(self._table.update(item, held, change, held)) is None
 
-    def unfinished(self, who: Principal) -> Unfinished | None:
-        item = self._table.get(keys.owner(who), keys.UNFINISHED)
+    def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
+        item = self._table.get(keys.owner(principal), keys.UNFINISHED)
         if item is None:
             return None
         known = items.readable(item)
-        return Unfinished(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()), "more" in known)
+        return UnfinishedTasks(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()), "more" in known)
 
-    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
+    def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
         said: Item = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
         if counted.more:
             said["more"] = {"BOOL": True}
-        self._table.write(self._table.put(items.placed(keys.owner(who), keys.UNFINISHED, self._expires(), said)))
+        self._table.write(
+            self._table.put(items.make_item(keys.owner(principal), keys.UNFINISHED, self._expires(), said))
+        )
 
-    def hold_stream(self, who: Principal, name: str, until: int) -> None:
-        for pk in (keys.owner(who), keys.OPEN):
-            self._table.write(self._table.put(items.placed(pk, keys.stream(name), -(-until // 1000), {})))
+    def lease_stream(self, principal: Principal, name: str, until: int) -> None:
+        for pk in (keys.owner(principal), keys.OPEN):
+            self._table.write(self._table.put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
 
-    def drop_stream(self, who: Principal, name: str) -> None:
-        self._table.erase({"pk": {"S": pk}, "sk": {"S": keys.stream(name)}} for pk in (keys.owner(who), keys.OPEN))
+    def release_stream(self, principal: Principal, name: str) -> None:
+        self._table.erase(
+            {"pk": {"S": pk}, "sk": {"S": keys.stream(name)}} for pk in (keys.owner(principal), keys.OPEN)
+        )
 
-    def streams(self, who: Principal | None, limit: int) -> int:
-        found = self._table.beginning(keys.owner(who) if who else keys.OPEN, keys.STREAMS)
+    def count_streams(self, principal: Principal | None, limit: int) -> int:
+        found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
 
-    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+    def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
         if size > limit:
             return False
-        place = {"pk": {"S": keys.owner(who)}, "sk": {"S": keys.uploads(day)}}
+        place = {"pk": {"S": keys.owner(principal)}, "sk": {"S": keys.uploads(day)}}
         return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S, by=size)) is None
 
     def _expires(self) -> int:
         return self._now() // 1000 + KEPT_S
 
 
-class MemoryOwners:
+class MemoryOwnerStore:
     """The twin."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
         self._lock = RLock()
-        self._shares: dict[Principal, Share] = {}
-        self._unfinished: dict[Principal, Unfinished] = {}
+        self._buckets: dict[Principal, SendBucket] = {}
+        self._unfinished: dict[Principal, UnfinishedTasks] = {}
         self._streams: dict[Principal, dict[str, int]] = {}
         self._uploads: dict[Principal, dict[int, int]] = {}
 
-    def share(self, who: Principal) -> Share | None:
-        return self._shares.get(who)
+    def get_bucket(self, principal: Principal) -> SendBucket | None:
+        return self._buckets.get(principal)
 
-    def keep_share(self, who: Principal, before: Share | None, after: Share) -> bool:
+    def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
         with self._lock:
-            same = self._shares.get(who) == before
+            same = self._buckets.get(principal) == before
             if same:
-                self._shares[who] = after
+                self._buckets[principal] = after
         return same
 
-    def unfinished(self, who: Principal) -> Unfinished | None:
-        return self._unfinished.get(who)
+    def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
+        return self._unfinished.get(principal)
 
-    def keep_unfinished(self, who: Principal, counted: Unfinished) -> None:
-        self._unfinished[who] = counted
+    def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
+        self._unfinished[principal] = counted
 
-    def hold_stream(self, who: Principal, name: str, until: int) -> None:
+    def lease_stream(self, principal: Principal, name: str, until: int) -> None:
         with self._lock:
-            self._streams.setdefault(who, {})[name] = -(-until // 1000)
+            self._streams.setdefault(principal, {})[name] = -(-until // 1000)
 
-    def drop_stream(self, who: Principal, name: str) -> None:
+    def release_stream(self, principal: Principal, name: str) -> None:
         with self._lock:
-            self._streams.get(who, {}).pop(name, None)
+            self._streams.get(principal, {}).pop(name, None)
 
-    def streams(self, who: Principal | None, limit: int) -> int:
+    def count_streams(self, principal: Principal | None, limit: int) -> int:
         with self._lock:
-            streams = [self._streams.get(who, {})] if who else self._streams.values()
+            streams = [self._streams.get(principal, {})] if principal else self._streams.values()
             return min(limit, sum(until * 1000 > self._now() for held in streams for until in held.values()))
 
-    def admit_upload(self, who: Principal, day: int, size: int, limit: int) -> bool:
+    def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
         with self._lock:
-            days = self._uploads.setdefault(who, {})
+            days = self._uploads.setdefault(principal, {})
             if days.get(day, 0) + size > limit:
                 return False
             days[day] = days.get(day, 0) + size
             return True
 
-    def count_anew(self, who: Principal) -> None:
+    def forget_unfinished(self, principal: Principal) -> None:
         """Forgets the owner's unfinished tasks."""
-        self._unfinished.pop(who, None)
+        self._unfinished.pop(principal, None)
 
-    def erase(self, who: Principal, *, really: bool = True) -> int:
+    def erase(self, principal: Principal, *, really: bool = True) -> int:
         """Forgets all of an owner; returns how much that is."""
         with self._lock:
-            several = len(self._streams.get(who, {})) + len(self._uploads.get(who, {}))
-            count = (who in self._shares) + (who in self._unfinished) + several
+            several = len(self._streams.get(principal, {})) + len(self._uploads.get(principal, {}))
+            count = (principal in self._buckets) + (principal in self._unfinished) + several
             if really:
-                for kept in (self._shares, self._unfinished, self._streams, self._uploads):
-                    kept.pop(who, None)
+                for kept in (self._buckets, self._unfinished, self._streams, self._uploads):
+                    kept.pop(principal, None)
         return count
 
 
-def _said(share: Share) -> Item:
+def _bucket_item(share: SendBucket) -> Item:
     return {name: {"N": str(getattr(share, name))} for name in ("level", "at", "made")}
 
 
-def _share_of(item: Item) -> Share:
+def _bucket_of(item: Item) -> SendBucket:
     known = items.readable(item)
-    return Share(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))
+    return SendBucket(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))

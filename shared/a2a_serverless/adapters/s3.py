@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.domain.contents import Slot
+from a2a_serverless.domain.contents import UploadSlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-class S3Blobs:
-    """``ports.LinkedBlobs``. ``client`` is asked for when there is something big."""
+class S3BlobStore:
+    """``ports.PresignedBlobStore``. ``client`` is asked for when there is something big."""
 
     def __init__(self, client: Callable[[], S3Client], bucket: str) -> None:
         self._client = client
@@ -49,21 +49,21 @@ class S3Blobs:
                 return None
             raise
 
-    def names(self, prefix: str) -> Iterator[str]:
+    def list_names(self, prefix: str) -> Iterator[str]:
         pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         yield from (found["Key"] for page in pages for found in page.get("Contents", []))
 
     def delete(self, name: str) -> None:
         self._client().delete_object(Bucket=self._bucket, Key=name)
 
-    def link(self, name: str, seconds: int, filename: str | None = None) -> str:
+    def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         saved = (
             f"attachment; filename*=UTF-8''{quote(filename, safe='', errors='replace')}" if filename else "attachment"
         )
         asked = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": saved}
         return self._client().generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds)
 
-    def slot(self, name: str, sha256: str, size: int, seconds: int) -> Slot:
+    def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
         headers = {
             "content-length": str(size),
             "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(sha256)).decode(),
@@ -74,4 +74,4 @@ class S3Blobs:
             "ContentLength": size,
             "ChecksumSHA256": headers["x-amz-checksum-sha256"],
         }
-        return Slot(self._client().generate_presigned_url("put_object", Params=asked, ExpiresIn=seconds), headers)
+        return UploadSlot(self._client().generate_presigned_url("put_object", Params=asked, ExpiresIn=seconds), headers)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.domain.key_ring import KeyRing, Retired, SigningKey
+from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-    from a2a_serverless.ports import KeyVault
+    from a2a_serverless.ports import KeyRingStore
 
 
-class SecretVault:
-    """``ports.KeyVault``. A secret without a value, or with an empty object as the template makes it, holds no ring.
+class SecretKeyRingStore:
+    """``ports.KeyRingStore``. A secret without a value, or with the template's empty object, holds no ring.
 
     Secrets Manager has no conditional write. But a version's id is its writer's to choose, and cannot be given twice
     with another content: two writers who saw the same version choose the same id for the next, and one is refused.
@@ -41,7 +41,7 @@ class SecretVault:
         following = sha256(f"after {version}".encode()).hexdigest()
         try:
             self._client.put_secret_value(
-                SecretId=self._secret_id, SecretString=ring_text(ring), ClientRequestToken=following
+                SecretId=self._secret_id, SecretString=dump_key_ring(ring), ClientRequestToken=following
             )
         except ClientError as error:
             if error.response["Error"]["Code"] == "ResourceExistsException":
@@ -57,7 +57,7 @@ class SecretVault:
             if error.response["Error"]["Code"] == "ResourceNotFoundException":
                 return None, ""
             raise
-        return ring_of(answer["SecretString"]), answer["VersionId"]
+        return load_key_ring(answer["SecretString"]), answer["VersionId"]
 
 
 def text_of(client: SecretsManagerClient, secret_id: str) -> str:
@@ -65,15 +65,15 @@ def text_of(client: SecretsManagerClient, secret_id: str) -> str:
     return client.get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT").get("SecretString", "")
 
 
-class CachedVault:
+class CachedKeyRingStore:
     """A vault that is asked again once its answer is older than ``max_age_ms``, or on ``refresh``.
 
     It never serves an older ring, not even while the vault fails: a retired key is published only for as long as the
     oldest ring in use may sign with it.
     """
 
-    def __init__(self, vault: KeyVault, now: Callable[[], int], max_age_ms: int) -> None:
-        self._vault = vault
+    def __init__(self, store: KeyRingStore, now: Callable[[], int], max_age_ms: int) -> None:
+        self._store = store
         self._now = now
         self._max_age_ms = max_age_ms
         self._lock = Lock()
@@ -94,24 +94,24 @@ class CachedVault:
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
         """Stores the ring and keeps it, unless another one than ``before`` is stored."""
         with self._lock:
-            saved = self._vault.save(ring, before)
+            saved = self._store.save(ring, before)
             self._kept = (self._now(), ring) if saved else None
         return saved
 
     def _load(self) -> KeyRing | None:
         asked_at = self._now()
-        ring = self._vault.load()
+        ring = self._store.load()
         self._kept = (asked_at, ring) if ring else None
         return ring
 
 
-def ring_text(ring: KeyRing) -> str:
+def dump_key_ring(ring: KeyRing) -> str:
     """A ring as the JSON text that the secret holds."""
     return json.dumps({"v": 1, **asdict(ring)}, separators=(",", ":"))
 
 
-def ring_of(text: str) -> KeyRing | None:
-    """The ring that ``ring_text`` wrote, or None for a placeholder; raises ValueError for anything else."""
+def load_key_ring(text: str) -> KeyRing | None:
+    """The ring that ``dump_key_ring`` wrote, or None for a placeholder; raises ValueError for anything else."""
     body = json.loads(text) if text.strip() else {}
     if not body:
         return None
@@ -120,7 +120,7 @@ def ring_of(text: str) -> KeyRing | None:
     return KeyRing(
         current=_key_of(body["current"]),
         next=_key_of(body["next"]),
-        previous=tuple(Retired(**_known(Retired, old)) for old in body["previous"]),
+        previous=tuple(RetiredKey(**_known(RetiredKey, old)) for old in body["previous"]),
         promoted_at=body["promoted_at"],
     )
 
@@ -129,6 +129,6 @@ def _key_of(body: dict[str, Any]) -> SigningKey:
     return SigningKey(**_known(SigningKey, body))
 
 
-def _known(kind: type[SigningKey | Retired], body: dict[str, Any]) -> dict[str, Any]:
+def _known(kind: type[SigningKey | RetiredKey], body: dict[str, Any]) -> dict[str, Any]:
     """The fields that this release knows: a later one may have added some that it can do without."""
     return {field.name: body[field.name] for field in fields(kind) if field.name in body}

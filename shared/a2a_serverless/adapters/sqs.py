@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.keys import path
-from a2a_serverless.domain.bells import WorkBell, to_json
+from a2a_serverless.domain.queue_messages import WorkMessage, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,50 +19,50 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
-    from a2a_serverless.domain.bells import Bell
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.queue_messages import QueueMessage
 
 LONGEST_DELAY_S: Final = 900
 BATCH: Final = 10  # SQS takes no more in one call
 
 
-class SqsBells:
-    """``ports.Bells``."""
+class SqsQueues:
+    """``ports.Queues``."""
 
     def __init__(self, client: SQSClient, work_url: str, delivery_url: str) -> None:
         self._client = client
         self._work_url = work_url
         self._delivery_url = delivery_url
 
-    def ring(self, bell: Bell, delay_s: int = 0) -> None:
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
-        group = group_of(bell.key)
+        group = group_of(message.key)
         self._client.send_message(
-            QueueUrl=self._url_of(bell), MessageBody=_body(bell), DelaySeconds=delay_s, MessageGroupId=group
+            QueueUrl=self._url_of(message), MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group
         )
 
-    def ring_many(self, bells: Sequence[Bell]) -> None:
-        for url in sorted({self._url_of(bell) for bell in bells}):
-            mine = [bell for bell in bells if self._url_of(bell) == url]
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        for url in sorted({self._url_of(message) for message in queues}):
+            mine = [message for message in queues if self._url_of(message) == url]
             for first in range(0, len(mine), BATCH):
                 self._send(url, mine[first : first + BATCH])
 
-    def _send(self, url: str, bells: Sequence[Bell]) -> None:
+    def _send(self, url: str, queues: Sequence[QueueMessage]) -> None:
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
-            {"Id": str(number), "MessageBody": _body(bell), "MessageGroupId": group_of(bell.key)}
-            for number, bell in enumerate(bells)
+            {"Id": str(number), "MessageBody": _body(message), "MessageGroupId": group_of(message.key)}
+            for number, message in enumerate(queues)
         ]
         failed = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", [])
         if failed:
             raise RuntimeError(f"SQS did not take {len(failed)} of {len(entries)} messages: {failed[0].get('Code')}")
 
-    def _url_of(self, bell: Bell) -> str:
-        return self._work_url if isinstance(bell, WorkBell) else self._delivery_url
+    def _url_of(self, message: QueueMessage) -> str:
+        return self._work_url if isinstance(message, WorkMessage) else self._delivery_url
 
 
-def _body(bell: Bell) -> str:
-    return json.dumps(to_json(bell), separators=(",", ":"))
+def _body(message: QueueMessage) -> str:
+    return json.dumps(to_json(message), separators=(",", ":"))
 
 
 def group_of(key: TaskKey) -> str:

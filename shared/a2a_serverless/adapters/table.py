@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.items import Item, live
+from a2a_serverless.adapters.items import Item, is_live
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ PASSING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WriteConflict:
     """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item in its way.
 
     It is None where nothing was, and where the table (an emulator's) did not say.
@@ -56,14 +56,14 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How calls are made again: ``chance`` gives numbers in [0, 1), ``sleep`` waits that many seconds."""
 
     sleep: Callable[[float], None]
     chance: Callable[[], float]
     tries: int = TRIES
 
-    def persist(self, call: Callable[[], T]) -> T:
+    def call(self, call: Callable[[], T]) -> T:
         """What ``call`` returns, when need be after waits that double; raises Overloaded when they were not enough."""
         pause = FIRST_PAUSE_S
         tries = self.tries
@@ -72,7 +72,7 @@ class Patience:
                 return call()
             except ClientError as error:
                 tries -= 1
-                if not _passes(error):
+                if not _is_transient(error):
                     raise
                 if tries == 0:
                     raise Overloaded from error
@@ -83,22 +83,24 @@ class Patience:
 class Table:
     """One table. ``now`` is the clock (ms) that decides what has expired."""
 
-    def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], patience: Patience) -> None:
+    def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], retry: RetryPolicy) -> None:
         self._client = client
         self._name = name
         self._now = now
-        self._patience = patience
+        self._retry_policy = retry
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         """One item, or None; strongly consistent, unless half the price is worth more than the last second."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
-        answer = self._patience.persist(
+        answer = self._retry_policy.call(
             lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=consistent)
         )
         item: Item | None = answer.get("Item")
-        return item if live(item, self._now()) else None
+        return item if is_live(item, self._now()) else None
 
-    def between(self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False) -> Iterator[Item]:
+    def query_range(
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
+    ) -> Iterator[Item]:
         """The items of a partition from one sort key to another, both included; strongly consistent page by page.
 
         At most ``limit``; 0 is all.
@@ -112,7 +114,7 @@ class Table:
         }
         return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
 
-    def beginning(self, pk: str, prefix: str) -> Iterator[Item]:
+    def query_prefix(self, pk: str, prefix: str) -> Iterator[Item]:
         """The items of a partition whose sort key begins with ``prefix``; strongly consistent page by page."""
         return self._pages(
             {
@@ -122,7 +124,7 @@ class Table:
             }
         )
 
-    def due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
+    def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         """The first entries of the due index between two moments, oldest first. The index lags a little behind.
 
         At most ``limit``; 0 is all.
@@ -135,7 +137,7 @@ class Table:
         }
         return islice(self._pages(query), limit or None)
 
-    def newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+    def query_newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
         """The entries of a list index whose ``st`` lies between, both included, newest first, at most ``limit``.
 
         ``held`` is the index's partition: attribute and value. The index lags a little behind the table.
@@ -149,7 +151,7 @@ class Table:
         }
         return list(islice(self._pages(query), limit))
 
-    def places(self, pk: str) -> Iterator[Item]:
+    def list_keys(self, pk: str) -> Iterator[Item]:
         """The keys of all items of a partition, expired ones too."""
         yield from self._raw_pages(
             {
@@ -160,7 +162,7 @@ class Table:
             }
         )
 
-    def listed(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+    def query_index(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
         """The entries of a list index behind position ``after``, expired ones too, at most ``limit``."""
         values = {":partition": {"S": held[1]}, ":after": {"S": after or ""}}
         query = {
@@ -176,7 +178,7 @@ class Table:
         count = 0
         for place in places:
             key = {"pk": place["pk"], "sk": place["sk"]}
-            self._patience.persist(lambda key=key: self._client.delete_item(TableName=self._name, Key=key))  # type: ignore[misc]
+            self._retry_policy.call(lambda key=key: self._client.delete_item(TableName=self._name, Key=key))  # type: ignore[misc]
             count += 1
         return count
 
@@ -186,12 +188,12 @@ class Table:
 
     def put_new(self, item: Item, unlike: str | None = None) -> Action:
         """An action: the item is written if there is none, or one whose attribute ``unlike`` has another value."""
-        words = _Words()
+        words = _Placeholders()
         ways = ["attribute_not_exists(pk)", f"expires <= {words.value(self._seconds())}"]
         if unlike:
             ways.append(f"{unlike} <> {words.value(item[unlike])}")
         condition = {"ConditionExpression": " OR ".join(ways), "ExpressionAttributeValues": words.values}
-        return {"Put": {"Item": item, **condition, **_TELL}}
+        return {"Put": {"Item": item, **condition, **_RETURN_OLD}}
 
     def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:
         """An action: what differs between ``before`` and ``after`` changes, if the item is there and like ``held``.
@@ -199,7 +201,7 @@ class Table:
         In ``held`` None is an attribute that must be absent. What does not change is not written, so an index that
         carries only that costs nothing.
         """
-        words = _Words()
+        words = _Placeholders()
         expires = words.name("expires")
         condition = [*_conditions(words, held), f"{expires} > {words.value(self._seconds())}"]
         return {
@@ -207,9 +209,9 @@ class Table:
                 "Key": {"pk": where["pk"], "sk": where["sk"]},
                 "UpdateExpression": _change(words, before, after) or f"SET {expires} = {expires}",
                 "ConditionExpression": " AND ".join(condition),
-                "ExpressionAttributeNames": words.names,
+                "ExpressionAttributeNames": words.resolver,
                 "ExpressionAttributeValues": words.values,
-                **_TELL,
+                **_RETURN_OLD,
             }
         }
 
@@ -231,22 +233,22 @@ class Table:
 
     def delete(self, where: Item, held: Mapping[str, Any]) -> Action:
         """An action: the item is deleted, if it is like ``held`` or not there at all."""
-        words = _Words()
+        words = _Placeholders()
         condition = " AND ".join(_conditions(words, held))
         return {
             "Delete": {
                 "Key": {"pk": where["pk"], "sk": where["sk"]},
                 "ConditionExpression": f"attribute_not_exists(pk) OR ({condition})",
-                "ExpressionAttributeNames": words.names,
+                "ExpressionAttributeNames": words.resolver,
                 "ExpressionAttributeValues": words.values,
             }
         }
 
-    def write(self, *actions: Action) -> Refusal | None:
+    def write(self, *actions: Action) -> WriteConflict | None:
         """Does all actions or none. Returns None when they are done, a refusal when a condition did not hold."""
-        return self._patience.persist(lambda: self._write(actions))
+        return self._retry_policy.call(lambda: self._write(actions))
 
-    def _write(self, actions: tuple[Action, ...]) -> Refusal | None:
+    def _write(self, actions: tuple[Action, ...]) -> WriteConflict | None:
         try:
             if len(actions) == 1:
                 self._write_one(actions[0])
@@ -274,7 +276,7 @@ class Table:
         return {kind: {"TableName": self._name, **parameters} for kind, parameters in action.items()}
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
-        yield from (item for item in self._raw_pages(query) if live(item, self._now()))
+        yield from (item for item in self._raw_pages(query) if is_live(item, self._now()))
 
     def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         start: Mapping[str, Any] | None = {}
@@ -285,22 +287,22 @@ class Table:
             start = {"ExclusiveStartKey": last} if last else None
 
     def _page(self, query: Mapping[str, Any]) -> QueryOutputTypeDef:
-        return self._patience.persist(lambda: self._client.query(TableName=self._name, **query))
+        return self._retry_policy.call(lambda: self._client.query(TableName=self._name, **query))
 
     def _seconds(self) -> dict[str, str]:
         return {"N": str(self._now() // 1000)}
 
 
 @dataclass
-class _Words:
+class _Placeholders:
     """Placeholders of an expression: half of the plain names are reserved words."""
 
-    names: dict[str, str] = field(default_factory=dict)
+    resolver: dict[str, str] = field(default_factory=dict)
     values: Item = field(default_factory=dict)
 
     def name(self, attribute: str) -> str:
         placeholder = f"#{attribute}"
-        self.names[placeholder] = attribute
+        self.resolver[placeholder] = attribute
         return placeholder
 
     def value(self, value: Mapping[str, Any]) -> str:
@@ -309,10 +311,10 @@ class _Words:
         return placeholder
 
 
-_TELL: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+_RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _change(words: _Words, before: Item, after: Item) -> str:
+def _change(words: _Placeholders, before: Item, after: Item) -> str:
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changed.items()]
     removals = [words.name(name) for name in before if name not in after]
@@ -320,25 +322,25 @@ def _change(words: _Words, before: Item, after: Item) -> str:
     return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)
 
 
-def _conditions(words: _Words, held: Mapping[str, Any]) -> list[str]:
+def _conditions(words: _Placeholders, held: Mapping[str, Any]) -> list[str]:
     return [
         f"attribute_not_exists({words.name(name)})" if value is None else f"{words.name(name)} = {words.value(value)}"
         for name, value in held.items()
     ]
 
 
-def _refusal(error: ClientError, actions: int) -> Refusal | None:
+def _refusal(error: ClientError, actions: int) -> WriteConflict | None:
     """The refusal that an error means; None when it means something else."""
     if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-        return Refusal((error.response.get("Item"),))  # type: ignore[arg-type]
+        return WriteConflict((error.response.get("Item"),))  # type: ignore[arg-type]
     reasons = _reasons(error)
     if not any(reason.get("Code") == FAILED for reason in reasons):
         return None
     found = tuple(reason.get("Item") for reason in reasons)
-    return Refusal(found if len(found) == actions else (None,) * actions)
+    return WriteConflict(found if len(found) == actions else (None,) * actions)
 
 
-def _passes(error: ClientError) -> bool:
+def _is_transient(error: ClientError) -> bool:
     codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
     return bool(codes & PASSING)
 

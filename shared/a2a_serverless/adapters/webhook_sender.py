@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 import h11
 
-from a2a_serverless.adapters.connection import Connection, KeptConnections, TooLarge
 from a2a_serverless.adapters.egress import (
     LOOKUP_SECONDS,
     Deadline,
@@ -27,14 +26,15 @@ from a2a_serverless.adapters.egress import (
     secure,
     strict_ssl_context,
 )
+from a2a_serverless.adapters.http_connection import Connection, ConnectionPool, TooLarge
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import MAX_LINK, MAX_URL, NameUnresolved, UrlRefused, check_url
+from a2a_serverless.domain.url_policy import MAX_LINK, MAX_URL, NameUnresolved, UrlNotAllowed, check_url
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.adapters.egress import Connector, Resolver
+    from a2a_serverless.adapters.egress import Connector, ResolveHost
     from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
 
 MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer: an ownership challenge's echo is far below
@@ -54,7 +54,7 @@ class HeaderRefused(Exception):
 
 # The first class that fits names the error.
 _ERRORS: Final[tuple[tuple[type[Exception], OutboundError], ...]] = (
-    (UrlRefused, OutboundError.REFUSED),
+    (UrlNotAllowed, OutboundError.REFUSED),
     (HeaderRefused, OutboundError.REFUSED),
     (NameUnresolved, OutboundError.DNS),
     (TooLarge, OutboundError.TOO_LARGE),
@@ -117,7 +117,7 @@ class _Report:
 
     def fail(self, error: Exception) -> None:
         self.error = next(name for kind, name in _ERRORS if isinstance(error, kind))
-        ours = isinstance(error, (UrlRefused, HeaderRefused, NameUnresolved, TooLarge))
+        ours = isinstance(error, (UrlNotAllowed, HeaderRefused, NameUnresolved, TooLarge))
         self.reason = str(error) if ours else getattr(error, "verify_message", "")
 
     def outcome(self, elapsed_ms: int) -> Outcome:
@@ -147,7 +147,7 @@ class WebhookSender:
         self,
         policy: EgressPolicy,
         *,
-        resolver: Resolver = resolve,
+        resolver: ResolveHost = resolve,
         connector: Connector = connect,
         ssl_context: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -159,7 +159,7 @@ class WebhookSender:
         self._ssl_context = ssl_context or strict_ssl_context()
         self._clock = clock
         self._wall_clock = wall_clock
-        self._kept = KeptConnections()
+        self._kept = ConnectionPool()
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         """POSTs once, in at most ``deadline_ms`` from now, and reads at most MAX_ANSWER bytes of the answer's body."""
@@ -192,7 +192,7 @@ class WebhookSender:
             reusable = connection.finish()
         finally:
             if reusable:
-                self._kept.keep(target.origin, connection, self._wall_clock())
+                self._kept.put_back(target.origin, connection, self._wall_clock())
             else:
                 connection.close()
 

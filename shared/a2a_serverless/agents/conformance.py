@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
-from a2a_serverless.domain.card import Extension
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from a2a_serverless.domain.card import AgentExtension
 from a2a_serverless.domain.model import Part
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ Act = Callable[[AgentTask], Awaitable["Answer"]]
 LONG_S: Final = 8.0
 SHORT_S: Final = 2.0
 TURN_S: Final = 3.0
-REQUIRED: Final = Extension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
-OPTIONAL: Final = Extension("urn:a2a:tck:optional-extension", "Changes nothing.")
+REQUIRED: Final = AgentExtension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
+OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes nothing.")
 OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit looks for these words
 
 
@@ -42,7 +42,7 @@ async def _say(task: AgentTask) -> Answer:
 
 async def _reject(task: AgentTask) -> Answer:
     del task
-    raise Reject("rejected")
+    raise TaskRejected("rejected")
 
 
 async def _ask(task: AgentTask) -> Answer:
@@ -121,8 +121,8 @@ def _act(message_id: str) -> Act:
     name="Conformance agent",
     description="Does what the tests of A2A's conformance kit for 1.0 ask for.",
     runs="inline",
-    skills=[Skill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
-    extended_skills=[Skill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
+    skills=[AgentSkill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
+    extended_skills=[AgentSkill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
 )
 async def full(task: AgentTask) -> Answer:
     """Acts as the message asks."""
@@ -134,7 +134,7 @@ async def full(task: AgentTask) -> Answer:
     name="Conformance agent",
     description="Does what the tests of A2A's conformance kit for 0.3 ask for.",
     input_modes=OLD_MODES,
-    skills=[Skill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
+    skills=[AgentSkill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
 )
 async def _old(task: AgentTask) -> None:
     """Works, asks, works, asks; never ends by itself."""
@@ -152,12 +152,12 @@ async def _old(task: AgentTask) -> None:
     description="Gives each file of a message back as an artifact.",
     input_modes=("application/octet-stream",),
     output_modes=("application/octet-stream",),
-    skills=[Skill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
+    skills=[AgentSkill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
 )
 async def files(task: AgentTask) -> None:
     """Reads each file and makes an artifact of its bytes."""
     for part in task.message.parts:
-        await task.emit(part.filename or "file", await task.file(part), media_type="application/octet-stream")
+        await task.emit(part.filename or "file", await task.read_file(part), media_type="application/octet-stream")
 
 
 old = replace(_old, extensions=(OPTIONAL,))

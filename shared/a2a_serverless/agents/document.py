@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
 from a2a_serverless.domain.writing import Outline, Section, outline_from_json, outline_to_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ARTIFACT = "document.md"
     name="Document writer",
     description="Plans a document from a given text or topic and writes it section by section, in English or Chinese.",
     skills=[
-        Skill(
+        AgentSkill(
             id="write-document",
             name="Write a document",
             description="Turns a text, a topic or an outline into a structured Markdown document.",
@@ -44,7 +44,7 @@ async def document(task: AgentTask) -> None:
     async def write(section: Section) -> str:
         return await task.text_model.section(outline, section, source)
 
-    await task.progress(_plan(outline))
+    await task.report_progress(_plan(outline))
     opening = await task.step("opening", open_up)
     await task.emit(ARTIFACT, opening, media_type="text/markdown", description=outline.title)
     for number, section in enumerate(outline.sections, 1):
@@ -57,7 +57,7 @@ async def _outline(task: AgentTask, source: str) -> Outline:
     if given is not None:
         return outline_from_json(given)
     if not source.strip():
-        raise Reject("Send a text, a topic or an outline to write about.")
+        raise TaskRejected("Send a text, a topic or an outline to write about.")
 
     async def plan() -> Json:
         return outline_to_json(await task.text_model.outline(source))

@@ -12,9 +12,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
 from a2a_serverless.domain.model import Part
-from a2a_serverless.domain.references import Found, chosen, meant, references_in
+from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
 from a2a_serverless.domain.writing import language_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _SAYS: Final[dict[Language, dict[str, str]]] = {
     name="Picture maker",
     description="Draws a picture from a description and refines its pictures on request, in English or Chinese.",
     skills=[
-        Skill(
+        AgentSkill(
             id="generate-image",
             name="Generate an image",
             description="Draws what a text describes, as a PNG.",
@@ -62,7 +62,7 @@ _SAYS: Final[dict[Language, dict[str, str]]] = {
             examples=("Generate an image of a sailboat on the ocean.", "画一艘海上的帆船"),
             output_modes=(PNG,),
         ),
-        Skill(
+        AgentSkill(
             id="refine-image",
             name="Refine an image",
             description="Changes a picture of the same conversation; the new one has the same name.",
@@ -78,7 +78,7 @@ async def image(task: AgentTask) -> None:
     """Emits one artifact: the PNG, and its scene as a data part."""
     text = task.text().strip()
     if not text:
-        raise Reject(_SAYS["en"]["nothing"] + " " + _SAYS["zh"]["nothing"])
+        raise TaskRejected(_SAYS["en"]["nothing"] + " " + _SAYS["zh"]["nothing"])
     base = await _base(task, text) if _is_change(task.message, text) else None
     if base is None:
         await _draw(task, text)
@@ -110,7 +110,7 @@ async def _refine(task: AgentTask, base: dict[str, Any], text: str) -> None:
         if not isinstance(refined, Ambiguity):
             return await _emit(task, base["name"], refined, text, base["reference"])
         wish = f"{wish}\n{(await task.ask(refined.question)).text()}"
-    raise Reject(_SAYS[language_of(text)]["unclear"])
+    raise TaskRejected(_SAYS[language_of(text)]["unclear"])
 
 
 async def _emit(task: AgentTask, name: str, scene: Scene, text: str, refines: JsonObject | None) -> None:
@@ -143,7 +143,7 @@ async def _base(task: AgentTask, text: str) -> dict[str, Any] | None:
             return pictures[picked]
         choices = " ".join(f"({index}) {one['words']}" for index, one in enumerate(pictures, 1))
         message = await task.ask(f"{_SAYS[language_of(text)]['which']} {choices}")
-    raise Reject(_SAYS[language_of(text)]["unclear"])
+    raise TaskRejected(_SAYS[language_of(text)]["unclear"])
 
 
 def _picked(pictures: list[dict[str, Any]], text: str, message: Message, *, first: bool) -> int | None:
@@ -169,7 +169,7 @@ def _is_picture(artifact: Artifact) -> bool:
     return is_drawn and isinstance(data, dict) and "words" in data
 
 
-def _told(one: Found) -> Json:
+def _told(one: FoundArtifact) -> Json:
     artifact = one.artifact
     words = f"{artifact.name}: {artifact.description}"
     return {"name": artifact.name, "scene": artifact.data(), "words": words, "reference": one.reference.to_json()}

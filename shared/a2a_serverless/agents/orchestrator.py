@@ -13,14 +13,14 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.agent import AgentTask, Failed, PeerFailed, Skill, agent
+from a2a_serverless.domain.agent import AgentCallFailed, AgentSkill, AgentTask, TaskFailed, agent
 from a2a_serverless.domain.model import Artifact, Message, Part, TaskState
 from a2a_serverless.domain.writing import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import Json, JsonObject, Task
 
 DEADLINE_S: Final = 3600.0
@@ -56,7 +56,7 @@ _SAYS: Final = {
     description="Has other A2A agents outline, write and summarise a document, with a picture if wanted, "
     "and passes on what each of them made. English and Chinese.",
     skills=[
-        Skill(
+        AgentSkill(
             id="write-with-agents",
             name="Have a document written by a chain of agents",
             description="Outline, document, summary. A data part may say more: "
@@ -103,7 +103,7 @@ class Chain:
     task: AgentTask
     source: str
     deadline_s: float
-    cards: dict[str, Card] = field(default_factory=dict)
+    cards: dict[str, AgentCard] = field(default_factory=dict)
     given: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Chain:
         """Reads the cards of the steps' agents. Who has none is not called."""
         found = await asyncio.gather(*map(self._card, steps))
         self.cards = {step: card for step, card in zip(steps, found, strict=True) if card}
-        await self.task.progress(" → ".join(card.name for card in self.cards.values()))
+        await self.task.report_progress(" → ".join(card.name for card in self.cards.values()))
 
     async def write(self) -> None:
         """Outline, document and summary, one after the other. A document can do without an outline."""
@@ -135,7 +135,7 @@ class Chain:
         missing = says["and"].join(f"{step} ({self.missing[step]})" for step in steps if step in self.missing)
         given = ", ".join(name for step in steps for name in self.given.get(step, []))
         if not given:
-            raise Failed(says["nothing"].format(missing))
+            raise TaskFailed(says["nothing"].format(missing))
         return says["partial"].format(given, missing) if missing else says["done"].format(given)
 
     def _told(self, step: str) -> JsonObject:
@@ -143,10 +143,10 @@ class Chain:
             return {"step": step, "state": "missing", "reason": self.missing[step]}
         return {"step": step, "state": "done", "artifacts": [*self.given[step]]}
 
-    async def _card(self, step: str) -> Card | None:
+    async def _card(self, step: str) -> AgentCard | None:
         try:
-            return await self.task.card(AGENTS[step])
-        except PeerFailed as failed:
+            return await self.task.get_card(AGENTS[step])
+        except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return None
 
@@ -157,7 +157,7 @@ class Chain:
             return []
         try:
             answer = await self.task.call(step, AGENTS[step], _fitting(parts, card), deadline_s=self.deadline_s)
-        except PeerFailed as failed:
+        except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return []
         made = _made(answer)
@@ -190,7 +190,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
 
 
-def _fitting(parts: list[Part], card: Card) -> list[Part]:
+def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
     """The parts as the agent takes them: data only where its card says so, else as text."""
     modes = card.input_modes
     if not modes or any(mode in {JSON, "*/*", "application/*"} for mode in modes):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
 from a2a_serverless.domain.writing import outline_to_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的�
     name="Outline writer",
     description="Plans a document from a given text or topic: sections with their points, in English or Chinese.",
     skills=[
-        Skill(
+        AgentSkill(
             id="generate-outline",
             name="Generate an outline",
             description="Turns a text or a topic into an outline that the document writer takes as it is.",
@@ -42,6 +42,6 @@ async def outline(task: AgentTask) -> None:
         return outline_to_json(await task.text_model.outline(source))
 
     if not source.strip():
-        raise Reject(_NOTHING)
+        raise TaskRejected(_NOTHING)
     planned = await task.step("outline", plan)
     await task.emit(ARTIFACT, planned, last=True, media_type="application/json", description=str(planned["title"]))

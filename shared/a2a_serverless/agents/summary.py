@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
 
 _NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
 
@@ -18,7 +18,7 @@ _NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
     name="Summariser",
     description="Says in a few sentences what a text says, in the text's own language, English or Chinese.",
     skills=[
-        Skill(
+        AgentSkill(
             id="summarise",
             name="Summarise a text",
             description="Answers with the sentences that carry the text.",
@@ -34,5 +34,5 @@ async def summary(task: AgentTask) -> str:
     """Answers with a message."""
     text = task.text()
     if not text.strip():
-        raise Reject(_NOTHING)
+        raise TaskRejected(_NOTHING)
     return await task.text_model.summary(text)

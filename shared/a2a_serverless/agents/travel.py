@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from a2a_serverless.domain.agent import AgentTask, Reject, Skill, agent
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
 from a2a_serverless.domain.model import Part
-from a2a_serverless.domain.references import Found, chosen, meant, references_in
+from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
 from a2a_serverless.domain.writing import language_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Base:
     description="Pretends to book flights, hotels, snowmobile tours and spa visits that build on each other. "
     "A demonstration of parallel follow-up tasks, in English or Chinese; nothing is booked.",
     skills=[
-        Skill(
+        AgentSkill(
             id="book-trip",
             name="Book the parts of a trip",
             description="Each booking is a task; later ones stand on earlier ones of the same conversation.",
@@ -117,7 +117,7 @@ async def _flight(task: AgentTask, text: str) -> dict[str, Any]:
         question = {"en": "Where would you like to fly to?", "zh": "您要飞往哪里？"}[language_of(text)]
         answer = (await task.ask(question)).text()
         place, date = _found(_TO, answer) or _found(_PLACE, answer), date or _date(answer)
-    raise Reject({"en": "I do not know where to fly to.", "zh": "不知道要飞往哪里。"}[language_of(text)])
+    raise TaskRejected({"en": "I do not know where to fly to.", "zh": "不知道要飞往哪里。"}[language_of(text)])
 
 
 def _stay(kind: Kind, text: str, base: Base) -> dict[str, Any]:
@@ -141,7 +141,7 @@ async def _base(task: AgentTask, kind: Kind, text: str) -> Base:
         if picked is not None:
             return Base(bookings[picked]["booking"], bookings[picked]["reference"])
         message = await task.ask(_question(kind, bookings, language_of(text)))
-    raise Reject(_none(kind, language_of(text)))
+    raise TaskRejected(_none(kind, language_of(text)))
 
 
 def _picked(bookings: list[dict[str, Any]], message: Message, *, first: bool) -> int | None:
@@ -171,7 +171,7 @@ def _is(kind: Kind) -> Callable[[Artifact], bool]:
     return is_booking
 
 
-def _told(one: Found) -> Json:
+def _told(one: FoundArtifact) -> Json:
     booking = cast("dict[str, Json]", one.artifact.data())
     words = f"{booking['reference']}: {one.artifact.description}"
     return {"booking": booking, "words": words, "reference": one.reference.to_json()}

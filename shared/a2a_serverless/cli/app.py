@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli import callers, cards, check, erase, operate, stack, tasks
+from a2a_serverless.cli import callers, cards, check, erase, operator_commands, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.examples import EXAMPLES
-from a2a_serverless.cli.options import Json, State, World, world_of
-from a2a_serverless.cli.source import media_type_of, read_file
+from a2a_serverless.cli.input import media_type_of, read_file
+from a2a_serverless.cli.options import CliContext, Json, State, context_of
 from a2a_serverless.cli.versions import versions
 
 Input = Annotated[
@@ -23,7 +23,7 @@ Input = Annotated[
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where documents and pictures are left.", metavar="FOLDER")]
-Patience = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,7 +46,7 @@ def demo(
     source: Input = None,
     *,
     out: Out = Path("out"),
-    patience: Patience = 120,
+    timeout: Timeout = 120,
     state: State = None,
     _json: Json = False,
 ) -> None:
@@ -57,17 +57,17 @@ def demo(
     """
     path = source or stack.EXAMPLE
     text = read_file(path)
-    from a2a_serverless.cli.demo import Source, made_in, play
-    from a2a_serverless.cli.stage import Stage
+    from a2a_serverless.cli.demo import DemoInput, made_in, run_demo
+    from a2a_serverless.cli.demo_run import DemoRun
 
-    world, places = world_of(ctx), stack.demo_places(stack.places_of(state))
-    report = play(Stage(world, places, out, patience), Source(path, text, media_type_of(path)))
-    if world.terminal.json:
-        world.terminal.data(report)
+    cli, paths = context_of(ctx), stack.demo_paths(stack.find_paths(state))
+    report = run_demo(DemoRun(cli, paths, out, timeout), DemoInput(path, text, media_type_of(path)))
+    if cli.terminal.json:
+        cli.terminal.data(report)
     else:
-        world.terminal.out.print("Done. Look at:", style="bold", highlight=False)
+        cli.terminal.out.print("Done. Look at:", style="bold", highlight=False)
         for made in made_in(report):
-            world.terminal.raw(f"  {made}\n")
+            cli.terminal.raw(f"  {made}\n")
 
 
 HERE = "On this machine"
@@ -88,15 +88,15 @@ cards_app.command("show", epilog=EXAMPLES["cards show"])(cards.show_card)
 app.add_typer(cards_app, name="cards", rich_help_panel=AGENTS)
 app.command("build", epilog=EXAMPLES["build"], rich_help_panel=ACCOUNT)(stack.build)
 app.command("check", epilog=EXAMPLES["check"], rich_help_panel=ACCOUNT)(check.check)
-push_app.command("list", epilog=EXAMPLES["push list"])(operate.list_pushes)
-push_app.command("show", epilog=EXAMPLES["push show"])(operate.show_push)
-push_app.command("redrive", epilog=EXAMPLES["push redrive"])(operate.redrive_push)
-push_app.command("pause", epilog=EXAMPLES["push pause"])(operate.pause_push)
-push_app.command("resume", epilog=EXAMPLES["push resume"])(operate.resume_push)
+push_app.command("list", epilog=EXAMPLES["push list"])(operator_commands.list_pushes)
+push_app.command("show", epilog=EXAMPLES["push show"])(operator_commands.show_push)
+push_app.command("redrive", epilog=EXAMPLES["push redrive"])(operator_commands.redrive_push)
+push_app.command("pause", epilog=EXAMPLES["push pause"])(operator_commands.pause_push)
+push_app.command("resume", epilog=EXAMPLES["push resume"])(operator_commands.resume_push)
 app.add_typer(push_app, name="push", rich_help_panel=ACCOUNT)
-keys_app.command("show", epilog=EXAMPLES["keys show"])(operate.show_keys)
-keys_app.command("rotate", epilog=EXAMPLES["keys rotate"])(operate.rotate_keys)
-keys_app.command("revoke", epilog=EXAMPLES["keys revoke"])(operate.revoke_key)
+keys_app.command("show", epilog=EXAMPLES["keys show"])(operator_commands.show_keys)
+keys_app.command("rotate", epilog=EXAMPLES["keys rotate"])(operator_commands.rotate_keys)
+keys_app.command("revoke", epilog=EXAMPLES["keys revoke"])(operator_commands.revoke_key)
 app.add_typer(keys_app, name="keys", rich_help_panel=ACCOUNT)
 erase_app.command("task", epilog=EXAMPLES["erase task"])(erase.erase_task)
 erase_app.command("context", epilog=EXAMPLES["erase context"])(erase.erase_context)
@@ -109,16 +109,16 @@ callers_app.command("remove", epilog=EXAMPLES["callers remove"])(callers.remove_
 app.add_typer(callers_app, name="callers", rich_help_panel=ACCOUNT)
 
 
-def run(arguments: Sequence[str] | None = None, world: World | None = None) -> None:
+def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -> None:
     """Run a command line; always ends with SystemExit."""
-    world = world or World()
+    cli = cli or CliContext()
     try:
-        app(arguments, obj=world)
+        app(arguments, obj=cli)
     except Exception as error:
-        explained = explain(error, world)
+        explained = explain(error, cli)
         if explained is None:
             raise
-        world.terminal.fail(explained)
+        cli.terminal.fail(explained)
         sys.exit(1)
 
 

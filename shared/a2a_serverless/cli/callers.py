@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.operate import NAME, Local, Stack, stack_meant
-from a2a_serverless.cli.options import Json, world_of
+from a2a_serverless.cli.operator_commands import NAME, Local, Stack, stack_meant
+from a2a_serverless.cli.options import Json, context_of
 from a2a_serverless.cli.terminal import one_line
-from a2a_serverless.domain.access import ENTROPY_BYTES, EVERYTHING, SCOPE_FORM, ApiKey, digest_of, spelled
+from a2a_serverless.domain.access import ENTROPY_BYTES, FULL_SCOPE, SCOPE_FORM, ApiKey, digest_of, encode_key
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
-    from a2a_serverless.cli.options import World
+    from a2a_serverless.cli.options import CliContext
     from a2a_serverless.domain.model import JsonObject
 
 SHOWN = 16
@@ -40,37 +40,37 @@ def add_caller(  # noqa: PLR0913 - one for each option
     tenant: Tenant = "default",
     operator: Operator = False,
     note: Note = "",
-    scope: Scopes = [EVERYTHING],  # noqa: B006 - Typer copies it
+    scope: Scopes = [FULL_SCOPE],  # noqa: B006 - Typer copies it
     stack: Stack = NAME,
     _local: Local = False,
     _json: Json = False,
 ) -> None:
     """Make an API key. It is shown this once, and kept by nobody."""
-    world = world_of(ctx)
+    cli = context_of(ctx)
     wrong = [one for one in scope if not re.fullmatch(SCOPE_FORM, one)]
     if wrong:
         raise typer.BadParameter(f"{wrong[0]!r} is no scope: a2a, a2a:AGENT, a2a:read or a2a:AGENT:read")
-    key = spelled(os.urandom(ENTROPY_BYTES))
+    key = encode_key(os.urandom(ENTROPY_BYTES))
     made_at = time.time_ns() // 1_000_000
     made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, operator, frozenset(scope))
-    world.callers(stack_meant(ctx, stack)).add(made)
-    if world.terminal.json:
-        world.terminal.data({"key": key, **_printed(made)})
+    cli.api_keys(stack_meant(ctx, stack)).add(made)
+    if cli.terminal.json:
+        cli.terminal.data({"key": key, **_printed(made)})
         return
-    world.terminal.raw(f"{key}\n")
-    world.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
+    cli.terminal.raw(f"{key}\n")
+    cli.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
 
 
 def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
     """List the API keys: whom each stands for, not the keys themselves."""
-    world = world_of(ctx)
-    keys = world.callers(stack_meant(ctx, stack)).all()
-    if world.terminal.json:
-        world.terminal.data([_printed(key) for key in keys])
+    cli = context_of(ctx)
+    keys = cli.api_keys(stack_meant(ctx, stack)).list_all()
+    if cli.terminal.json:
+        cli.terminal.data([_printed(key) for key in keys])
         return
-    _list(world, keys)
+    _list(cli, keys)
     if not keys:
-        world.terminal.note("There are none. `callers add` makes one.")
+        cli.terminal.note("There are none. `callers add` makes one.")
 
 
 def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
@@ -78,50 +78,50 @@ def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = Fal
 
     Look at the list: whatever function could write there could have made a key. `callers remove` revokes one.
     """
-    world = world_of(ctx)
+    cli = context_of(ctx)
     meant = stack_meant(ctx, stack)
-    earlier, keys = world.earlier_callers(meant), world.callers(meant)
-    moved = earlier.all()
+    earlier, keys = cli.earlier_api_keys(meant), cli.api_keys(meant)
+    moved = earlier.list_all()
     for key in moved:
         keys.add(key)
         earlier.revoke(key.digest)
-    if world.terminal.json:
-        world.terminal.data([_printed(key) for key in moved])
+    if cli.terminal.json:
+        cli.terminal.data([_printed(key) for key in moved])
         return
-    _list(world, moved)
+    _list(cli, moved)
     if not moved:
-        world.terminal.note("There is none to move.")
+        cli.terminal.note("There is none to move.")
 
 
 def remove_caller(
     ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _local: Local = False, _json: Json = False
 ) -> None:
     """Revoke an API key. A minute from now, at the latest, it lets nobody in."""
-    world = world_of(ctx)
-    keys = world.callers(stack_meant(ctx, stack))
-    found = [one for one in keys.all() if len(key) >= SHORTEST and one.digest.startswith(key)]
+    cli = context_of(ctx)
+    keys = cli.api_keys(stack_meant(ctx, stack))
+    found = [one for one in keys.list_all() if len(key) >= SHORTEST and one.digest.startswith(key)]
     if len(found) != 1:
         raise typer.BadParameter(f"{len(found)} keys have an id that begins with {key!r}: see `callers list`")
     keys.revoke(found[0].digest)
-    if world.terminal.json:
-        world.terminal.data(_printed(found[0]))
+    if cli.terminal.json:
+        cli.terminal.data(_printed(found[0]))
     else:
-        world.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].who.owner}.")
+        cli.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].principal.owner}.")
 
 
-def _list(world: "World", keys: "list[ApiKey]") -> None:
+def _list(cli: "CliContext", keys: "list[ApiKey]") -> None:
     for key in keys:
         may = ["operator"] * key.operator + sorted(key.scopes)
-        words = (key.digest[:SHOWN], key.who.tenant, key.who.owner, ",".join(may), key.note)
-        world.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
+        words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, ",".join(may), key.note)
+        cli.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
 
 
 def _printed(key: ApiKey) -> "JsonObject":
-    who = key.who
+    principal = key.principal
     return {
         "id": key.digest,
-        "tenant": who.tenant,
-        "owner": who.owner,
+        "tenant": principal.tenant,
+        "owner": principal.owner,
         "operator": key.operator,
         "scopes": [*sorted(key.scopes)],
         "note": key.note,

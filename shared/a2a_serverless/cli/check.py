@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from a2a_serverless.cli.operate import NAME, Local, stack_meant
-from a2a_serverless.cli.options import LOCAL_URL, Json, World, world_of
+from a2a_serverless.cli.operator_commands import NAME, Local, stack_meant
+from a2a_serverless.cli.options import LOCAL_URL, CliContext, Json, context_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.cli.checks import Line, Visit
+    from a2a_serverless.cli.checks import CheckResult, CheckRun
 
 SHOWN_S = 0.1
 FAILED = 1
@@ -36,7 +36,7 @@ StackWith = Annotated[
 ]
 Rotate = Annotated[bool, typer.Option("--rotate", help="Rotate the signing keys, too. Needs --stack.")]
 Buffered = Annotated[bool, typer.Option("--buffered", help="Answers do not stream here, and need not.")]
-Patience = Annotated[float, typer.Option(help="Seconds to wait for a task or its webhooks.", min=1)]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for a task or its webhooks.", min=1)]
 
 
 def check(  # noqa: PLR0913 - the options of a command
@@ -49,7 +49,7 @@ def check(  # noqa: PLR0913 - the options of a command
     stack: StackWith = "",
     rotate: Rotate = False,
     buffered: Buffered = False,
-    patience: Patience = 120,
+    timeout: Timeout = 120,
     _local: Local = False,
     _json: Json = False,
 ) -> None:
@@ -58,41 +58,41 @@ def check(  # noqa: PLR0913 - the options of a command
     It sends a handful of tasks in your name (A2A_AUTHORIZATION), cancels none that works, and changes nothing but what
     --rotate says. What it lacks the means to look at is skipped, and said.
     """
-    from a2a_serverless.cli.checks import TEXT, Choices, Visit
+    from a2a_serverless.cli.checks import TEXT, CheckOptions, CheckRun
 
-    world = world_of(ctx)
+    cli = context_of(ctx)
     inside = stack_meant(ctx, stack or NAME) if stack or _local else None
     if rotate and inside is None:
         raise typer.BadParameter("--rotate needs --stack NAME: the keys are rotated from inside")
-    visit = Visit(world, Choices(url, agent, text or TEXT, receiver, inside, rotate, buffered, patience))
+    run = CheckRun(cli, CheckOptions(url, agent, text or TEXT, receiver, inside, rotate, buffered, timeout))
     lines = []
-    for line in _lines(world, visit):
+    for line in _lines(cli, run):
         lines.append(asdict(line))
-        if not world.terminal.json:
-            _tell(world, line)
+        if not cli.terminal.json:
+            _tell(cli, line)
     counts = {verdict: sum(line["verdict"] == verdict for line in lines) for verdict in STYLES}
-    if world.terminal.json:
-        world.terminal.data({"url": url, "checks": [*lines], "counts": {**counts}})
+    if cli.terminal.json:
+        cli.terminal.data({"url": url, "checks": [*lines], "counts": {**counts}})
     else:
-        world.terminal.note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+        cli.terminal.note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     raise typer.Exit(FAILED if counts["FAIL"] else 0)
 
 
-def _lines(world: World, visit: "Visit") -> "Iterator[Line]":
+def _lines(cli: CliContext, run: "CheckRun") -> "Iterator[CheckResult]":
     """Each check's line as soon as it is there; on stderr stands meanwhile which one runs."""
-    from a2a_serverless.cli.checks import CHECKS, look
+    from a2a_serverless.cli.checks import CHECKS, run_check
 
-    err = world.terminal.err
+    err = cli.terminal.err
     for name in CHECKS:
         if not err.is_terminal:
-            world.terminal.note(f"  {name} …")
+            cli.terminal.note(f"  {name} …")
         with err.status(name):
-            line = look(visit, name)
+            line = run_check(run, name)
         yield line
 
 
-def _tell(world: World, line: "Line") -> None:
-    out = world.terminal.out
+def _tell(cli: CliContext, line: "CheckResult") -> None:
+    out = cli.terminal.out
     after = f" ({line.seconds:.1f} s)" if line.seconds >= SHOWN_S else ""
     words = Text.assemble((line.verdict, STYLES[line.verdict]), f"  {line.name:{WIDTH}}  {line.text}{after}")
     out.print(words, soft_wrap=True)

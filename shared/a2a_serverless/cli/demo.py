@@ -13,10 +13,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, running_stack
 from a2a_serverless.cli.files import save
-from a2a_serverless.cli.inbox import Entry, Inbox
-from a2a_serverless.cli.show import size_words
-from a2a_serverless.cli.stage import Stage, blamed, standing
+from a2a_serverless.cli.formatting import size_words
+from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
@@ -35,7 +35,7 @@ WIDEST = 60
 
 
 @dataclass(frozen=True)
-class Source:
+class DemoInput:
     """What is written about: a text, and the name of the file that it came from."""
 
     path: Path
@@ -43,62 +43,62 @@ class Source:
     media_type: str | None
 
 
-def play(stage: Stage, source: Source) -> JsonObject:
+def run_demo(run: DemoRun, source: DemoInput) -> JsonObject:
     """Runs the demo; the result says what was done. Raises StackError, which says what failed and where the log is."""
     began = time.time()
-    with standing(stage) as running:
-        stage.console.print(f"The stack stands after {time.time() - began:.1f} s.\n", style="bold")
-        return tell(stage, running.deployment.rest_url, running.receiver.url, source)
+    with running_stack(run) as running:
+        run.console.print(f"The stack stands after {time.time() - began:.1f} s.\n", style="bold")
+        return run_on_stack(run, running.deployment.rest_url, running.receiver.url, source)
 
 
-def tell(stage: Stage, rest_url: str, receiver_url: str, source: Source) -> JsonObject:
+def run_on_stack(run: DemoRun, rest_url: str, receiver_url: str, source: DemoInput) -> JsonObject:
     """The job itself, on a stack that stands."""
-    inbox = Inbox(receiver_url, stage.world.transport)
-    chain = _meet(stage, f"{rest_url}/{CHAIN}")
+    inbox = InboxClient(receiver_url, run.world.transport)
+    chain = _find_agent(run, f"{rest_url}/{CHAIN}")
     title = f"Sending {source.path.name}, {len(source.text):,} characters"
-    task = _hand_in(stage, chain, inbox, text_message(source.text, source.media_type), title)
-    files = _fetch(stage, chain, task, f"{source.path.stem}.", CHAIN_MAKES)
-    _draw(stage)
-    pictures = _paint(stage, _meet(stage, f"{rest_url}/{PAINTER}"), inbox)
-    return _report(stage, task, files, pictures)
+    task = _hand_in(run, chain, inbox, text_message(source.text, source.media_type), title)
+    files = _fetch(run, chain, task, f"{source.path.stem}.", CHAIN_MAKES)
+    _print_timeline(run)
+    pictures = _make_pictures(run, _find_agent(run, f"{rest_url}/{PAINTER}"), inbox)
+    return _report(run, task, files, pictures)
 
 
-def _paint(stage: Stage, client: Client, inbox: Inbox) -> list[Path]:
+def _make_pictures(run: DemoRun, client: Client, inbox: InboxClient) -> list[Path]:
     """A picture, and a refinement: a new task in the same conversation, which leaves the first picture as it is."""
-    first = _hand_in(stage, client, inbox, text_message(SAILBOAT), f'Sending "{SAILBOAT}"')
-    pictures = _fetch(stage, client, first, "first.")
+    first = _hand_in(run, client, inbox, text_message(SAILBOAT), f'Sending "{SAILBOAT}"')
+    pictures = _fetch(run, client, first, "first.")
     message = text_message(REFINEMENT, context_id=first.context_id)
-    refined = _hand_in(stage, client, inbox, message, f'Sending "{REFINEMENT}" in the same conversation')
-    return pictures + _fetch(stage, client, refined, "red.")
+    refined = _hand_in(run, client, inbox, message, f'Sending "{REFINEMENT}" in the same conversation')
+    return pictures + _fetch(run, client, refined, "red.")
 
 
-def _meet(stage: Stage, url: str) -> Client:
+def _find_agent(run: DemoRun, url: str) -> Client:
     """The agent behind the REST API. Its card names port 8000, which is there for streams and for use by hand."""
-    with stage.phase("card"), stage.part("card", "Reading the agent's card through the REST API") as remarks:
-        found = discover(url, stage.world.transport)
+    with run.phase("card"), run.step("card", "Reading the agent's card through the REST API") as remarks:
+        found = discover(url, run.world.transport)
         remarks.append(found.card.name)
     return replace(found.client, url=url)
 
 
-def _hand_in(stage: Stage, client: Client, inbox: Inbox, message: Message, title: str) -> Task:
+def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message, title: str) -> Task:
     """Sends a message and listens until the webhooks have told its task's end."""
-    with stage.phase("send"), stage.part("send", title) as remarks:
-        with blamed("receiver"):
+    with run.phase("send"), run.step("send", title) as remarks:
+        with attribute_failure("receiver"):
             push = inbox.expect()
         task = client.send(SendRequest(message, return_immediately=True, push=push))
         if isinstance(task, Message):
             raise StackError("send", "the agent answered with a message and made no task")
         remarks += [f"{task.status.state}", "connection closed"]
-    stage.console.print(f"  task {task.task_id}", style="dim", markup=False)
-    sent = stage.phases[-1]
-    heard = _listen(stage, inbox, task.task_id, sent.begin)
-    stage.phases += _told(heard, sent.end)
+    run.console.print(f"  task {task.task_id}", style="dim", markup=False)
+    sent = run.phases[-1]
+    heard = _listen(run, inbox, task.task_id, sent.begin)
+    run.phases += _time_phases(heard, sent.end)
     if heard[-1].state != TaskState.COMPLETED:
         raise StackError("agent", f"the task is {heard[-1].says}")
     return task
 
 
-def _told(heard: list[Entry], since: float) -> list[Phase]:
+def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
     """How long it took to the first webhook, from there to the end of each artifact, and to the last one."""
     phases: list[Phase] = []
     for entry in heard:
@@ -111,35 +111,35 @@ def _told(heard: list[Entry], since: float) -> list[Phase]:
     return phases
 
 
-def _listen(stage: Stage, inbox: Inbox, task_id: str, sent_at: float) -> list[Entry]:
+def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> list[InboxEntry]:
     """Prints what the receiver got, until a verified webhook has told the task's end; returns the verified ones."""
-    console, give_up, heard = stage.console, time.monotonic() + stage.patience_s, list[Entry]()
+    console, give_up, heard = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
     console.print("\nListening. Nobody polls: each line is one signed POST.", style="bold")
     console.print(_line(console, ("after", "event", "what it says", "key", "token"), Text("receiver")), style="dim")
-    with console.status("Listening"), blamed("receiver"):
-        for entry in inbox.entries(stage.entries[-1].number if stage.entries else 0):
+    with console.status("Listening"), attribute_failure("receiver"):
+        for entry in inbox.entries(run.entries[-1].number if run.entries else 0):
             if entry:
-                stage.entries.append(entry)
+                run.entries.append(entry)
                 console.print(_entry_line(console, entry, sent_at))
             if entry and entry.verified and entry.task_id == task_id:
                 heard.append(entry)
                 if entry.state in SETTLED:
                     break
             if time.monotonic() > give_up:
-                raise StackError("webhooks", _silence(stage, heard))
+                raise StackError("webhooks", _timeout_reason(run, heard))
     console.print()
     return heard
 
 
-def _silence(stage: Stage, heard: list[Entry]) -> str:
+def _timeout_reason(run: DemoRun, heard: list[InboxEntry]) -> str:
     told = [entry.event for entry in heard if entry.event]
     last = f"the last verified one told event {max(told)}" if told else "there was not one"
-    return f"no verified webhook told the task's end within {stage.patience_s:.0f} s; {last}"
+    return f"no verified webhook told the task's end within {run.timeout_s:.0f} s; {last}"
 
 
-def _fetch(stage: Stage, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
+def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
     """Fetches the finished task and saves what it made. ``needed`` are the names of artifacts that must be there."""
-    with stage.phase("GetTask"), stage.part("get", "Fetching the task with GetTask") as remarks:
+    with run.phase("GetTask"), run.step("get", "Fetching the task with GetTask") as remarks:
         task = client.get(sent.task_id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
@@ -148,22 +148,22 @@ def _fetch(stage: Stage, client: Client, sent: Task, prefix: str, needed: tuple[
             said = task.status.message.text() if task.status.message else "it does not say why"
             raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {said}")
         remarks += [str(task.status.state), *map(size_words, task.artifacts)]
-    with stage.part("out", "Saving what it made") as remarks:
-        files = save(task.artifacts, stage.out, prefix)
+    with run.step("out", "Saving what it made") as remarks:
+        files = save(task.artifacts, run.out, prefix)
         remarks.extend(map(str, files))
     return files
 
 
-def _draw(stage: Stage) -> None:
-    verified = sum(entry.verified for entry in stage.entries)
-    total = stage.phases[-1].end - stage.phases[0].begin
-    stage.console.print(f"\n{verified} verified webhooks in {total:.1f} s, and no open connection:", style="bold")
-    for line in draw(stage.phases):
-        stage.console.print(f"  {line}", markup=False)
-    stage.console.print()
+def _print_timeline(run: DemoRun) -> None:
+    verified = sum(entry.verified for entry in run.entries)
+    total = run.phases[-1].end - run.phases[0].begin
+    run.console.print(f"\n{verified} verified webhooks in {total:.1f} s, and no open connection:", style="bold")
+    for line in draw(run.phases):
+        run.console.print(f"  {line}", markup=False)
+    run.console.print()
 
 
-def _entry_line(console: Console, entry: Entry, sent_at: float) -> Text:
+def _entry_line(console: Console, entry: InboxEntry, sent_at: float) -> Text:
     after = f"+{entry.at / 1000 - sent_at:.1f} s"
     event = "" if entry.event is None else str(entry.event)
     if entry.why:
@@ -182,9 +182,9 @@ def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text
     return Text.assemble(f"{after:>8}  {event:>5}  ", what, f"  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
 
 
-def _report(stage: Stage, task: Task, files: list[Path], pictures: list[Path]) -> JsonObject:
+def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -> JsonObject:
     notifications: list[Json] = []
-    for entry in stage.entries:
+    for entry in run.entries:
         told = asdict(entry)
         del told["view"]
         notifications.append(told | {"verified": entry.verified})
@@ -193,7 +193,7 @@ def _report(stage: Stage, task: Task, files: list[Path], pictures: list[Path]) -
         "files": [str(path) for path in files],
         "pictures": [str(path) for path in pictures],
         "notifications": notifications,
-        "phases": [{"name": phase.name, "seconds": round(phase.seconds, 3)} for phase in stage.phases],
+        "phases": [{"name": phase.name, "seconds": round(phase.seconds, 3)} for phase in run.phases],
     }
 
 

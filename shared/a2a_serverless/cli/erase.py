@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.operate import NAME, Local, Stack, stack_meant
-from a2a_serverless.cli.options import Json, world_of
+from a2a_serverless.cli.operator_commands import NAME, Local, Stack, stack_meant
+from a2a_serverless.cli.options import Json, context_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.services.erase import Scope
+    from a2a_serverless.services.erasure import ErasureScope
 
 Task = Annotated[str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded.", metavar="TASK")]
 Context = Annotated[str, typer.Argument(help="TENANT/OWNER/CONTEXT, percent-encoded.", metavar="CONTEXT")]
@@ -56,28 +56,32 @@ def erase_owner(
 
 
 def _erase(ctx: typer.Context, stack: str, named: str, kind: int, *, dry_run: bool) -> None:
-    from a2a_serverless.services.erase import Order, erase_all, erased_of
+    from a2a_serverless.services.erasure import ErasureRequest, erase_all, parse_result
 
-    order, world = Order(_scope(named, kind), dry_run).told(), world_of(ctx)
-    eraser = world.operations(stack_meant(ctx, stack)).eraser
-    done = erased_of(eraser(order)) if dry_run else erase_all(lambda: erased_of(eraser(order)), world.sleep)
-    if world.terminal.json:
-        world.terminal.data(done.told())
+    order, cli = ErasureRequest(_scope(named, kind), dry_run).to_json(), context_of(ctx)
+    eraser = cli.operations(stack_meant(ctx, stack)).eraser
+    done = parse_result(eraser(order)) if dry_run else erase_all(lambda: parse_result(eraser(order)), cli.sleep)
+    if cli.terminal.json:
+        cli.terminal.data(done.to_json())
         return
     did = "Would erase" if dry_run else "Erased"
     told = f"{done.tasks} tasks, {done.items} items, {done.blobs} big contents, {done.api_keys} API keys"
-    world.terminal.raw(f"{did} {told}.\n")
+    cli.terminal.raw(f"{did} {told}.\n")
 
 
-def _scope(named: str, kind: int) -> "Scope":
+def _scope(named: str, kind: int) -> "ErasureScope":
     """What is named: of three parts a task or a context, of two an owner."""
     from urllib.parse import unquote
 
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.services.erase import Scope
+    from a2a_serverless.services.erasure import ErasureScope
 
     parts = [unquote(part) for part in named.split("/")]
     if len(parts) != (2 if kind == 1 else 3) or not all(parts):
         raise typer.BadParameter(f"{named!r} is not TENANT/OWNER" + ("" if kind == 1 else "/ and one name more"))
-    who = Principal(parts[0], parts[1])
-    return (Scope(who), Scope(who, context_id=parts[-1]), Scope(who, task=parts[-1]))[kind - 1]
+    principal = Principal(parts[0], parts[1])
+    return (
+        ErasureScope(principal),
+        ErasureScope(principal, context_id=parts[-1]),
+        ErasureScope(principal, task=parts[-1]),
+    )[kind - 1]

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from a2a_serverless.cli.options import LOCAL_URL, NoSuchAgent, World
-from a2a_serverless.client import Refused, Unreachable
+from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
+from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.client.http import is_local
-from a2a_serverless.domain.deployed import CommandFailed, NotDeployed
+from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.wire.errors import code_of
 
@@ -28,7 +28,7 @@ class Explained:
     remedy: str = ""
 
 
-def explain(error: Exception, world: World) -> Explained | None:
+def explain(error: Exception, cli: CliContext) -> Explained | None:
     """The error in words; None when it is none that a user can do something about."""
     match error:
         case Unreachable():
@@ -36,10 +36,10 @@ def explain(error: Exception, world: World) -> Explained | None:
                 "Unreachable", f"Nothing answers at {error.url}: {error.why}.", _when_unreachable(error.url)
             )
         case NoSuchAgent():
-            return Explained("NoSuchAgent", str(error), f"{world.program} cards list --url {error.url}")
-        case Refused(status=status) if status == UNAUTHORIZED:
-            return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(world))
-        case Refused(status=status):
+            return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
+        case HttpError(status=status) if status == UNAUTHORIZED:
+            return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(cli))
+        case HttpError(status=status):
             return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
         case A2AError():
             return Explained(code_of(error).name, _with_violations(error), _when_refused(error))
@@ -50,7 +50,7 @@ def _of_stack(error: Exception) -> Explained | None:
     """The same for stacks, the deployed and the local one; the latter's error class is known once it is imported."""
     import sys
 
-    if isinstance(error, NotDeployed | CommandFailed):
+    if isinstance(error, StackNotFound | CommandFailed):
         return Explained(
             type(error).__name__,
             f"{error}.",
@@ -75,8 +75,8 @@ def _when_unreachable(url: str) -> str:
     return "look at the address, and at whether this machine may reach it"
 
 
-def _sign_in(world: World) -> str:
-    if world.headers:
+def _sign_in(cli: CliContext) -> str:
+    if cli.headers:
         return "A2A_AUTHORIZATION is set, but it is not accepted: get a new token"
     return 'set A2A_AUTHORIZATION to what the Authorization header shall be, such as "Bearer eyJ..."'
 

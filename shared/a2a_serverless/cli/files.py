@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from a2a_serverless.cli.show import artifact_text
+from a2a_serverless.cli.formatting import artifact_text
 from a2a_serverless.domain.model import Artifact, Part
 
 LONGEST = 100

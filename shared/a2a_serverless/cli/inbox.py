@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from a2a_serverless.client import HttpCall, Refused, Silent, Transport
+from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.model import JsonObject, PushRequest
@@ -19,7 +19,7 @@ QUIET_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InboxEntry:
     """One request that the receiver got. ``at``: ms since the epoch. ``why`` is empty for what was verified."""
 
     number: int
@@ -52,7 +52,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Inbox:
+class InboxClient:
     """The receiver at ``url``. ``headers`` are the credentials of one that is not on this machine."""
 
     url: str
@@ -62,45 +62,45 @@ class Inbox:
     def expect(self) -> PushRequest:
         """The configuration to give to an agent; from now on the receiver lets in what comes by it."""
         headers = {"Content-Type": "application/json", **self.headers}
-        call = HttpCall(f"{self.url.rstrip('/')}/expectations", headers, b"{}")
+        call = ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")
         with self.transport(call) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
-                raise Refused(answer.status, f"the receiver at {self.url} expects nothing from us")
+                raise HttpError(answer.status, f"the receiver at {self.url} expects nothing from us")
         config = json.loads(body)["pushNotificationConfig"]
         return PushRequest(config["url"], token=config["token"])
 
-    def look(self, after: int = 0) -> list[Entry]:
+    def list_entries(self, after: int = 0) -> list[InboxEntry]:
         """What came after entry ``after`` so far. For receivers without a live feed, too: those on Lambda."""
         document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport, self.headers)
         listed = document.get("entries") if isinstance(document, dict) else None
         return [entry_of(view) for view in (listed if isinstance(listed, list) else []) if isinstance(view, dict)]
 
-    def entries(self, after: int = 0) -> Iterator[Entry | None]:
+    def entries(self, after: int = 0) -> Iterator[InboxEntry | None]:
         """What came after entry ``after`` and all that follows, as it comes; None after each ``QUIET_S`` of silence."""
         while True:
             try:
                 for entry in self._feed(after):
                     after = entry.number
                     yield entry
-            except Silent:
+            except ResponseTimeout:
                 yield None
 
-    def _feed(self, after: int) -> Iterator[Entry]:
-        call = HttpCall(f"{self.url.rstrip('/')}/events?after={after}", self.headers, seconds=QUIET_S, waits=True)
+    def _feed(self, after: int) -> Iterator[InboxEntry]:
+        call = ClientRequest(f"{self.url.rstrip('/')}/events?after={after}", self.headers, seconds=QUIET_S, waits=True)
         with self.transport(call) as answer:
             if answer.status != OK:
-                raise Refused(answer.status, f"the receiver at {self.url} has no live feed")
+                raise HttpError(answer.status, f"the receiver at {self.url} has no live feed")
             for event in read_events(answer.body, LARGEST):
                 yield entry_of(json.loads(event.data))
 
 
-def entry_of(view: JsonObject) -> Entry:
+def entry_of(view: JsonObject) -> InboxEntry:
     """An entry of the feed, read."""
     refusal, claimed = _object(view.get("refusal")), _object(view.get("claimed"))
     words = view | {name: value for name, value in claimed.items() if name not in view}
     event = view.get("eventNumber")
-    return Entry(
+    return InboxEntry(
         number=int(str(view["number"])),
         at=int(str(view["receivedAt"])),
         outcome=str(view["outcome"]),

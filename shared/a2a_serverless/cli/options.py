@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from a2a_serverless.cli.terminal import Terminal, program
-from a2a_serverless.client import Found, Refused, Transport, discover, over_urllib
+from a2a_serverless.client import DiscoveredAgent, HttpError, Transport, discover, over_urllib
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports import ApiKeys
-    from a2a_serverless.services.deliveries import Operations
+    from a2a_serverless.ports import ApiKeyStore
+    from a2a_serverless.services.delivery_admin import Operations
 
 LOCAL_URL = "http://127.0.0.1:8000"
 NOT_FOUND = 404
@@ -25,16 +25,16 @@ def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
-def _callers(stack: "StackName") -> "ApiKeys":
-    from a2a_serverless.wiring import make_callers
+def _api_keys(stack: "StackName") -> "ApiKeyStore":
+    from a2a_serverless.wiring import make_api_keys
 
-    return make_callers(stack)
+    return make_api_keys(stack)
 
 
-def _earlier_callers(stack: "StackName") -> "ApiKeys":
-    from a2a_serverless.wiring import make_earlier_callers
+def _earlier_api_keys(stack: "StackName") -> "ApiKeyStore":
+    from a2a_serverless.wiring import make_earlier_api_keys
 
-    return make_earlier_callers(stack)
+    return make_earlier_api_keys(stack)
 
 
 def _operations(stack: "StackName") -> "Operations":
@@ -50,12 +50,12 @@ def _alarms(stack: "StackName") -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class World:
+class CliContext:
     """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
 
     ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack,
     ``callers`` the API keys of those who may call it, ``alarms`` the state of each of its alarms;
-    ``earlier_callers`` the API keys that an earlier release has left behind.
+    ``earlier_api_keys`` the API keys that an earlier release has left behind.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -65,8 +65,8 @@ class World:
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
     operations: "Callable[[StackName], Operations]" = _operations
-    callers: "Callable[[StackName], ApiKeys]" = _callers
-    earlier_callers: "Callable[[StackName], ApiKeys]" = _earlier_callers
+    api_keys: "Callable[[StackName], ApiKeyStore]" = _api_keys
+    earlier_api_keys: "Callable[[StackName], ApiKeyStore]" = _earlier_api_keys
     alarms: "Callable[[StackName], Mapping[str, str]]" = _alarms
     clock: Callable[[], float] = time.monotonic
 
@@ -85,24 +85,24 @@ class NoSuchAgent(Exception):
         self.url = url
 
 
-def world_of(ctx: typer.Context) -> World:
+def context_of(ctx: typer.Context) -> CliContext:
     """The world that a command was started in."""
-    return ctx.find_object(World) or World()
+    return ctx.find_object(CliContext) or CliContext()
 
 
-def find(world: World, base_url: str, agent: str) -> Found:
+def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
     """The agent that somebody named, by its id in the deployment at ``base_url`` or by an address of its own."""
     url = agent if "://" in agent else f"{base_url.rstrip('/')}/{agent}"
     try:
-        return discover(url, world.transport, world.headers)
-    except Refused as refused:
+        return discover(url, cli.transport, cli.headers)
+    except HttpError as refused:
         if refused.status == NOT_FOUND:
             raise NoSuchAgent(agent, base_url if "://" not in agent else url) from refused
         raise
 
 
 def _set_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer calls it
-    world_of(ctx).terminal.json = value
+    context_of(ctx).terminal.json = value
     return value
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.options import ApiPort, EmulatorPort, Json, ReceiverPort, State, World, world_of
+from a2a_serverless.cli.options import ApiPort, CliContext, EmulatorPort, Json, ReceiverPort, State, context_of
 from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from a2a_serverless.stack.places import Places
-    from a2a_serverless.stack.session import Running
+    from a2a_serverless.stack.local_stack import RunningStack
+    from a2a_serverless.stack.paths import Paths
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "demo.md"
 TAIL = 20
@@ -36,26 +36,26 @@ def up(
     _json: Json = False,
 ) -> None:
     """Start the stack on this machine, or bring a running one up to date with the checkout."""
-    from a2a_serverless.stack import session
+    from a2a_serverless.stack import local_stack
 
-    terminal = world_of(ctx).terminal
-    options = session.Options(emulator_port, api_port, receiver_port)
-    running = session.up(places_of(state), options, terminal.progress)
+    terminal = context_of(ctx).terminal
+    options = local_stack.Options(emulator_port, api_port, receiver_port)
+    running = local_stack.up(find_paths(state), options, terminal.progress)
     if terminal.json:
         terminal.data(dict(_addresses(running)))
     else:
-        _tell(world_of(ctx), running)
+        _print_addresses(context_of(ctx), running)
 
 
 def down(ctx: typer.Context, *, state: State = None, _json: Json = False) -> None:
     """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
-    from a2a_serverless.stack import processes, session
+    from a2a_serverless.stack import local_stack, processes
 
-    terminal, here = world_of(ctx).terminal, places_of(state)
-    places = [here, demo_places(here)]
-    names = [process.name for each in places for process in processes.started(each)]
-    for each in places:
-        session.down(each, terminal.progress)
+    terminal, here = context_of(ctx).terminal, find_paths(state)
+    paths = [here, demo_paths(here)]
+    names = [process.name for each in paths for process in processes.started(each)]
+    for each in paths:
+        local_stack.down(each, terminal.progress)
     if terminal.json:
         terminal.data({"stopped": [*names]})
     elif not names:
@@ -73,16 +73,16 @@ def show_logs(
     """Show what the parts of the stack have said: the end of each, or all of one."""
     from a2a_serverless.stack import logs
 
-    terminal, places = world_of(ctx).terminal, places_of(state)
+    terminal, paths = context_of(ctx).terminal, find_paths(state)
     parts = [part] if part else [*logs.PARTS]
-    said = {name: logs.read(places, name) for name in parts}
+    said = {name: logs.read(paths, name) for name in parts}
     if terminal.json:
         terminal.data({name: [*lines] for name, lines in said.items()})
         return
     for name, lines in said.items():
         _print_log(terminal, name, lines if part else [line for line in lines if not _is_noise(line)][-TAIL:])
     if follow:
-        for name, line in _news(places, said, world_of(ctx).sleep):
+        for name, line in _follow_logs(paths, said, context_of(ctx).sleep):
             terminal.raw(f"{name:10}{line}\n")
 
 
@@ -94,12 +94,12 @@ def build(
     _json: Json = False,
 ) -> None:
     """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
-    from a2a_serverless.stack import places, sam
+    from a2a_serverless.stack import paths, sam
     from a2a_serverless.stack.progress import step
 
-    terminal = world_of(ctx).terminal
+    terminal = context_of(ctx).terminal
     with step(terminal.progress, f"Building the functions for {runtime} on {architecture}"):
-        released = sam.release(places.find(), sam.Target(runtime, architecture))
+        released = sam.release(paths.find(), sam.Target(runtime, architecture))
     zips = sorted(released.glob("*.zip"))
     if terminal.json:
         terminal.data({path.name: path.stat().st_size for path in zips})
@@ -108,21 +108,21 @@ def build(
         terminal.raw(f"  {path.name:24} {path.stat().st_size / 1e6:5.1f} MB\n")
 
 
-def demo_places(places: "Places") -> "Places":
+def demo_paths(paths: "Paths") -> "Paths":
     """Where the demo's stack lives, which is none of `up`'s business."""
-    from a2a_serverless.stack.places import Places
+    from a2a_serverless.stack.paths import Paths
 
-    return Places(places.root, places.state / "demo")
+    return Paths(paths.root, paths.state / "demo")
 
 
-def places_of(state: str | None) -> "Places":
+def find_paths(state: str | None) -> "Paths":
     """The places of this checkout. Raises StackError when it is none, or not set up."""
-    from a2a_serverless.stack import places
+    from a2a_serverless.stack import paths
 
-    return places.find(state=Path(state).resolve() if state else None)
+    return paths.find(state=Path(state).resolve() if state else None)
 
 
-def _addresses(running: "Running") -> Iterator[tuple[str, str]]:
+def _addresses(running: "RunningStack") -> Iterator[tuple[str, str]]:
     yield "agents", f"{running.api.url}/agents"
     yield "inbox", f"{running.receiver.url}/"
     yield "webhook", f"{running.receiver.url}/webhook"
@@ -130,11 +130,11 @@ def _addresses(running: "Running") -> Iterator[tuple[str, str]]:
     yield "emulator", running.emulator.url
 
 
-def _tell(world: World, running: "Running") -> None:
+def _print_addresses(cli: CliContext, running: "RunningStack") -> None:
     addresses = dict(_addresses(running))
     where = "" if running.api.port == 8000 else f" --url {running.api.url}"  # noqa: PLR2004 - the default of --url
-    command = f"{world.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
-    world.terminal.rows(
+    command = f"{cli.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
+    cli.terminal.rows(
         [
             ("Agents", addresses["agents"]),
             ("Webhooks", addresses["inbox"]),
@@ -156,13 +156,15 @@ def _print_log(terminal: Terminal, name: str, lines: list[str]) -> None:
         terminal.raw(f"{line}\n")
 
 
-def _news(places: "Places", said: dict[str, list[str]], sleep: Callable[[float], None]) -> Iterator[tuple[str, str]]:
+def _follow_logs(
+    paths: "Paths", said: dict[str, list[str]], sleep: Callable[[float], None]
+) -> Iterator[tuple[str, str]]:
     from a2a_serverless.stack import logs
 
     seen = {name: len(lines) for name, lines in said.items()}
     while True:
         sleep(PAUSE_S)
         for name, count in seen.items():
-            lines = logs.read(places, name)
+            lines = logs.read(paths, name)
             seen[name] = len(lines)
             yield from ((name, line) for line in lines[count:])

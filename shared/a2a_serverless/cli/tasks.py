@@ -11,12 +11,12 @@ import typer
 from a2a_serverless.cli.files import save
 from a2a_serverless.cli.following import send_and_follow
 from a2a_serverless.cli.following import watch as watched
-from a2a_serverless.cli.inbox import Inbox
-from a2a_serverless.cli.operate import attempt_words
-from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, TaskId, Url, World, find, world_of
-from a2a_serverless.cli.show import item_json, item_line, result_text, sent_json, task_json, task_rows
-from a2a_serverless.cli.source import read_binary, read_source
-from a2a_serverless.client import Found, Item, text_message
+from a2a_serverless.cli.formatting import item_json, item_line, result_text, sent_json, task_json, task_rows
+from a2a_serverless.cli.inbox import InboxClient
+from a2a_serverless.cli.input import read_binary, read_source
+from a2a_serverless.cli.operator_commands import attempt_words
+from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, Json, TaskId, Url, context_of, find
+from a2a_serverless.client import DiscoveredAgent, StreamResponse, text_message
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
@@ -57,20 +57,20 @@ def send(  # noqa: PLR0913 - the options of a command
 
     What the agent answers or makes goes to stdout, its progress to stderr.
     """
-    world = world_of(ctx)
+    cli = context_of(ctx)
     binary = read_binary(file) if file else None
-    said, media_type = (text, None) if binary else read_source(text, file, world.stdin)
+    said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
     message = text_message(said, media_type, context_id=context, task_id=task)
     message = replace(message, reference_task_ids=tuple(refer or ()))
-    found = find(world, url, agent)
+    found = find(cli, url, agent)
     if binary:
         part = file_part(found.client, *binary)
         message = replace(message, parts=(*(message.parts if said else ()), part))
-    request = SendRequest(message, return_immediately=not wait, push=_push(world, webhook, inbox))
+    request = SendRequest(message, return_immediately=not wait, push=_push(cli, webhook, inbox))
     if wait:
-        _follow(world, found, agent, send_and_follow(found, request, world.sleep), out)
+        _follow(cli, found, agent, send_and_follow(found, request, cli.sleep), out)
     else:
-        _hand_in(world, agent, found.client.send(request))
+        _hand_in(cli, agent, found.client.send(request))
 
 
 def get(
@@ -84,15 +84,15 @@ def get(
     _json: Json = False,
 ) -> None:
     """Show a task as it is now."""
-    world = world_of(ctx)
-    found = find(world, url, agent).client.get(task)
-    if world.terminal.json:
-        world.terminal.data(task_json(found))
+    cli = context_of(ctx)
+    found = find(cli, url, agent).client.get(task)
+    if cli.terminal.json:
+        cli.terminal.data(task_json(found))
     elif text:
-        world.terminal.raw(_ended(result_text(found)))
+        cli.terminal.raw(_ended(result_text(found)))
     else:
-        world.terminal.rows(task_rows(found))
-    _save(world, found, out)
+        cli.terminal.rows(task_rows(found))
+    _save(cli, found, out)
 
 
 def watch(
@@ -104,13 +104,13 @@ def watch(
     _json: Json = False,
 ) -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
-    world = world_of(ctx)
+    cli = context_of(ctx)
     state = None
-    for item in watched(find(world, url, agent), task, world.sleep):
-        if world.terminal.json:
-            world.terminal.data(item_json(item), one_line=True)
+    for item in watched(find(cli, url, agent), task, cli.sleep):
+        if cli.terminal.json:
+            cli.terminal.data(item_json(item), one_line=True)
         else:
-            world.terminal.out.print(item_line(item), soft_wrap=True)
+            cli.terminal.out.print(item_line(item), soft_wrap=True)
         state = item.state or state
     raise typer.Exit(_code(state))
 
@@ -124,85 +124,87 @@ def cancel(
     _json: Json = False,
 ) -> None:
     """Cancel a task. Whoever works on it stops."""
-    world = world_of(ctx)
-    canceled = find(world, url, agent).client.cancel(task)
-    if world.terminal.json:
-        world.terminal.data(task_json(canceled))
+    cli = context_of(ctx)
+    canceled = find(cli, url, agent).client.cancel(task)
+    if cli.terminal.json:
+        cli.terminal.data(task_json(canceled))
     else:
-        world.terminal.rows(task_rows(canceled))
+        cli.terminal.rows(task_rows(canceled))
 
 
 def deliveries(ctx: typer.Context, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
     """Show how the webhooks of a task stand, and each attempt. Only deployments of this project tell."""
-    world = world_of(ctx)
-    client = find(world, url, agent).client
+    cli = context_of(ctx)
+    client = find(cli, url, agent).client
     address = f"{client.url}/tasks/{quote(task, safe='')}/deliveries"
-    document: Any = fetch(address, world.transport, {"A2A-Version": "1.0", **client.headers})
-    if world.terminal.json:
-        world.terminal.data(document)
+    document: Any = fetch(address, cli.transport, {"A2A-Version": "1.0", **client.headers})
+    if cli.terminal.json:
+        cli.terminal.data(document)
         return
     for one in document["deliveries"]:
-        world.terminal.rows([(name, str(value)) for name, value in one.items() if name != "attempts"])
+        cli.terminal.rows([(name, str(value)) for name, value in one.items() if name != "attempts"])
         for attempt in one["attempts"]:
-            world.terminal.raw(f"  {attempt_words(attempt)}\n")
+            cli.terminal.raw(f"  {attempt_words(attempt)}\n")
     if not document["deliveries"]:
-        world.terminal.note("The task has no webhooks.")
+        cli.terminal.note("The task has no webhooks.")
 
 
-def _push(world: World, webhook: str | None, inbox: str | None) -> PushRequest | None:
+def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushRequest | None:
     if webhook and inbox:
         raise typer.BadParameter("name one of --webhook and --inbox")
     if inbox:
-        return Inbox(inbox, world.transport).expect()
-    return PushRequest(webhook, token=world.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+        return InboxClient(inbox, cli.transport).expect()
+    return PushRequest(webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
-def _hand_in(world: World, agent: str, sent: Task | Message) -> None:
+def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
     """Prints the task's id and nothing else, so that a script can keep it."""
-    terminal = world.terminal
+    terminal = cli.terminal
     if terminal.json:
         terminal.data(sent_json(sent))
     elif isinstance(sent, Message):
         terminal.raw(_ended(sent.text()))
     else:
         terminal.raw(f"{sent.task_id}\n")
-        terminal.note(f"It is {sent.status.state}. To follow it: {world.program} watch {agent} {sent.task_id}")
+        terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.task_id}")
 
 
-def _follow(world: World, found: Found, agent: str, items: Iterator[Item], out: Path | None) -> None:
+def _follow(
+    cli: CliContext, found: DiscoveredAgent, agent: str, items: Iterator[StreamResponse], out: Path | None
+) -> None:
     task_id = ""
     for item in items:
         if isinstance(item.content, Message):
-            _answer(world, item.content)
+            _answer(cli, item.content)
             return
-        world.terminal.note(item_line(item))
+        cli.terminal.note(item_line(item))
         task_id = item.content.task_id
     task = found.client.get(task_id)
-    _result(world, task, out)
+    _result(cli, task, out)
     code = _code(task.status.state)
     if code == YOUR_TURN:
-        world.terminal.note(f'Your turn: {world.program} send {agent} --task {task.task_id} "..."')
+        cli.terminal.note(f'Your turn: {cli.program} send {agent} --task {task.task_id} "..."')
     raise typer.Exit(code)
 
 
-def _answer(world: World, message: Message) -> None:
-    if world.terminal.json:
-        world.terminal.data(sent_json(message))
+def _answer(cli: CliContext, message: Message) -> None:
+    if cli.terminal.json:
+        cli.terminal.data(sent_json(message))
     else:
-        world.terminal.raw(_ended(message.text()))
+        cli.terminal.raw(_ended(message.text()))
 
 
-def _result(world: World, task: Task, out: Path | None) -> None:
-    if world.terminal.json:
-        world.terminal.data(sent_json(task))
+def _result(cli: CliContext, task: Task, out: Path | None) -> None:
+    if cli.terminal.json:
+        cli.terminal.data(sent_json(task))
     elif out is None:
-        world.terminal.raw(_ended(result_text(task)))
-    _save(world, task, out)
+        cli.terminal.raw(_ended(result_text(task)))
+    _save(cli, task, out)
 
 
-def _save(world: World, task: Task, out: Path | None) -> None:
-    for path in save(task.artifacts, out, fetch=lambda url: download(url, world.transport)) if out else ():
-        world.terminal.note(f"Saved {path}")
+def _save(cli: CliContext, task: Task, out: Path | None) -> None:
+    for path in save(task.artifacts, out, fetch=lambda url: download(url, cli.transport)) if out else ():
+        cli.terminal.note(f"Saved {path}")
 
 
 def _ended(text: str) -> str:

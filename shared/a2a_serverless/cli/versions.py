@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from a2a_serverless.cli.files import save
-from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, Url, World, find, world_of
-from a2a_serverless.cli.show import artifact_json, moment, size_words
+from a2a_serverless.cli.formatting import artifact_json, moment, size_words
+from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, Json, Url, context_of, find
 from a2a_serverless.cli.tasks import Out
 from a2a_serverless.client.files import download
 from a2a_serverless.client.versions import Version
@@ -32,28 +32,28 @@ def versions(
 
     A refinement is a new task, so old versions stay. With --out each is saved, its number in front: v1.boat.png.
     """
-    world = world_of(ctx)
-    made = versions_of(find(world, url, agent).client, context)
+    cli = context_of(ctx)
+    made = versions_of(find(cli, url, agent).client, context)
     wanted = {key: made[key] for key in made if name in {None, key}}
-    if world.terminal.json:
-        world.terminal.data({key: [_json_of(one) for one in wanted[key]] for key in wanted})
+    if cli.terminal.json:
+        cli.terminal.data({key: [_json_of(one) for one in wanted[key]] for key in wanted})
     elif not wanted:
-        world.terminal.note(_nothing(list(made)))
+        cli.terminal.note(_nothing(list(made)))
     for key, found in wanted.items():
-        _show(world, key, found)
+        _show(cli, key, found)
     if out:
-        _save(world, [one for found in wanted.values() for one in found], out)
+        _save(cli, [one for found in wanted.values() for one in found], out)
 
 
-def _save(world: World, found: list[Version], out: Path) -> None:
+def _save(cli: CliContext, found: list[Version], out: Path) -> None:
     for one in found:
-        for path in save([one.artifact], out, f"v{one.number}.", lambda url: download(url, world.transport)):
-            world.terminal.note(f"Saved {path}")
+        for path in save([one.artifact], out, f"v{one.number}.", lambda url: download(url, cli.transport)):
+            cli.terminal.note(f"Saved {path}")
 
 
-def _show(world: World, name: str, found: tuple[Version, ...]) -> None:
-    if not world.terminal.json:
-        world.terminal.rows([(f"{name} {one.number}", _words(one)) for one in found])
+def _show(cli: CliContext, name: str, found: tuple[Version, ...]) -> None:
+    if not cli.terminal.json:
+        cli.terminal.rows([(f"{name} {one.number}", _words(one)) for one in found])
 
 
 def _words(one: Version) -> str:

@@ -16,21 +16,36 @@ bytes travel is the ``Transport``'s business: ``over_urllib`` on a laptop, a gua
 
 from __future__ import annotations
 
-from a2a_serverless.client.calls import Client, Item, PeerError, Refused, text_message
-from a2a_serverless.client.discovery import CARD_PATH, Found, NoInterface, agents_of, client_of, discover, interface_of
-from a2a_serverless.client.http import HttpAnswer, HttpCall, Silent, Transport, Unreachable, over_urllib
+from a2a_serverless.client.calls import Client, HttpError, PeerError, StreamResponse, text_message
+from a2a_serverless.client.discovery import (
+    CARD_PATH,
+    DiscoveredAgent,
+    NoInterface,
+    agents_of,
+    client_of,
+    discover,
+    interface_of,
+)
+from a2a_serverless.client.http import (
+    ClientRequest,
+    ClientResponse,
+    ResponseTimeout,
+    Transport,
+    Unreachable,
+    over_urllib,
+)
 
 __all__ = [
     "CARD_PATH",
     "Client",
-    "Found",
-    "HttpAnswer",
-    "HttpCall",
-    "Item",
+    "ClientRequest",
+    "ClientResponse",
+    "DiscoveredAgent",
+    "HttpError",
     "NoInterface",
     "PeerError",
-    "Refused",
-    "Silent",
+    "ResponseTimeout",
+    "StreamResponse",
     "Transport",
     "Unreachable",
     "agents_of",

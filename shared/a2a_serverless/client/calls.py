@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
 from a2a_serverless.client.events import read_events
-from a2a_serverless.client.http import HttpCall
+from a2a_serverless.client.http import ClientRequest
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
 from a2a_serverless.wire import jsonrpc, v1
-from a2a_serverless.wire.document import dumps, given, loads
 from a2a_serverless.wire.errors import CODES
 from a2a_serverless.wire.limits import Limits
 from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.strict_json import dumps, given, loads
 from a2a_serverless.wire.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from a2a_serverless.client.http import HttpAnswer, Transport
+    from a2a_serverless.client.http import ClientResponse, Transport
     from a2a_serverless.domain.push import WireVersion
 
 # What we take from a peer: a document of many chunks is one artifact with as many parts.
@@ -39,7 +39,7 @@ _BY_CODE: Final[dict[int, type[A2AError]]] = {
 BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
 
 
-class Refused(Exception):
+class HttpError(Exception):
     """The request was refused with an HTTP status, before A2A had a say."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -56,7 +56,7 @@ class PeerError(A2AError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class StreamResponse:
     """One item of a stream. ``n`` is the number of the last event that it tells of, where the agent gives numbers."""
 
     n: int | None
@@ -134,11 +134,11 @@ class Client:
         """Ends the task (3.1.5)."""
         return self._task(self._result(Operation.CANCEL, {"id": task_id}))
 
-    def stream(self, request: SendRequest) -> Iterator[Item]:
+    def stream(self, request: SendRequest) -> Iterator[StreamResponse]:
         """Sends a message and follows what happens (3.1.2), until the agent ends the stream. Close it when done."""
         return self._stream(Operation.STREAM, self._codec.print_send(request), None)
 
-    def subscribe(self, task_id: str, after: int | None = None) -> Iterator[Item]:
+    def subscribe(self, task_id: str, after: int | None = None) -> Iterator[StreamResponse]:
         """Follows a task (3.1.6). ``after`` is the last number that was seen; what came since is told again."""
         return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
 
@@ -150,24 +150,24 @@ class Client:
         with self.transport(self._call(operation, params, JSON)) as answer:
             return _result_in(answer.status, answer.body.read(ANSWER.body + 1))
 
-    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[Item]:
+    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[StreamResponse]:
         with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
             if not _streams(answer):
                 result = _result_in(answer.status, answer.body.read(ANSWER.body + 1))
-                yield Item(None, self._codec.parse_stream_item(result, ANSWER))
+                yield StreamResponse(None, self._codec.parse_stream_item(result, ANSWER))
                 return
             for event in read_events(answer.body, ANSWER.body):
                 result = _result_in(answer.status, event.data)
-                yield Item(event.number, self._codec.parse_stream_item(result, ANSWER))
+                yield StreamResponse(event.number, self._codec.parse_stream_item(result, ANSWER))
 
-    def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> HttpCall:
+    def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> ClientRequest:
         named = params | given({"tenant": self.tenant})
         method = jsonrpc.name_of(operation, self.version)
         body = dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": named})
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        return HttpCall(self.url, headers, body, waits=accept == EVENT_STREAM)
+        return ClientRequest(self.url, headers, body, waits=accept == EVENT_STREAM)
 
 
 def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:
@@ -176,7 +176,7 @@ def text_message(text: str, media_type: str | None = None, **fields: str | None)
     return Message(uuid4().hex, Role.USER, parts, fields.get("context_id"), fields.get("task_id"))
 
 
-def _streams(answer: HttpAnswer) -> bool:
+def _streams(answer: ClientResponse) -> bool:
     return answer.status == OK and answer.headers.get("content-type", "").startswith(EVENT_STREAM)
 
 
@@ -187,9 +187,9 @@ def _result_in(status: int, body: bytes) -> Json:
     except A2AError as error:
         if status == OK:
             raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
-        raise Refused(status, "") from None
+        raise HttpError(status, "") from None
     if not isinstance(document, dict) or "jsonrpc" not in document or status in BY_HTTP:
-        raise Refused(status, _words(document))
+        raise HttpError(status, _words(document))
     problem = document.get("error")
     if isinstance(problem, dict):
         _raise(problem)

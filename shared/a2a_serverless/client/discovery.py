@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.calls import ANSWER, OK, Client, Refused, words_in
-from a2a_serverless.client.http import HttpCall, is_local
+from a2a_serverless.client.calls import ANSWER, OK, Client, HttpError, words_in
+from a2a_serverless.client.http import ClientRequest, is_local
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.wire.card import read_card
-from a2a_serverless.wire.document import loads
+from a2a_serverless.wire.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.client.http import Transport
-    from a2a_serverless.domain.card import Card, Interface
+    from a2a_serverless.domain.card import AgentCard, AgentInterface
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
 
@@ -35,15 +35,15 @@ class CredentialsKept(A2AError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredAgent:
     """An agent that was found: its card, as it came and as it was read, and the client for it."""
 
     client: Client
-    card: Card
+    card: AgentCard
     document: JsonObject
 
 
-def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> Found:
+def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> DiscoveredAgent:
     """The agent at ``url``, which is its base address or that of its card.
 
     It is spoken to as ``interface_of`` finds. Raises Unreachable, Refused, NoInterface, and
@@ -61,16 +61,16 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     interface = interface_of(card)
     if secret:
         _check_host(url, interface.url)
-    return Found(client_of(interface, transport, headers), card, document)
+    return DiscoveredAgent(client_of(interface, transport, headers), card, document)
 
 
-def client_of(interface: Interface, transport: Transport, headers: Mapping[str, str]) -> Client:
+def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
     """The client for an interface that ``interface_of`` has found."""
     version: WireVersion = "1.0" if interface.version == "1.0" else "0.3"
     return Client(interface.url, transport, headers, interface.tenant, version)
 
 
-def interface_of(card: Card) -> Interface:
+def interface_of(card: AgentCard) -> AgentInterface:
     """The first JSON-RPC interface in the newest version that we speak (8.3.2). Raises NoInterface."""
     spoken = {one.version: one for one in reversed(card.interfaces) if one.binding == "JSONRPC"}
     found = spoken.get("1.0") or spoken.get("0.3")
@@ -90,10 +90,10 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
     """The JSON document at ``url``. Raises Unreachable, Refused, or InvalidAgentResponse."""
-    with transport(HttpCall(url, {"Accept": "application/json", **headers})) as answer:
+    with transport(ClientRequest(url, {"Accept": "application/json", **headers})) as answer:
         status, body = answer.status, answer.body.read(ANSWER.body + 1)
     if status != OK:
-        raise Refused(status, ": ".join(filter(None, [f"no document at {url}", words_in(body)])))
+        raise HttpError(status, ": ".join(filter(None, [f"no document at {url}", words_in(body)])))
     try:
         return loads(body, ANSWER)
     except A2AError as error:

@@ -10,7 +10,7 @@ from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.wire.sse import last_event_id
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import Body
+    from a2a_serverless.client.http import ResponseBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ServerEvent:
     number: int | None = None
 
 
-def read_events(body: Body, limit: int) -> Iterator[ServerEvent]:
+def read_events(body: ResponseBody, limit: int) -> Iterator[ServerEvent]:
     """The events of a body, each as soon as it is complete. Raises InvalidAgentResponse for one over ``limit`` bytes.
 
     What a connection leaves unfinished when it breaks is dropped: the next one tells it again.

@@ -6,12 +6,12 @@ import base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.client.calls import JSON, OK, Refused
-from a2a_serverless.client.http import HttpCall
+from a2a_serverless.client.calls import JSON, OK, HttpError
+from a2a_serverless.client.http import ClientRequest
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.domain.model import Part
-from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +37,9 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:
     """What lies at the URL of a part, block by block, at most 100 MiB. No credentials go along."""
-    with transport(HttpCall(url, seconds=SECONDS, waits=True)) as answer:
+    with transport(ClientRequest(url, seconds=SECONDS, waits=True)) as answer:
         if answer.status != OK:
-            raise Refused(answer.status, "The file is not there, or its link has run out: get the task again.")
+            raise HttpError(answer.status, "The file is not there, or its link has run out: get the task again.")
         size = 0
         while block := answer.body.read(BLOCK):
             size += len(block)
@@ -52,21 +52,21 @@ def _upload(client: Client, content: bytes) -> str:
     """The ``url`` that names the content once it is uploaded."""
     wanted = dumps({"sha256": sha256(content).hexdigest(), "size": len(content)})
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
-    status, answer = _asked(client, HttpCall(where, {"Content-Type": JSON, **client.headers}, wanted))
+    status, answer = _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
     if status != OK:
-        raise Refused(status, "The agent takes no uploads: give a file of at most 4 MiB.")
+        raise HttpError(status, "The agent takes no uploads: give a file of at most 4 MiB.")
     try:
         url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
-        put = HttpCall(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
+        put = ClientRequest(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
     except (LookupError, TypeError):
         raise InvalidAgentResponse("The agent's answer says not where to upload.") from None
     with client.transport(put) as done:
         if done.status != OK:
-            raise Refused(done.status, "The upload was refused.")
+            raise HttpError(done.status, "The upload was refused.")
     return str(named)
 
 
-def _asked(client: Client, call: HttpCall) -> tuple[int, Json]:
+def _asked(client: Client, call: ClientRequest) -> tuple[int, Json]:
     with client.transport(call) as answer:
         body = answer.body.read(BLOCK)
         if answer.status != OK:

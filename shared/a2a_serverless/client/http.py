@@ -3,7 +3,7 @@
 The built-in transport is ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
 maintained alternative, and takes the proxy of the environment for hosts that are not this machine. It follows no
 redirect, because that would carry credentials to wherever a stranger points, and it speaks http and https only. One
-deadline stands over a whole exchange: lookup, connect, TLS, writing and reading (``client/bounded.py``).
+deadline stands over a whole exchange: lookup, connect, TLS, writing and reading (``client/timed_http.py``).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Unreachable(Exception):
         self.why = why
 
 
-class Silent(Unreachable):
+class ResponseTimeout(Unreachable):
     """The peer said nothing for as long as we wanted to wait."""
 
 
 @dataclass(frozen=True, slots=True)
-class HttpCall:
+class ClientRequest:
     """A request. ``seconds`` is how long the whole exchange may last, to the last byte that is read of the answer.
 
     With ``waits`` it is how long any single wait for the peer may last: for a stream, or a big file.
@@ -54,7 +54,7 @@ class HttpCall:
         return "GET" if self.body is None else "PUT" if self.put else "POST"
 
 
-class Body(Protocol):
+class ResponseBody(Protocol):
     """The bytes of an answer, read as they come."""
 
     def read(self, limit: int, /) -> bytes:
@@ -67,15 +67,15 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class ClientResponse:
     """An answer that has begun. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
-    body: Body
+    body: ResponseBody
 
 
-Transport: TypeAlias = Callable[[HttpCall], AbstractContextManager[HttpAnswer]]
+Transport: TypeAlias = Callable[[ClientRequest], AbstractContextManager[ClientResponse]]
 """Opens a request; leaving the context closes the connection. Raises Unreachable, in the context too."""
 
 
@@ -85,7 +85,7 @@ def is_local(url: str) -> bool:
 
 
 @contextmanager
-def over_urllib(call: HttpCall) -> Iterator[HttpAnswer]:
+def over_urllib(call: ClientRequest) -> Iterator[ClientResponse]:
     """The transport of the standard library."""
     from http.client import HTTPException
 
@@ -94,16 +94,16 @@ def over_urllib(call: HttpCall) -> Iterator[HttpAnswer]:
     try:
         with _opened(call) as raw:
             headers = {name.lower(): value for name, value in raw.headers.items()}
-            yield HttpAnswer(raw.status, headers, raw)
+            yield ClientResponse(raw.status, headers, raw)
     except (OSError, HTTPException) as error:
         cause = getattr(error, "reason", error)  # urllib wraps what happened while it connects
         if isinstance(cause, TimeoutError):
-            raise Silent(call.url, f"no answer in {call.seconds:g} s") from error
+            raise ResponseTimeout(call.url, f"no answer in {call.seconds:g} s") from error
         text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
         raise Unreachable(call.url, str(text)) from error
 
 
-def _opened(call: HttpCall) -> Any:  # noqa: ANN401 - urllib's answers have no type in common
+def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's answers have no type in common
     from urllib.error import HTTPError
     from urllib.request import Request
 
@@ -130,7 +130,7 @@ def _countdown(seconds: float) -> Callable[[], float]:
 def _opener(left: Callable[[], float], *, local: bool) -> OpenerDirector:
     from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
-    from a2a_serverless.client.bounded import BoundedHandler
+    from a2a_serverless.client.timed_http import BoundedHandler
 
     class Stay(HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:

@@ -26,19 +26,19 @@ Access: TypeAlias = Literal["read", "operate"]
 
 PREFIX: Final = "a2a_"
 ENTROPY_BYTES: Final = 32
-EVERYTHING: Final = "a2a"
+FULL_SCOPE: Final = "a2a"
 READ: Final = "read"  # so no agent may be called like that
 SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
-PASS_PREFIX: Final = "a2a_pass_"  # noqa: S105 - how one begins
-PASS_LIFE_MS: Final = 3_600_000
-PASS_LEEWAY_MS: Final = 60_000  # of the clock of whoever made it
+SERVICE_TOKEN_PREFIX: Final = "a2a_pass_"  # noqa: S105 - how one begins
+SERVICE_TOKEN_LIFE_MS: Final = 3_600_000
+SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # of the clock of whoever made it
 CLAIMS_LIMIT: Final = 4096  # bytes that KMS encrypts
 SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
 _VERSION: Final = 1
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class BadToken(Exception):
+class InvalidToken(Exception):
     """The token admits nobody; why is not told to whoever sent it."""
 
 
@@ -49,19 +49,19 @@ class Caller:
     ``key`` is the digest of the API key that the caller, or the first one of a chain of agents, has signed in with.
     """
 
-    who: Principal
-    scopes: frozenset[str] = frozenset({EVERYTHING})
+    principal: Principal
+    scopes: frozenset[str] = frozenset({FULL_SCOPE})
     prefix: str = ""
     key: str = ""
 
     def check(self, agent: str, access: Access) -> None:
         """Returns when the caller may do that with the agent; raises InsufficientScope, naming what is missing."""
-        if not allows(self.scopes, agent, access):
+        if not is_allowed(self.scopes, agent, access):
             raise InsufficientScope(self.prefix + scope_of(agent, access))
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustedIssuer:
     """An issuer of OpenID Connect tokens, and which of their claims say what we go by.
 
     ``owner_claim`` and ``tenant_claim`` say in whose name the caller acts; without a tenant claim all share one.
@@ -91,54 +91,54 @@ class ApiKey:
     """
 
     digest: str
-    who: Principal
+    principal: Principal
     note: str
     made_at: int
     operator: bool = False
-    scopes: frozenset[str] = frozenset({EVERYTHING})
+    scopes: frozenset[str] = frozenset({FULL_SCOPE})
 
     @property
     def caller(self) -> Caller:
         """Who calls with it."""
-        return Caller(self.who, self.scopes, key=self.digest)
+        return Caller(self.principal, self.scopes, key=self.digest)
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class ServiceToken:
     """The claims of a pass: whom it stands for, what it may do, and when it ends (ms).
 
     ``parent`` is the digest of the API key without which it admits nobody; empty for a caller with an issuer's token.
     """
 
-    who: Principal
+    principal: Principal
     scopes: frozenset[str]
-    parent: str
-    ends: int
+    api_key: str
+    expires_at: int
 
     @property
     def caller(self) -> Caller:
         """Who calls with it."""
-        return Caller(self.who, self.scopes, key=self.parent)
+        return Caller(self.principal, self.scopes, key=self.api_key)
 
 
 def scope_of(agent: str, access: Access) -> str:
     """The narrowest scope that allows it."""
-    return f"{EVERYTHING}:{agent}" if access == "operate" else f"{EVERYTHING}:{agent}:{READ}"
+    return f"{FULL_SCOPE}:{agent}" if access == "operate" else f"{FULL_SCOPE}:{agent}:{READ}"
 
 
-def allows(scopes: Iterable[str], agent: str, access: Access) -> bool:
+def is_allowed(scopes: Iterable[str], agent: str, access: Access) -> bool:
     """Whether one of the scopes allows it."""
-    enough = {EVERYTHING, scope_of(agent, "operate"), scope_of(agent, access)}
-    return not (enough if access == "operate" else enough | {f"{EVERYTHING}:{READ}"}).isdisjoint(scopes)
+    enough = {FULL_SCOPE, scope_of(agent, "operate"), scope_of(agent, access)}
+    return not (enough if access == "operate" else enough | {f"{FULL_SCOPE}:{READ}"}).isdisjoint(scopes)
 
 
-def ours(scopes: Iterable[str]) -> frozenset[str]:
+def own_scopes(scopes: Iterable[str]) -> frozenset[str]:
     """The scopes among these that are ours, and only the widest when it is there: an issuer's tokens may have many."""
-    known = frozenset(scope for scope in scopes if scope == EVERYTHING or scope.startswith(f"{EVERYTHING}:"))
-    return frozenset({EVERYTHING}) if EVERYTHING in known else known
+    known = frozenset(scope for scope in scopes if scope == FULL_SCOPE or scope.startswith(f"{FULL_SCOPE}:"))
+    return frozenset({FULL_SCOPE}) if FULL_SCOPE in known else known
 
 
-def spelled(entropy: bytes, prefix: str = PREFIX) -> str:
+def encode_key(entropy: bytes, prefix: str = PREFIX) -> str:
     """The key as its user gets it; ``entropy`` is ``ENTROPY_BYTES`` random bytes."""
     return prefix + urlsafe_b64encode(entropy).rstrip(b"=").decode()
 
@@ -148,46 +148,48 @@ def digest_of(key: str) -> str:
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def sealed_in(token: str) -> bytes:
-    """The sealed claims in a pass as it travels; raises BadToken for what cannot be one."""
-    text = token.removeprefix(PASS_PREFIX)
+def sealed_claims(token: str) -> bytes:
+    """The sealed claims in a pass as it travels; raises InvalidToken for what cannot be one."""
+    text = token.removeprefix(SERVICE_TOKEN_PREFIX)
     if text == token or len(text) > 2 * SEALED_BYTES.stop or not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
-        raise BadToken
+        raise InvalidToken
     sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(sealed) not in SEALED_BYTES or spelled(sealed, PASS_PREFIX) != token:
-        raise BadToken
+    if len(sealed) not in SEALED_BYTES or encode_key(sealed, SERVICE_TOKEN_PREFIX) != token:
+        raise InvalidToken
     return sealed
 
 
-def claims_of(made: Pass) -> str:
+def dump_claims(made: ServiceToken) -> str:
     """The claims as they are sealed."""
     claims = {
         "v": _VERSION,
-        "tenant": made.who.tenant,
-        "owner": made.who.owner,
+        "tenant": made.principal.tenant,
+        "owner": made.principal.owner,
         "scopes": sorted(made.scopes),
-        "parent": made.parent,
-        "ends": made.ends,
+        "parent": made.api_key,
+        "ends": made.expires_at,
     }
     return json.dumps(claims, ensure_ascii=False, separators=(",", ":"))
 
 
-def pass_of(claims: str, now: int) -> Pass:
-    """What the claims say; raises BadToken for anything but claims of ours that end within the hour."""
+def load_claims(claims: str, now: int) -> ServiceToken:
+    """What the claims say; raises InvalidToken for anything but claims of ours that end within the hour."""
     try:
         said = json.loads(claims)
     except (ValueError, RecursionError):
-        raise BadToken from None
+        raise InvalidToken from None
     if not isinstance(said, dict) or {name: type(one) for name, one in said.items()} != _CLAIMS:
-        raise BadToken
+        raise InvalidToken
     if (
         said["v"] != _VERSION
         or not (said["tenant"] and said["owner"])
-        or not all(isinstance(scope, str) and ours([scope]) for scope in said["scopes"])
-        or not now < said["ends"] <= now + PASS_LIFE_MS + PASS_LEEWAY_MS
+        or not all(isinstance(scope, str) and own_scopes([scope]) for scope in said["scopes"])
+        or not now < said["ends"] <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
     ):
-        raise BadToken
-    return Pass(Principal(said["tenant"], said["owner"]), frozenset(said["scopes"]), said["parent"], said["ends"])
+        raise InvalidToken
+    return ServiceToken(
+        Principal(said["tenant"], said["owner"]), frozenset(said["scopes"]), said["parent"], said["ends"]
+    )
 
 
 _CLAIMS: Final[Mapping[str, Any]] = {

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.card import Card, Extension
+    from a2a_serverless.domain.card import AgentCard, AgentExtension
     from a2a_serverless.domain.model import Json, Message, Part, Task
     from a2a_serverless.domain.scene_model import Scene
     from a2a_serverless.domain.writing import Outline, Section
@@ -26,30 +26,30 @@ Answer: TypeAlias = "str | Message | None"
 """What an agent's function returns: nothing, or a last word. See ``Agent.runs``."""
 
 
-class Reject(Exception):
+class TaskRejected(Exception):
     """The agent will not do the task; the text is the reason that the client reads."""
 
 
-class Failed(Exception):
+class TaskFailed(Exception):
     """The agent could not do the task; the text is the reason that the client reads."""
 
 
-class TimedOut(Failed):
+class StepTimedOut(TaskFailed):
     """A step took longer than it may."""
 
 
-class PeerFailed(Failed):
+class AgentCallFailed(TaskFailed):
     """Another agent could not be reached, or refused; the text says which and why."""
 
 
-class Cancellation(StrEnum):
+class CancelReason(StrEnum):
     """Why an agent's work is being cancelled."""
 
     CLIENT = "client"
     """The client has canceled the task."""
     HAND_OVER = "hand-over"
     """The task goes on in another run: this one's time ends, or the task waits for an answer."""
-    FENCE = "fence"
+    LEASE_LOST = "fence"
     """This run may write nothing more: another run has taken the task, or the task has ended."""
     STORE = "store"
     """The store has failed: another run goes on from what is stored."""
@@ -107,7 +107,7 @@ class AgentTask(Protocol):
         ...
 
     @property
-    def cancellation(self) -> Cancellation | None:
+    def cancellation(self) -> CancelReason | None:
         """Why this work is being cancelled; None as long as it is not. It is known when the cancellation arrives."""
         ...
 
@@ -141,7 +141,7 @@ class AgentTask(Protocol):
         The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
         What the work emits is kept with the result; a step that was interrupted runs again, and what it emits then
         counts. Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
-        ``TimedOut`` when the step has not been done within three whole runs.
+        ``StepTimedOut`` when the step has not been done within three whole runs.
         """
         ...
 
@@ -165,8 +165,8 @@ class AgentTask(Protocol):
         """
         ...
 
-    async def file(self, part: Part) -> bytes:
-        """The bytes of a file part: one that came inline, was uploaded, or lies at a URL. Raises ``Failed``.
+    async def read_file(self, part: Part) -> bytes:
+        """The bytes of a file part: one that came inline, was uploaded, or lies at a URL. Raises ``TaskFailed``.
 
         A URL is fetched past the guard that webhooks pass: https, public addresses, no redirects, 100 MiB at most in
         a minute. A run that goes on after a break fetches it again.
@@ -180,8 +180,8 @@ class AgentTask(Protocol):
         """
         ...
 
-    async def card(self, agent: str) -> Card:
-        """The card of another agent, as it was when this task first looked. Raises ``PeerFailed`` as ``call`` does."""
+    async def get_card(self, agent: str) -> AgentCard:
+        """The card of another agent, as it was when this task first read it. Raises as ``call`` does."""
         ...
 
     async def call(
@@ -198,34 +198,34 @@ class AgentTask(Protocol):
         Sent once, with this task's contextId; while it runs this task holds no compute and its webhook brings it back.
         A question of the other agent becomes this task's question to its client, and the answer goes back. The other
         task is canceled ``timeout_s`` after the call, and ``deadline_s`` after this task was made, which is a limit for
-        all calls together. A task that failed is returned too: look at its status. Raises ``PeerFailed`` when the agent
+        all calls together. A failed task is returned too: look at its status. Raises ``AgentCallFailed`` when the agent
         cannot be reached or refuses, or when there is no time left to call it.
         """
         ...
 
-    async def references(self, message: Message | None = None) -> list[Task]:
+    async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """The tasks that a message refers to, as far as they are the same client's: by default the task's message.
 
         By ``referenceTaskIds``, and by artifact references (``taskId``, ``artifactId``) in the metadata of parts.
         """
         ...
 
-    async def earlier(self, limit: int = 20) -> list[Task]:
+    async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """The same client's other tasks in this conversation, the newest first."""
         ...
 
-    async def progress(self, text: str) -> None:
+    async def report_progress(self, text: str) -> None:
         """Tells the client how far the work is (a ``working`` status with a message). A re-run skips it."""
         ...
 
 
-def tried(
+def with_retries(
     work: Callable[P, Awaitable[T]], *, times: int = 3, timeout_s: float | None = None, pause_s: float = 1.0
 ) -> Callable[P, Awaitable[T]]:
     """``work`` for a step that may fail: tried ``times`` in all, each for at most ``timeout_s``.
 
-    Between two tries it waits ``pause_s``, each time twice as long. ``Reject`` and ``Failed`` are not tried again. The
-    last error is raised; a time limit as ``Failed``.
+    Between two tries it waits ``pause_s``, doubled each time. ``TaskRejected`` and ``TaskFailed`` are not retried. The
+    last error is raised; a time limit as ``TaskFailed``.
     """
 
     async def again(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -233,7 +233,7 @@ def tried(
             try:
                 return await _in_time(work(*args, **kwargs), timeout_s)
             except Exception as error:  # the last try's goes through
-                if isinstance(error, Reject | Failed) and not isinstance(error, TimedOut):
+                if isinstance(error, TaskRejected | TaskFailed) and not isinstance(error, StepTimedOut):
                     raise
             await asyncio.sleep(pause_s * 2**number)
         return await _in_time(work(*args, **kwargs), timeout_s)
@@ -246,15 +246,15 @@ async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
         async with asyncio.timeout(timeout_s):
             return await work
     except TimeoutError as error:
-        raise TimedOut(f"A step took longer than {timeout_s} s.") from error
+        raise StepTimedOut(f"A step took longer than {timeout_s} s.") from error
 
 
-class StepConflict(Failed):
+class StepConflict(TaskFailed):
     """A step's name means two things. The agent's code is wrong, and a wrong answer would be worse than none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
+class AgentSkill:
     """What an agent can do, for its card (specification 4.4.5)."""
 
     id: str
@@ -278,7 +278,7 @@ class Agent:
     id: str
     name: str
     description: str
-    skills: tuple[Skill, ...]
+    skills: tuple[AgentSkill, ...]
     work: Callable[[AgentTask], Awaitable[Answer]]
     version: str = "1.0.0"
     runs: Runs = "queued"
@@ -286,8 +286,8 @@ class Agent:
     output_modes: tuple[str, ...] = ("text/plain", "application/json")
     streaming: bool = True
     push: bool = True
-    extensions: tuple[Extension, ...] = ()
-    extended_skills: tuple[Skill, ...] = ()
+    extensions: tuple[AgentExtension, ...] = ()
+    extended_skills: tuple[AgentSkill, ...] = ()
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -295,12 +295,12 @@ def agent(  # noqa: PLR0913 - the fields of a card
     id: str,  # noqa: A002 - the card's word
     name: str,
     description: str,
-    skills: list[Skill],
+    skills: list[AgentSkill],
     runs: Runs = "queued",
     version: str = "1.0.0",
     input_modes: tuple[str, ...] = ("text/plain", "application/json"),
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
-    extended_skills: Sequence[Skill] = (),
+    extended_skills: Sequence[AgentSkill] = (),
 ) -> Callable[[Callable[[AgentTask], Awaitable[Answer]]], Agent]:
     """Makes an agent of an async function. ``id`` is the path segment of its base URL.
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.agent import Skill
+    from a2a_serverless.domain.agent import AgentSkill
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class AgentInterface:
     """Where and how the agent is spoken to (4.4.6). ``version`` is Major.Minor; ``tenant`` goes into every request."""
 
     url: str
@@ -27,7 +27,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class AgentProvider:
     """Who runs the agent (4.4.2)."""
 
     organization: str
@@ -35,7 +35,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Extension:
+class AgentExtension:
     """An extension that the agent understands, or requires of its clients (4.4.4)."""
 
     uri: str
@@ -45,7 +45,7 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKeySecurityScheme:
     """A key in a header, a query parameter or a cookie (4.5.2)."""
 
     name: str
@@ -54,7 +54,7 @@ class ApiKey:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAuth:
+class HttpAuthSecurityScheme:
     """An HTTP authentication scheme such as Bearer (4.5.3)."""
 
     scheme: str
@@ -63,7 +63,7 @@ class HttpAuth:
 
 
 @dataclass(frozen=True, slots=True)
-class OAuth2:
+class OAuth2SecurityScheme:
     """OAuth 2.0 with one flow (4.5.4). Which URLs it has is the flow's business; ``scopes`` describes each scope."""
 
     flow: Literal["authorizationCode", "clientCredentials", "deviceCode"]
@@ -78,7 +78,7 @@ class OAuth2:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenIdConnect:
+class OpenIdConnectSecurityScheme:
     """OpenID Connect by its discovery document (4.5.5)."""
 
     url: str
@@ -86,17 +86,23 @@ class OpenIdConnect:
 
 
 @dataclass(frozen=True, slots=True)
-class MutualTls:
+class MutualTlsSecurityScheme:
     """A client certificate (4.5.6)."""
 
     description: str = ""
 
 
-SecurityScheme: TypeAlias = ApiKey | HttpAuth | OAuth2 | OpenIdConnect | MutualTls
+SecurityScheme: TypeAlias = (
+    ApiKeySecurityScheme
+    | HttpAuthSecurityScheme
+    | OAuth2SecurityScheme
+    | OpenIdConnectSecurityScheme
+    | MutualTlsSecurityScheme
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class AgentCard:
     """An agent card (4.4.1). The first interface is the preferred one.
 
     ``security`` holds alternatives, each a mapping of scheme names to scopes that are needed together.
@@ -105,15 +111,15 @@ class Card:
     name: str
     description: str
     version: str
-    interfaces: tuple[Interface, ...]
-    skills: tuple[Skill, ...]
+    interfaces: tuple[AgentInterface, ...]
+    skills: tuple[AgentSkill, ...]
     input_modes: tuple[str, ...]
     output_modes: tuple[str, ...]
     streaming: bool = True
     push: bool = True
     extended: bool = False
-    extensions: tuple[Extension, ...] = ()
-    provider: Provider | None = None
+    extensions: tuple[AgentExtension, ...] = ()
+    provider: AgentProvider | None = None
     documentation_url: str = ""
     icon_url: str = ""
     schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)

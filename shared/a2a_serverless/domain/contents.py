@@ -20,7 +20,7 @@ LARGEST: Final = 100 * 1024 * 1024
 _ADDRESS: Final = re.compile(r"a2a-file:([A-Za-z0-9_-]{1,128})/([0-9a-f]{64})/(0|[1-9][0-9]{0,11})")
 
 
-class ContentMissing(Exception):
+class ContentNotFound(Exception):
     """There is no such content, or it is not what its address says."""
 
 
@@ -39,7 +39,7 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class UploadSlot:
     """Where to PUT an upload, and the headers that have to go along."""
 
     url: str

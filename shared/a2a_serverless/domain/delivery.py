@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
 JITTER: Final = 0.2
 RETRY_AFTER_LIMIT_S: Final = 3600
-HOPELESS_TRIES: Final = 5
+PERMANENT_FAILURE_TRIES: Final = 5
 BACKLOG: Final = 100
 SNAPSHOT_LIMIT: Final = 262_144  # bytes: a task that is larger is told event by event all the same
 LEASE_MS: Final = 20_000
 DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
-CLOCKS_MS: Final = 2_000
+CLOCK_SKEW_MS: Final = 2_000
 GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
 
 _WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
@@ -45,11 +45,11 @@ class Verdict(Enum):
 
     DELIVERED = "delivered"
     RETRY = "retry"
-    HOPELESS = "hopeless"
+    PERMANENT = "hopeless"
     GONE = "gone"
 
 
-def judge(outcome: Outcome) -> Verdict:
+def classify_outcome(outcome: Outcome) -> Verdict:
     """2xx is delivered, 410 ends the configuration, other 4xx and 3xx are hopeless unless they say "later"."""
     status = outcome.status
     if status is None:
@@ -59,23 +59,23 @@ def judge(outcome: Outcome) -> Verdict:
     if status == HTTPStatus.GONE:
         return Verdict.GONE
     hopeless = status // 100 in {3, 4} and status not in _WORTH_A_RETRY
-    return Verdict.HOPELESS if hopeless else Verdict.RETRY
+    return Verdict.PERMANENT if hopeless else Verdict.RETRY
 
 
-def after_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
+def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
     """The cursor after a failed attempt, with its lease released. ``chance`` is in [0, 1); jitter is only added."""
     attempt = cursor.attempt + 1
     free = replace(cursor, attempt=attempt, lease_until=0, failing_since=cursor.failing_since or now)
     if verdict is Verdict.GONE:
         return replace(free, state=CursorState.GONE, due_at=None)
-    if attempt >= len(DELAYS_S) or (verdict is Verdict.HOPELESS and attempt >= HOPELESS_TRIES):
+    if attempt >= len(DELAYS_S) or (verdict is Verdict.PERMANENT and attempt >= PERMANENT_FAILURE_TRIES):
         return replace(free, state=CursorState.EXHAUSTED, due_at=now)
     delay_s = max(DELAYS_S[attempt], min(retry_after_s or 0, RETRY_AFTER_LIMIT_S))
     next_at = now + int(delay_s * 1000 * (1 + JITTER * chance))
     return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
 
 
-def postponed(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
+def postpone(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
     """The cursor of a host that is left alone until ``until``: no attempt is counted, but time is.
 
     After ``GIVE_UP_MS`` without a success it is exhausted all the same.
@@ -87,7 +87,7 @@ def postponed(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
     return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
 
 
-def redriven(cursor: Cursor, *, now: int) -> Cursor:
+def redrive(cursor: Cursor, *, now: int) -> Cursor:
     """The cursor as if it had never failed, whatever ended it; the sweeper looks should the bell get lost."""
     refused = cursor.verification is Verification.REFUSED
     verification = Verification.UNVERIFIED if refused else cursor.verification
@@ -95,34 +95,34 @@ def redriven(cursor: Cursor, *, now: int) -> Cursor:
     return replace(again, attempt=0, failing_since=0, next_at=0)
 
 
-def after_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
+def record_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
     """The cursor behind a delivered event. The lease goes on, for the next one."""
     return replace(
         cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + LEASE_MS
     )
 
 
-def claimed(cursor: Cursor, holder: str, *, now: int) -> Cursor:
+def claim_lease(cursor: Cursor, holder: str, *, now: int) -> Cursor:
     """The cursor under a new lease of ``holder``'s."""
     return replace(cursor, lease_until=now + LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
 
 
-def renewed(cursor: Cursor, *, now: int) -> Cursor:
+def renew_lease(cursor: Cursor, *, now: int) -> Cursor:
     """The cursor under the same lease, made longer."""
     return replace(cursor, lease_until=now + LEASE_MS)
 
 
-def covers_a_post(cursor: Cursor, now: int) -> bool:
+def covers_attempt(cursor: Cursor, now: int) -> bool:
     """Whether the lease lasts for one more POST, and some time for clocks that differ."""
-    return cursor.lease_until - now >= DEADLINE_MS + CLOCKS_MS
+    return cursor.lease_until - now >= DEADLINE_MS + CLOCK_SKEW_MS
 
 
-def released(cursor: Cursor) -> Cursor:
+def release_lease(cursor: Cursor) -> Cursor:
     """The cursor without a lease."""
     return replace(cursor, lease_until=0)
 
 
-def in_place_of(replaced: Cursor | None, first: Cursor, *, now: int) -> Cursor:
+def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Cursor:
     """The ``first`` cursor of a configuration that replaces another.
 
     It stands under the lease of an attempt that is under way for the one before, so it is told nothing until that ends.
@@ -138,7 +138,7 @@ def same_lease(one: Cursor, other: Cursor) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextNotification:
     """What to send next: the snapshot at ``n``, or event ``n`` itself. ``skipped`` events need no notification."""
 
     n: int
@@ -146,34 +146,34 @@ class Next:
     skipped: int = 0
 
 
-def next_in_place(cursor: Cursor, events: Sequence[Event]) -> Next | None:
+def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event]) -> NextNotification | None:
     """A snapshot in place of what is pending; None when it is not much, or this is the first notification anyway."""
     if cursor.position == 0:
         return None
-    passed = list(takewhile(lambda event: not must_be_told(event), events))
-    return Next(passed[-1].n, None) if len(passed) >= BACKLOG else None
+    passed = list(takewhile(lambda event: not requires_notification(event), events))
+    return NextNotification(passed[-1].n, None) if len(passed) >= BACKLOG else None
 
 
-def must_be_told(event: Event) -> bool:
+def requires_notification(event: Event) -> bool:
     """A status that ends the task or needs its client is told by itself, whatever else may be left out."""
     return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
-def next_of(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> Next | None:
+def find_next(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> NextNotification | None:
     """The next notification, from the events after the cursor. None when there is nothing to tell.
 
-    A ``Next`` whose event is None for a cursor at 0 is the snapshot. When everything that is left may be skipped, the
+    A ``NextNotification`` whose event is None for a cursor at 0 is the snapshot. When the rest may be skipped, the
     last number of it comes back with ``skipped`` covering all of it and no event: the cursor just moves.
     """
     if not events:
         return None
     if cursor.position == 0:
-        return Next(cursor.start, None)
+        return NextNotification(cursor.start, None)
     last_status = max((event.n for event in events if isinstance(event, StatusEvent)), default=0)
     for skipped, event in enumerate(events):
         if not _may_skip(event, wire, last_status):
-            return Next(event.n, event, skipped)
-    return Next(events[-1].n, None, len(events))
+            return NextNotification(event.n, event, skipped)
+    return NextNotification(events[-1].n, None, len(events))
 
 
 def _may_skip(event: Event, wire: WireVersion, last_status: int) -> bool:
@@ -189,7 +189,7 @@ def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
     return sha256(text.encode()).hexdigest()[:32]
 
 
-def claims(  # noqa: PLR0913 - the claims of a token
+def notification_claims(  # noqa: PLR0913 - the claims of a token
     key: TaskKey, config: PushConfig, n: int, body: bytes, *, issuer: str, now: int, jti: str
 ) -> dict[str, str | int]:
     """The claims of a notification's token (RFC 7519, and ours in ARCHITECTURE.md). Times are in seconds."""

@@ -13,7 +13,7 @@ class StackName:
     emulator: str | None = None
 
 
-class NotDeployed(Exception):
+class StackNotFound(Exception):
     """There is no such stack for the AWS credentials and the region at hand."""
 
 

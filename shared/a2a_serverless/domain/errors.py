@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-NAMED: Final = 3
+VIOLATIONS_NAMED: Final = 3
 LONGEST: Final = 200
 
 
@@ -36,8 +36,11 @@ class A2AError(Exception):
 
 def _said(violations: tuple[FieldViolation, ...]) -> str:
     """The first violations as sentences of bounded length, and how many more there are; "" for none."""
-    said = [f"{_cut(one.field or 'The object')} {_cut(one.description).rstrip('.')}." for one in violations[:NAMED]]
-    more = len(violations) - NAMED
+    said = [
+        f"{_cut(one.field or 'The object')} {_cut(one.description).rstrip('.')}."
+        for one in violations[:VIOLATIONS_NAMED]
+    ]
+    more = len(violations) - VIOLATIONS_NAMED
     return " ".join([*said, f"{more} more under fieldViolations."] if more > 0 else said)
 
 

@@ -31,7 +31,7 @@ class StatusEvent:
 
     n: int
     at: int
-    by: str
+    append_id: str
     state: TaskState
     message: Message | None = None
     incoming: Incoming | None = None
@@ -47,7 +47,7 @@ class ArtifactEvent:
 
     n: int
     at: int
-    by: str
+    append_id: str
     artifact: Artifact
     append: bool = False
     last_chunk: bool = False
@@ -59,7 +59,7 @@ class ArtifactEvent:
 Event: TypeAlias = StatusEvent | ArtifactEvent
 
 
-def bytes_of(event: Event) -> int:
+def event_size(event: Event) -> int:
     """About how many bytes the event is in the log."""
     if isinstance(event, ArtifactEvent):
         return sum(map(part_bytes, event.artifact.parts))
@@ -73,7 +73,7 @@ def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
     return [event for _, event in takewhile(lambda pair: pair[0] == pair[1].n, numbered)]
 
 
-class Fold:
+class TaskReplay:
     """Applies events one by one and gives the task at any moment. An event that may not follow changes nothing."""
 
     def __init__(self, task_id: str, context_id: str) -> None:
@@ -86,13 +86,13 @@ class Fold:
         self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
 
     @classmethod
-    def of(cls, task: Task) -> Fold:
+    def from_task(cls, task: Task) -> TaskReplay:
         """A fold that goes on behind a task as it was at its ``n``."""
-        fold = cls(task.task_id, task.context_id)
-        fold.n, fold.status, fold.metadata = task.n, task.status, task.metadata
-        fold._history = [*task.history]
-        fold._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
-        return fold
+        replay = cls(task.task_id, task.context_id)
+        replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
+        replay._history = [*task.history]
+        replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
+        return replay
 
     @property
     def state(self) -> TaskState | None:
@@ -143,6 +143,6 @@ class Fold:
             self._artifacts[artifact.artifact_id] = (artifact, list(artifact.parts))
 
 
-def fold(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
+def replay(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
     """The task that a log adds up to. Raises ``IllegalTransition`` for a log that nobody could have written."""
-    return Fold(task_id, context_id).after(events)
+    return TaskReplay(task_id, context_id).after(events)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from a2a_serverless.domain.access import EVERYTHING, READ, Caller, ours, scope_of
+from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Message, Principal, TaskKey, TaskState
@@ -21,14 +21,14 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000
-PARK_MS: Final = 3_600_000
+SUSPEND_MS: Final = 3_600_000
 GRACE_MS: Final = 30_000
 SOON_MS: Final = 60_000
 LOST_LIMIT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class TaskLifetime:
     """How long tasks live. ``max_life_ms`` until a task that has not ended fails; ``retention_ms`` after that."""
 
     max_life_ms: int
@@ -75,26 +75,26 @@ class Head:
 
         What an earlier release's caller might do is not known: more than reading, with this agent only.
         """
-        scopes = self.scopes.split() or (scope_of(self.agent, "operate"), f"{EVERYTHING}:{READ}")
+        scopes = self.scopes.split() or (scope_of(self.agent, "operate"), f"{FULL_SCOPE}:{READ}")
         return Caller(Principal(self.key.tenant, self.key.owner), frozenset(scopes), key=self.api_key)
 
     @property
-    def folded(self) -> int:
+    def snapshot_position(self) -> int:
         """The number of the last event that the stored fold holds; 0 without one."""
         return int(self.fold.partition(" ")[0] or 0)
 
     @property
-    def ended(self) -> bool:
+    def is_terminal(self) -> bool:
         """Whether the task is in a terminal state."""
         return self.state in TERMINAL
 
-    def leased(self, now: int) -> bool:
+    def is_leased(self, now: int) -> bool:
         """Whether a runner holds the task at ``now``."""
         return self.lease_until > now
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HeadSnapshot:
     """A head and the number of the last event of any kind, read together."""
 
     head: Head
@@ -114,7 +114,7 @@ class NotRunnable(Exception):
     """There is nothing to run: the task has ended or waits for its client."""
 
 
-class Leased(Exception):
+class AlreadyLeased(Exception):
     """The runner with ``fence`` holds the task until ``until`` (ms)."""
 
     def __init__(self, fence: int, until: int) -> None:
@@ -123,11 +123,11 @@ class Leased(Exception):
         self.until = until
 
 
-class LostTooOften(Exception):
+class TooManyLostRuns(Exception):
     """The task's runners have died ``LOST_LIMIT`` times in a row: running it once more would not mend it."""
 
 
-class Fenced(BaseException):
+class LeaseLost(BaseException):
     """The task has ended or another runner has taken it: whoever sees this stops at once and writes nothing more.
 
     Not an ``Exception``, so that no author's ``except`` can keep a run going that is over.
@@ -146,7 +146,7 @@ def submit(  # noqa: PLR0913 - the facts of a new task
     *,
     now: int,
     by: str,
-    life: Life,
+    life: TaskLifetime,
     push: bool,
     trace: str = "",
     caller: Caller | None = None,
@@ -171,51 +171,53 @@ def submit(  # noqa: PLR0913 - the facts of a new task
 
 
 def follow_up(
-    look: Look, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
+    snapshot: HeadSnapshot, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
 ) -> Change:
     """A client's further message. A task that waited for it can run again; one that has ended refuses it."""
-    head = look.head
-    if head.ended:
+    head = snapshot.head
+    if head.is_terminal:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
-    event = StatusEvent(look.last + 1, now, by, state, incoming=incoming)
+    event = StatusEvent(snapshot.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
     change = _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace or head.trace)
     return replace(change, after=_sent_by(change.after, caller))
 
 
-def cancel(look: Look, *, now: int, by: str, trace: str = "") -> Change:
+def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
     """Ends a task for its client. Whoever runs it reads the event and stops."""
-    if look.head.ended:
+    if snapshot.head.is_terminal:
         raise TaskNotCancelable
-    event = StatusEvent(look.last + 1, now, by, TaskState.CANCELED)
-    return _ended(look.head, event, trace)
+    event = StatusEvent(snapshot.last + 1, now, by, TaskState.CANCELED)
+    return _ended(snapshot.head, event, trace)
 
 
-def take(look: Look, *, now: int, by: str) -> Change:
+def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
     """Takes a task to run it: ``working`` under a new fencing number and a lease.
 
-    Raises NotRunnable, Leased, or LostTooOften: a lease that ran out without a release is a runner that died.
+    Raises NotRunnable, Leased, or TooManyLostRuns: a lease that ran out without a release is a runner that died.
     """
-    head = look.head
+    head = snapshot.head
     if head.state not in RUNNABLE or head.parked:
         raise NotRunnable
-    if head.leased(now):
-        raise Leased(head.fence, head.lease_until)
+    if head.is_leased(now):
+        raise AlreadyLeased(head.fence, head.lease_until)
     lost = head.lost + 1 if head.lease_until else head.lost
     if lost >= LOST_LIMIT:
-        raise LostTooOften
+        raise TooManyLostRuns
     fence = head.fence + 1
-    event = StatusEvent(look.last + 1, now, by, TaskState.WORKING, fence=fence)
+    event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=fence)
     until = now + LEASE_MS
     due_at = min(_due_soon(head, now), until)  # so the sweep that comes next after the lease finds a dead runner
     return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
 
 
-def report(look: Look, fence: int, state: TaskState, message: Message | None, *, now: int, by: str) -> Change:
+def report_status(
+    snapshot: HeadSnapshot, fence: int, state: TaskState, message: Message | None, *, now: int, by: str
+) -> Change:
     """What a runner has to say: progress (``working``), a question, or the end. Raises Fenced for a stale runner."""
-    head = held(look.head, fence)
-    event = StatusEvent(look.last + 1, now, by, state, message=message, fence=fence)
+    head = check_fence(snapshot.head, fence)
+    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence)
     if state in TERMINAL:
         return _ended(head, event)
     if state in INTERRUPTED:
@@ -223,89 +225,94 @@ def report(look: Look, fence: int, state: TaskState, message: Message | None, *,
     return _change(head, event)
 
 
-def give_up(look: Look, message: Message, *, now: int, by: str) -> Change:
+def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str) -> Change:
     """Fails a task whoever holds it: it has reached its maximum life, or its runners die. NotRunnable once ended."""
-    if look.head.ended:
+    if snapshot.head.is_terminal:
         raise NotRunnable
-    event = StatusEvent(look.last + 1, now, by, TaskState.FAILED, message=message)
-    return _ended(look.head, event)
+    event = StatusEvent(snapshot.last + 1, now, by, TaskState.FAILED, message=message)
+    return _ended(snapshot.head, event)
 
 
-def held(head: Head, fence: int) -> Head:
+def check_fence(head: Head, fence: int) -> Head:
     """The head, when the runner with ``fence`` still holds the task; raises Fenced otherwise."""
-    if head.fence != fence or head.ended:
-        raise Fenced(canceled=head.state is TaskState.CANCELED)
+    if head.fence != fence or head.is_terminal:
+        raise LeaseLost(canceled=head.state is TaskState.CANCELED)
     return head
 
 
-def renewed(head: Head, fence: int, *, now: int) -> Head:
+def renew_lease(head: Head, fence: int, *, now: int) -> Head:
     """The head with the runner's lease made longer."""
-    return replace(held(head, fence), lease_until=now + LEASE_MS, rev=head.rev + 1)
+    return replace(check_fence(head, fence), lease_until=now + LEASE_MS, rev=head.rev + 1)
 
 
-def handed_on(head: Head, fence: int, *, now: int) -> Head:
+def hand_over(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease released and the task due at once, for the next runner."""
-    return replace(held(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
+    return replace(check_fence(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
 
 
-class Woken(Exception):
+class WakeCounterChanged(Exception):
     """News has come since the runner last looked: it must not park now."""
 
 
-def parked(head: Head, fence: int, seen: int, *, now: int, until: int | None = None) -> Head:
+def suspend(head: Head, fence: int, seen: int, *, now: int, until: int | None = None) -> Head:
     """The head of a task that waits for others and holds no compute; ``seen`` is the wake counter as last looked at.
 
-    Somebody looks again at ``until``, and after ``PARK_MS``, should the news get lost. Raises Woken when there is some.
+    Somebody looks again at ``until``, and after ``SUSPEND_MS``, should news get lost. Raises WakeCounterChanged then.
     """
-    if held(head, fence).wake != seen:
-        raise Woken
+    if check_fence(head, fence).wake != seen:
+        raise WakeCounterChanged
     return replace(
-        head, lease_until=0, parked=True, lost=0, due_at=min(now + PARK_MS, until or now + PARK_MS), rev=head.rev + 1
+        head,
+        lease_until=0,
+        parked=True,
+        lost=0,
+        due_at=min(now + SUSPEND_MS, until or now + SUSPEND_MS),
+        rev=head.rev + 1,
     )
 
 
-def woken(head: Head, *, now: int) -> Head:
+def wake(head: Head, *, now: int) -> Head:
     """The head of a task for which there is news; raises NotRunnable once it has ended."""
-    if head.ended:
+    if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
     return replace(head, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, rev=head.rev + 1)
 
 
-def with_children(head: Head, fence: int) -> Head:
+def mark_children(head: Head, fence: int) -> Head:
     """The head of a task that calls other agents: when it ends, they have to be told."""
-    return replace(held(head, fence), children=True, rev=head.rev + 1)
+    return replace(check_fence(head, fence), children=True, rev=head.rev + 1)
 
 
-def with_fold(head: Head, fence: int, fold: str) -> Head:
+def set_snapshot(head: Head, fence: int, replay: str) -> Head:
     """The head of a task whose log has been folded."""
-    return replace(held(head, fence), fold=fold, rev=head.rev + 1)
+    return replace(check_fence(head, fence), fold=replay, rev=head.rev + 1)
 
 
-def with_orphan(head: Head, *, now: int) -> Head:
+def mark_orphan(head: Head, *, now: int) -> Head:
     """The head of an ended task when one of its calls turns out to go on: that agent has to be told."""
     return replace(head, children=True, due_at=_due_soon(head, now), rev=head.rev + 1)
 
 
-def childless(head: Head, *, now: int) -> Head:
+def clear_children(head: Head, *, now: int) -> Head:
     """The head of an ended task whose calls have all ended too."""
     due_at = _due_soon(head, now) if head.push else None
     return replace(head, children=False, due_at=due_at, rev=head.rev + 1)
 
 
-def due_again(head: Head, *, at: int | None, rang: bool) -> Head:
+def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
     """The head after the sweeper has looked at it; ``at`` None means that nobody needs to look again."""
-    return replace(head, due_at=at, rings=head.rings + 1 if rang else head.rings, rev=head.rev + 1)
+    return replace(head, due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
 
 
-def with_push(head: Head) -> Head:
+def mark_push(head: Head) -> Head:
     """The head of a task that has got its first webhook."""
     return replace(head, push=True, rev=head.rev + 1)
 
 
 def _sent_by(head: Head, caller: Caller | None) -> Head:
     """The head, which says what the sender of the message may do."""
-    return replace(head, scopes=" ".join(sorted(ours(caller.scopes))), api_key=caller.key) if caller else head
+    return replace(head, scopes=" ".join(sorted(own_scopes(caller.scopes))), api_key=caller.key) if caller else head
 
 
 def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:

@@ -25,7 +25,7 @@ class SigningKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
+class RetiredKey:
     """A public key that no longer signs, and when (ms) it may be taken off the list."""
 
     kid: str
@@ -34,7 +34,7 @@ class Retired:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class RotationTimes:
     """``publish_ms``: how long a key is published before it signs. ``retire_ms``: how long after it has signed last."""
 
     publish_ms: int
@@ -47,7 +47,7 @@ class KeyRing:
 
     current: SigningKey
     next: SigningKey
-    previous: tuple[Retired, ...] = ()
+    previous: tuple[RetiredKey, ...] = ()
     promoted_at: int = 0
 
     @property
@@ -62,22 +62,22 @@ class KeyRing:
         return {"keys": keys}
 
 
-def first_ring(current: SigningKey, following: SigningKey, *, now: int) -> KeyRing:
+def create_ring(current: SigningKey, following: SigningKey, *, now: int) -> KeyRing:
     """The ring of a new deployment. Nobody has cached anything yet, so the first key may sign at once."""
     return KeyRing(current, following, promoted_at=now)
 
 
-def promotable_at(ring: KeyRing, waits: Waits, listed_at: int = 0) -> int:
+def promotable_at(ring: KeyRing, waits: RotationTimes, listed_at: int = 0) -> int:
     """When (ms) the next key, which has been in the public key set since ``listed_at``, may become current."""
     return max(ring.next.made_at, listed_at) + waits.publish_ms
 
 
-def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: Waits, listed_at: int = 0) -> KeyRing:
+def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, listed_at: int = 0) -> KeyRing:
     """Promotes the next key and puts ``fresh`` in its place. Too early, the ring stays as it is but for the expired."""
     kept = tuple(old for old in ring.previous if old.until > now)
     if now < promotable_at(ring, waits, listed_at):
         return replace(ring, previous=kept)
-    retired = Retired(ring.current.kid, ring.current.public, now + waits.retire_ms)
+    retired = RetiredKey(ring.current.kid, ring.current.public, now + waits.retire_ms)
     return KeyRing(ring.next, fresh, (retired, *kept), promoted_at=now)
 
 

@@ -76,7 +76,7 @@ class Cursor:
     verification: Verification = Verification.UNVERIFIED
 
 
-def closed(cursor: Cursor) -> Cursor:
+def close_cursor(cursor: Cursor) -> Cursor:
     """The cursor of a configuration that is deleted, for as long as an attempt may be under way."""
     return replace(cursor, state=CursorState.CLOSED, due_at=None)
 
@@ -98,7 +98,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WebhookStatus:
     """A configuration, how far it is, its task's last event, and its newest attempts, oldest first."""
 
     key: TaskKey

@@ -146,7 +146,7 @@ class Update:
     event: Event
 
 
-def shown(task: Task, history_length: int | None, *, artifacts: bool = True) -> Task:
+def limit_task(task: Task, history_length: int | None, *, artifacts: bool = True) -> Task:
     """The task with at most ``history_length`` most recent messages (3.2.4), without its artifacts if so asked."""
     history = task.history
     if history_length is not None and len(history) > history_length:

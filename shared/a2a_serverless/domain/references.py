@@ -33,7 +33,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundArtifact:
     """An artifact that may be meant."""
 
     reference: Reference
@@ -41,10 +41,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class ArtifactMatches:
     """The artifacts that a message may mean. ``guessed``: it referred to something else, which is not there."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundArtifact, ...]
     guessed: bool
 
 
@@ -57,17 +57,17 @@ def references_in(parts: Iterable[Part]) -> list[Reference]:
     ]
 
 
-async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], bool]) -> Meant:
+async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], bool]) -> ArtifactMatches:
     """Which of the ``wanted`` artifacts ``message`` is about.
 
     What it refers to, as closely as it says; else the newest versions in the conversation.
     """
     exact = references_in(message.parts)
-    referred = _artifacts(await task.references(message), wanted)
+    referred = _artifacts(await task.get_referenced_tasks(message), wanted)
     if found := [one for one in referred if not exact or one.reference in exact]:
-        return Meant(tuple(found), guessed=False)
-    newest = _newest(_artifacts(await task.earlier(), wanted))
-    return Meant(tuple(newest), guessed=bool(exact or message.reference_task_ids))
+        return ArtifactMatches(tuple(found), guessed=False)
+    newest = _newest(_artifacts(await task.get_previous_tasks(), wanted))
+    return ArtifactMatches(tuple(newest), guessed=bool(exact or message.reference_task_ids))
 
 
 def chosen(answer: str, labels: Sequence[str]) -> int | None:
@@ -86,16 +86,16 @@ def chosen(answer: str, labels: Sequence[str]) -> int | None:
     return scores.index(best) if best and scores.count(best) == 1 else None
 
 
-def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> list[Found]:
+def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> list[FoundArtifact]:
     return [
-        Found(Reference(task.task_id, artifact.artifact_id), artifact)
+        FoundArtifact(Reference(task.task_id, artifact.artifact_id), artifact)
         for task in tasks
         for artifact in task.artifacts
         if wanted(artifact)
     ]
 
 
-def _newest(found: list[Found]) -> list[Found]:
+def _newest(found: list[FoundArtifact]) -> list[FoundArtifact]:
     """Those that no other one refines."""
     old = {
         reference

@@ -20,7 +20,7 @@ _XRAY: Final = re.compile(r"(?:^|;)\s*Root=1-([0-9a-f]{8})-([0-9a-f]{24})(?:;|$)
 _SAMPLED: Final = 1
 
 
-def accepted(header: str | None) -> str | None:
+def parse_traceparent(header: str | None) -> str | None:
     """The trace of a ``traceparent`` header in the form of version 00; None for one that must be ignored (3.2.2)."""
     found = _ACCEPTED.fullmatch((header or "").strip(" \t"))
     if found is None or (found[1] == "00" and found[5]):
@@ -36,12 +36,12 @@ def from_xray(header: str | None, seed: str) -> str | None:
     return f"00-{found[1]}{found[2]}-{_span(seed)}-{_flags(sampled='Sampled=1' in (header or ''))}"
 
 
-def begun(seed: str) -> str:
+def new_trace(seed: str) -> str:
     """A new trace. ``seed`` is an id that nobody else has."""
     return f"00-{_digest(seed)[:32]}-{_span(seed)}-{_flags(sampled=False)}"
 
 
-def child(trace: str, seed: str) -> str:
+def child_of(trace: str, seed: str) -> str:
     """The same trace with the span that ``seed`` names as parent of what comes; "" when there is no trace."""
     return f"{trace[:36]}{_span(seed)}{trace[52:]}" if trace else ""
 

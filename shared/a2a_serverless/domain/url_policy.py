@@ -79,7 +79,7 @@ _REFUSED_V6: Final = tuple(map(IPv6Network, (
 _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
 
-class UrlRefused(Exception):
+class UrlNotAllowed(Exception):
     """The URL, or an address of its name, is against the policy. The text may be shown to whoever gave the URL."""
 
 
@@ -142,10 +142,10 @@ class WebhookTarget:
 
 @lru_cache(maxsize=1024)  # a webhook gets several events in a row
 def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> WebhookTarget:
-    """The target that ``url``, of at most ``longest`` characters, names; raises UrlRefused."""
+    """The target that ``url``, of at most ``longest`` characters, names; raises UrlNotAllowed."""
     found = _URL.fullmatch(url) if len(url) <= longest else None
     if found is None:
-        raise UrlRefused(
+        raise UrlNotAllowed(
             f"not a plain URL of at most {longest} characters: https, a name, a path and a query in ASCII; "
             "no user-info, no fragment, nothing that needs repair"
         )
@@ -156,12 +156,12 @@ def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> Webhook
         _check_public(scheme, host, port, policy)
     target = WebhookTarget(scheme, host, port, (found["path"] or "/") + (found["query"] or ""), local)
     if policy.is_own(url, target):
-        raise UrlRefused("the host is this deployment's own")
+        raise UrlNotAllowed("the host is this deployment's own")
     return target
 
 
 def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[str, ...]:
-    """The addresses to dial, in order. Raises UrlRefused if any is not public, NameUnresolved if there is none.
+    """The addresses to dial, in order. Raises UrlNotAllowed if any is not public, NameUnresolved if there is none.
 
     One bad answer refuses the name: it is the mark of rebinding. A local target must be on loopback instead.
     """
@@ -169,7 +169,7 @@ def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[st
     if not found:
         raise NameUnresolved("the name has no address")
     if not all(map(is_loopback if target.local else is_public, found)):
-        raise UrlRefused("the name has an address that is not public")
+        raise UrlNotAllowed("the name has an address that is not public")
     return found
 
 
@@ -192,15 +192,15 @@ def is_loopback(address: str) -> bool:
 
 def _check_public(scheme: str, host: str, port: int, policy: EgressPolicy) -> None:
     if scheme != "https":
-        raise UrlRefused("only https is allowed")
+        raise UrlNotAllowed("only https is allowed")
     if port not in PORTS:
-        raise UrlRefused(f"only the ports {sorted(PORTS)} are allowed")
+        raise UrlNotAllowed(f"only the ports {sorted(PORTS)} are allowed")
     if not _is_public_name(host):
-        raise UrlRefused(
+        raise UrlNotAllowed(
             "the host is not a public domain name; IP addresses, private names and a dot at the end are not allowed"
         )
     if not policy.allows(host):
-        raise UrlRefused("the host is not under a domain that this deployment allows")
+        raise UrlNotAllowed("the host is not under a domain that this deployment allows")
 
 
 def _is_public_name(host: str) -> bool:

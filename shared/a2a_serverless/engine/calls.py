@@ -13,23 +13,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from a2a_serverless.domain.agent import PeerFailed
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.head import Woken, childless
+from a2a_serverless.domain.head import WakeCounterChanged, clear_children
 from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.domain.trace import child
+from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports import StepResult
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.card import read_card, v1_card
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.card import Card
+    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Part, TaskStatus
-    from a2a_serverless.engine.hold import Hold
-    from a2a_serverless.ports import Ids, Peers, TaskLog
+    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.ports import Ids, RemoteAgents, TaskLog
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Puts a question to the task's own client, under a name that is its own."""
@@ -40,25 +40,25 @@ CARD: Final = "@card/"
 RETRIES_S: Final = (0.0, 1.0, 5.0)
 
 
-class Apart(BaseException):
+class NeedsWorker(BaseException):
     """The call is the worker's to make: the run ends here, and no author's ``except Exception`` may keep it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class AgentRegistry:
     """What calls need: the agents that can be called, and where they reach this deployment.
 
     Those in ``apart`` are spoken to by the worker only, which has what they ask of their callers.
     """
 
-    peers: Peers
+    remote_agents: RemoteAgents
     ids: Ids
     base_url: str
     apart: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class CallLimit:
     """How long a call may take: in seconds after it was made, and after its task was."""
 
     timeout_s: float | None = None
@@ -71,7 +71,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wait:
+class _CallWait:
     """What a call waits for: another wake counter than ``seen``, which was the head's before the agent was asked.
 
     At ``until`` (ms) it waits no longer.
@@ -81,127 +81,133 @@ class _Wait:
     until: int | None
 
 
-class Calls:
+class AgentCalls:
     """The calls of one run. ``keep`` stores a step's value unless there is one, and gives the one that is stored."""
 
     def __init__(
-        self, directory: Directory, hold: Hold, steps: dict[str, StepResult], keep: Callable[[str, Json], Json]
+        self,
+        registry: AgentRegistry,
+        session: RunSession,
+        steps: dict[str, StepResult],
+        keep: Callable[[str, Json], Json],
     ) -> None:
-        self._directory = directory
-        self._peers = directory.peers.traced(child(hold.head.trace, f"{hold.key.task} {hold.fence}"))
-        self._hold = hold
+        self._registry = registry
+        self._remote_agents = registry.remote_agents.with_trace(
+            child_of(session.head.trace, f"{session.key.task} {session.fence}")
+        )
+        self._session = session
         self._steps = steps
         self._keep = keep
-        self._waiting: dict[asyncio.Future[None], _Wait] = {}
+        self._waiting: dict[asyncio.Future[None], _CallWait] = {}
         self._under_way = 0
 
     @property
     def _caller(self) -> Caller:
-        return self._hold.head.caller
+        return self._session.head.caller
 
-    def check_reach(self, agent: str) -> None:
+    def check_reachable(self, agent: str) -> None:
         """Raises Apart when this process does not speak to the agent."""
-        if agent in self._directory.apart:
-            raise Apart
+        if agent in self._registry.apart:
+            raise NeedsWorker
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether calls wait for news, and none does anything else."""
         return 0 < self._under_way == len(self._waiting)
 
-    def notice(self) -> None:
+    def notify_waiting(self) -> None:
         """Lets the calls look again whose last answer is older than the task's wake counter."""
         for future, wait in [*self._waiting.items()]:
-            if wait.seen != self._hold.head.wake:
+            if wait.seen != self._session.head.wake:
                 del self._waiting[future]
                 if not future.done():
                     future.set_result(None)
 
-    def park(self) -> bool:
+    def suspend(self) -> bool:
         """Gives the task back until there is news; False when there is some already."""
         waits = self._waiting.values()
         try:
-            self._hold.park(
+            self._session.suspend(
                 min(wait.seen for wait in waits), min((wait.until for wait in waits if wait.until), default=None)
             )
-        except Woken:
+        except WakeCounterChanged:
             return False
         return True
 
-    async def card(self, agent: str) -> Card:
-        """See ``AgentTask.card``."""
+    async def card(self, agent: str) -> AgentCard:
+        """See ``AgentTask.get_card``."""
         kept = self._steps.get(CARD + agent)
         card = kept.value if kept else self._keep(CARD + agent, await self._card(agent))
         if isinstance(card, str):
-            raise PeerFailed(card)
+            raise AgentCallFailed(card)
         return read_card(card)
 
     async def _card(self, agent: str) -> Json:
         """The card, or why there is none: a later run goes the same way."""
         try:
-            with self._at_it():
-                return v1_card(await self._tried(lambda: self._peers.card(agent)))
-        except PeerFailed as failed:
+            with self._busy_call():
+                return v1_card(await self._retry(lambda: self._remote_agents.card(agent)))
+        except AgentCallFailed as failed:
             return str(failed)
 
-    async def call(self, name: str, agent: str, parts: Sequence[Part], limit: Limit, ask: Ask) -> Task | Message:
+    async def call(self, name: str, agent: str, parts: Sequence[Part], limit: CallLimit, ask: Ask) -> Task | Message:
         """See ``AgentTask.call``. How it ended is kept, also when it failed: a later run goes the same way."""
         done, failed = self._steps.get(f"{PREFIX}{name}/done"), self._steps.get(f"{PREFIX}{name}/failed")
         if done is not None:
-            return _read(done.value)
+            return _load_answer(done.value)
         if failed is not None:
-            raise PeerFailed(str(failed.value))
+            raise AgentCallFailed(str(failed.value))
         try:
-            opened = self._opened(name, agent, limit)
-            with self._at_it():
-                answer = await self._answer(name, agent, parts, opened, limit, ask)
-        except PeerFailed as failure:
+            opened = self._open_call(name, agent, limit)
+            with self._busy_call():
+                answer = await self._make_call(name, agent, parts, opened, limit, ask)
+        except AgentCallFailed as failure:
             self._keep(f"{PREFIX}{name}/failed", str(failure))
             raise
-        return _read(self._keep(f"{PREFIX}{name}/done", _print(answer)))
+        return _load_answer(self._keep(f"{PREFIX}{name}/done", _dump_answer(answer)))
 
-    async def _answer(
-        self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any], limit: Limit, ask: Ask
+    async def _make_call(
+        self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any], limit: CallLimit, ask: Ask
     ) -> Task | Message:
-        sent = await self._sent(name, agent, parts, opened)
+        sent = await self._send_once(name, agent, parts, opened)
         if isinstance(sent, Message):
             return sent
-        until = limit.until(opened["at"], self._hold.head.created_at)
-        return await self._followed(name, agent, sent, opened, until, ask)
+        until = limit.until(opened["at"], self._session.head.created_at)
+        return await self._follow_task(name, agent, sent, opened, until, ask)
 
     @contextmanager
-    def _at_it(self) -> Iterator[None]:
+    def _busy_call(self) -> Iterator[None]:
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
 
-    def _opened(self, name: str, agent: str, limit: Limit) -> dict[str, Any]:
+    def _open_call(self, name: str, agent: str, limit: CallLimit) -> dict[str, Any]:
         """What identifies the call, the same in every run."""
         kept = self._steps.get(PREFIX + name)
-        return cast("dict[str, Any]", kept.value if kept else self._keep(PREFIX + name, self._opening(agent, limit)))
+        return cast("dict[str, Any]", kept.value if kept else self._keep(PREFIX + name, self._new_call(agent, limit)))
 
-    def _opening(self, agent: str, limit: Limit) -> Json:
+    def _new_call(self, agent: str, limit: CallLimit) -> Json:
         """What identifies a call from now on. One that was not made in time is not made."""
-        ids, now = self._directory.ids, self._hold.now()
-        until = limit.until(now, self._hold.head.created_at)
+        ids, now = self._registry.ids, self._session.now()
+        until = limit.until(now, self._session.head.created_at)
         if until is not None and now >= until:
-            raise PeerFailed(f"There was no time left to call the agent {agent!r}.")
+            raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
         identity: dict[str, Json] = {"agent": agent, "message": ids.new(), "token": ids.new(), "at": now}
-        url = f"{self._directory.base_url}/callbacks/{ids.new()}"
-        return identity | {"url": url, "address": self._peers.address(agent)}
+        url = f"{self._registry.base_url}/callbacks/{ids.new()}"
+        return identity | {"url": url, "address": self._remote_agents.address(agent)}
 
-    async def _sent(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
+    async def _send_once(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
         """The id of the peer's task, or its message."""
         kept = self._steps.get(f"{PREFIX}{name}/sent")
         if kept is not None:
             return str(cast("dict[str, Json]", kept.value)["task"])
-        if not self._hold.head.children:
-            self._hold.adopt()
-        self._hold.keep_callback(opened["url"].rpartition("/")[2], name)
-        message = Message(opened["message"], Role.USER, tuple(parts), self._hold.head.context_id)
-        answer = await self._tried(lambda: self._send(name, agent, message, opened))
+        if not self._session.head.children:
+            self._session.mark_children()
+        self._session.store_callback(opened["url"].rpartition("/")[2], name)
+        message = Message(opened["message"], Role.USER, tuple(parts), self._session.head.context_id)
+        answer = await self._retry(lambda: self._send(name, agent, message, opened))
         return answer if isinstance(answer, Message) else answer.task_id
 
     def _send(self, name: str, agent: str, message: Message, opened: dict[str, Any]) -> Task | Message:
@@ -209,82 +215,84 @@ class Calls:
 
         When our task has ended meanwhile, the agent's is canceled; should that fail, it is when ours is next due.
         """
-        answer = self._peers.send(self._caller, agent, message, _callback(opened))
+        answer = self._remote_agents.send(self._caller, agent, message, _callback(opened))
         if isinstance(answer, Task):
             sent: Json = {"agent": agent, "task": answer.task_id}
-            kept, ended = self._hold.keep_sent(f"{PREFIX}{name}/sent", StepResult("", sent))
+            kept, ended = self._session.store_sent_call(f"{PREFIX}{name}/sent", StepResult("", sent))
             self._steps[f"{PREFIX}{name}/sent"] = kept
             if ended:
-                with suppress(PeerFailed):
-                    self._peers.cancel(self._caller, agent, answer.task_id)
+                with suppress(AgentCallFailed):
+                    self._remote_agents.cancel(self._caller, agent, answer.task_id)
         return answer
 
-    async def _followed(
+    async def _follow_task(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """The peer's task at its end."""
-        peers = self._peers
+        remote_agents = self._remote_agents
         while True:
-            seen = self._hold.head.wake
-            task: Task = await self._tried(lambda: peers.get(self._caller, agent, task_id))
+            seen = self._session.head.wake
+            task: Task = await self._retry(lambda: remote_agents.get(self._caller, agent, task_id))
             if task.status.state in TERMINAL:
                 return task
-            if until is not None and self._hold.now() >= until:
-                await self._tried(lambda: peers.cancel(self._caller, agent, task_id))
-                return await self._tried(lambda: peers.get(self._caller, agent, task_id))
+            if until is not None and self._session.now() >= until:
+                await self._retry(lambda: remote_agents.cancel(self._caller, agent, task_id))
+                return await self._retry(lambda: remote_agents.get(self._caller, agent, task_id))
             if task.status.state in INTERRUPTED:
-                await self._answered(name, agent, task, opened, ask, _Wait(seen, until))
+                await self._answer_question(name, agent, task, opened, ask, _CallWait(seen, until))
             else:
-                await self._news(_Wait(seen, until))
+                await self._wait_for_wake(_CallWait(seen, until))
 
-    async def _answered(self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask, wait: _Wait) -> None:
+    async def _answer_question(
+        self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask, wait: _CallWait
+    ) -> None:
         """The peer's question, put to our own client, and the answer, sent back once."""
         record = f"{PREFIX}{name}/answer/{_question(task.status)}"
         if record in self._steps:
-            return await self._news(wait)
+            return await self._wait_for_wake(wait)
         question = task.status.message.text() if task.status.message else f"{agent} asks for input."
         answer = await ask(question, record)
-        identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._directory.ids.new()}))
+        identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._registry.ids.new()}))
         message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
-        await self._tried(lambda: self._peers.send(self._caller, agent, message, _callback(opened)))
+        await self._retry(lambda: self._remote_agents.send(self._caller, agent, message, _callback(opened)))
         self._keep(record, {"answered": message.message_id})
         return None
 
-    async def _news(self, wait: _Wait) -> None:
+    async def _wait_for_wake(self, wait: _CallWait) -> None:
         """Returns when the task's wake counter is not ``wait.seen`` any more, or at ``wait.until``."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = wait
-        left = None if wait.until is None else max(0.0, (wait.until - self._hold.now()) / 1000)
+        left = None if wait.until is None else max(0.0, (wait.until - self._session.now()) / 1000)
         await asyncio.wait({future}, timeout=left)
         self._waiting.pop(future, None)
 
-    async def _tried(self, call: Callable[[], T]) -> T:
+    async def _retry(self, call: Callable[[], T]) -> T:
         """What a peer answers, asked again a little later when it does not at first."""
         for pause in RETRIES_S[:-1]:
             await asyncio.sleep(pause)
             try:
                 return await asyncio.to_thread(call)
-            except PeerFailed:
+            except AgentCallFailed:
                 continue
         await asyncio.sleep(RETRIES_S[-1])
         return await asyncio.to_thread(call)
 
 
-def end_children(log: TaskLog, peers: Peers, head: Head, *, now: int) -> None:
+def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, now: int) -> None:
     """Cancels what an ended task still has running elsewhere, then forgets it.
 
-    Who cannot be reached is asked again when the task is next due; raises PeerFailed when there is somebody.
+    Who cannot be reached is asked again when the task is next due; raises AgentCallFailed when there is somebody.
     """
-    failures = list[PeerFailed]()
-    peers = peers.traced(child(head.trace, head.key.task))
-    for agent, task_id in _children(log.steps(head.key)):
+    failures = list[AgentCallFailed]()
+    remote_agents = remote_agents.with_trace(child_of(head.trace, head.key.task))
+    for agent, task_id in _children(log.read_steps(head.key)):
         try:
-            peers.cancel(head.caller, agent, task_id)
-        except PeerFailed as failed:
+            remote_agents.cancel(head.caller, agent, task_id)
+        except AgentCallFailed as failed:
             failures.append(failed)
     if failures:
         raise failures[0]
-    log.touch(head, childless(head, now=now))
+    log.update_head(head, clear_children(head, now=now))
 
 
 def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
@@ -309,9 +317,9 @@ def _question(status: TaskStatus) -> str:
     return digest([status.timestamp, message_id])[:16]
 
 
-def _print(answer: Task | Message) -> Json:
+def _dump_answer(answer: Task | Message) -> Json:
     return v1.stream_item(answer, "", "")
 
 
-def _read(value: Json) -> Task | Message:
+def _load_answer(value: Json) -> Task | Message:
     return cast("Task | Message", v1.parse_stream_item(value))

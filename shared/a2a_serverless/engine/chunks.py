@@ -33,7 +33,7 @@ class Chunk:
     step: str = ""
 
 
-class Chunks:
+class ChunkBuffer:
     """What waits, one chunk for each artifact in the order in which they began. ``some`` is set while anything does."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Chunks:
         self._size = 0
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether they should wait no longer."""
         return self._size >= SIZE
 
@@ -51,7 +51,7 @@ class Chunks:
         artifact_id, parts = chunk.artifact.artifact_id, [*chunk.artifact.parts]
         if artifact_id in self._waiting:
             before, waiting = self._waiting[artifact_id]
-            if not _joins(before, chunk):
+            if not _can_join(before, chunk):
                 return False
             joined = replace(before, emits=(before.emits[0], chunk.emits[1]), last=chunk.last)
             waiting += parts
@@ -69,7 +69,7 @@ class Chunks:
         return [replace(one, artifact=replace(one.artifact, parts=tuple(parts))) for one, parts in waiting.values()]
 
 
-def _joins(before: Chunk, after: Chunk) -> bool:
+def _can_join(before: Chunk, after: Chunk) -> bool:
     """Whether two chunks of an artifact can be one: nothing begins anew, and both are of one kind and one step."""
     same = replace(after.artifact, parts=before.artifact.parts) == before.artifact and after.step == before.step
     return after.append and same and not before.last

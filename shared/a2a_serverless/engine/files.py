@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import Failed
-from a2a_serverless.domain.contents import LARGEST, ContentMissing, file_of
+from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Part, TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import Contents, Fetch
+    from a2a_serverless.ports import ContentStore, UrlFetcher
 
-BESIDE: Final = 700 * 1024  # characters of base64 (half a megabyte) from which a file lies beside the log
+INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte) from which a file lies beside the log
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class TaskFiles:
     """Where files are kept and fetched; without them all files are inline."""
 
-    contents: Contents | None = None
-    fetch: Fetch | None = None
+    contents: ContentStore | None = None
+    fetch: UrlFetcher | None = None
 
     def read(self, key: TaskKey, part: Part) -> bytes:
         """The bytes of a part, checked; raises Failed with the reason."""
@@ -35,32 +35,32 @@ class Files:
         if part.kind == "url" and content is None and self.fetch:
             return _fetched(self.fetch(str(part.value)))
         if content is None or self.contents is None:
-            raise Failed("The part is no file that came with a message.")
+            raise TaskFailed("The part is no file that came with a message.")
         try:
             return self.contents.read(Principal(key.tenant, key.owner), content)
-        except ContentMissing:
-            raise Failed("The file was not uploaded, or is there no longer.") from None
+        except ContentNotFound:
+            raise TaskFailed("The file was not uploaded, or is there no longer.") from None
 
-    def kept(self, key: TaskKey, part: Part) -> Part:
+    def store(self, key: TaskKey, part: Part) -> Part:
         """A part as it goes into the log: a big file lies beside it."""
-        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= BESIDE:
+        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
             return part
-        kept = self.contents.keep(key, base64.b64decode(str(part.value)))
+        kept = self.contents.store(key, base64.b64decode(str(part.value)))
         return replace(part, kind="url", value=kept.address)
 
 
-INLINE: Final = Files()
+INLINE: Final = TaskFiles()
 
 
 def _fetched(outcome: Outcome) -> bytes:
     """What was fetched; raises Failed with the reason, without the URL, which may hold secrets."""
     if outcome.error is OutboundError.REFUSED:
-        raise Failed(f"The URL of the file is refused: {outcome.reason}.")
+        raise TaskFailed(f"The URL of the file is refused: {outcome.reason}.")
     if outcome.error is OutboundError.TOO_LARGE:
-        raise Failed(f"The file at the URL is larger than {LARGEST // 1024**2} MiB.")
+        raise TaskFailed(f"The file at the URL is larger than {LARGEST // 1024**2} MiB.")
     if outcome.error or outcome.status is None:
-        raise Failed(f"The file could not be fetched from its URL ({outcome.error or 'no answer'}).")
+        raise TaskFailed(f"The file could not be fetched from its URL ({outcome.error or 'no answer'}).")
     if outcome.status != HTTPStatus.OK:
         hint = "; redirects are not followed" if 300 <= outcome.status < 400 else ""  # noqa: PLR2004 - HTTP's classes
-        raise Failed(f"The URL of the file answered {outcome.status}{hint}.")
+        raise TaskFailed(f"The URL of the file answered {outcome.status}{hint}.")
     return outcome.body

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.run import MARGIN_MS, run
-from a2a_serverless.engine.work import placed
+from a2a_serverless.engine.task_context import attach_context
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.engine.run import Engine
-    from a2a_serverless.engine.work import Models
+    from a2a_serverless.engine.task_context import Models
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class NeedsTask(BaseException):
     """The agent has reached for its task."""
 
 
-class Untasked:
+class TasklessContext:
     """What an agent sees before there is a task: the message, and the models."""
 
     def __init__(self, message: Message, accepted_output_modes: tuple[str, ...], models: Models) -> None:
@@ -55,13 +55,15 @@ class Untasked:
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
-    """``ports.Here``. ``play`` runs a coroutine to its end."""
+class EngineInlineRunner:
+    """``ports.InlineRunner``. ``play`` runs a coroutine to its end."""
 
     engine: Engine
     play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
 
-    def reply(self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]) -> Message | None:
+    def answer_directly(
+        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
+    ) -> Message | None:
         """The message that the agent answers with; None when it wants a task, takes too long, or is not inline."""
         if not self._is_inline(agent_id):
             return None
@@ -87,13 +89,13 @@ class Inline:
         return agent is not None and agent.runs == "inline"
 
     async def _try(self, agent_id: str, message: Message, modes: tuple[str, ...]) -> Message | None:
-        untasked: Any = Untasked(message, modes, self.engine.models)
+        context: Any = TasklessContext(message, modes, self.engine.models)
         try:
             async with asyncio.timeout(TRY_S):
-                answer = placed(await self.engine.agents[agent_id].work(untasked), message.context_id)
+                answer = attach_context(await self.engine.agents[agent_id].work(context), message.context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the same error becomes its status
             return None
-        if untasked.needed:
+        if context.needed:
             return None
         if isinstance(answer, str):
             answer = Message(self.engine.ids.new(), Role.AGENT, (Part("text", answer),), message.context_id)

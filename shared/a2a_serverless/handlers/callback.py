@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
-from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.ports import News
-from a2a_serverless.services.callbacks import take_news
-from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.ports import CallbackRequest
+from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.wire.rest import check_content_type
+from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import Proofs
-    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.ports import CallbackVerifier
+    from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.limits import Limits
 
 CALLBACKS: Final = "callbacks"
 
 
-def take_callback(desk: Desk, proofs: Proofs, request: HttpRequest, below: str, limits: Limits) -> HttpAnswer:
+def answer_callback(
+    service: TaskService, verifier: CallbackVerifier, request: HttpRequest, below: str, limits: Limits
+) -> HttpResponse:
     """Wakes the task whose call the path stands for.
 
     Raises TaskNotFound for what is not genuine, ContentTypeNotSupported for genuine news that is not sent as JSON.
@@ -31,5 +33,5 @@ def take_callback(desk: Desk, proofs: Proofs, request: HttpRequest, below: str, 
         check_content_type(request.headers.get("content-type"))
         loads(body, limits)
 
-    challenge = take_news(desk, proofs, below, News(request.headers, request.body), check_body)
-    return HttpAnswer(200, dumps({"challenge": challenge} if challenge else {}), {"content-type": JSON})
+    challenge = handle_callback(service, verifier, below, CallbackRequest(request.headers, request.body), check_body)
+    return HttpResponse(200, dumps({"challenge": challenge} if challenge else {}), {"content-type": JSON})

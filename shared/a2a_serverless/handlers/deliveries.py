@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.services.tasks import Desk
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.services.tasks import TaskService
 
 
 def task_of(below: str) -> str | None:
@@ -25,16 +25,16 @@ def task_of(below: str) -> str | None:
 
 
 def serve_deliveries(
-    desk: Desk, gate: Gate, caller: Caller, agent: Agent, request: HttpRequest, task: str
-) -> HttpAnswer:
+    service: TaskService, authenticator: Authenticator, caller: Caller, agent: Agent, request: HttpRequest, task: str
+) -> HttpResponse:
     """The delivery log of a task of the caller's. Raises TaskNotFound, InsufficientScope."""
-    from a2a_serverless.services.deliveries import deliveries
+    from a2a_serverless.services.delivery_admin import list_deliveries
     from a2a_serverless.wire.deliveries import print_standings
 
     if request.verb != "GET":
         raise VerbNotAllowed(("GET",))
     caller.check(agent.id, "read")
     tenant = dict(request.query).get("tenant")
-    key = (gate.enter(caller.who, tenant) if tenant else caller.who).key(task)
-    body = dumps(print_standings(deliveries(desk.log, desk.webhooks.store, key, agent.id)))
-    return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})
+    key = (authenticator.enter_tenant(caller.principal, tenant) if tenant else caller.principal).key(task)
+    body = dumps(print_standings(list_deliveries(service.log, service.webhooks.store, key, agent.id)))
+    return HttpResponse(200, body, {"content-type": JSON, "cache-control": "no-store"})

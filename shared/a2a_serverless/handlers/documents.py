@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
-from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.wire.errors import VerbNotAllowed
 
 if TYPE_CHECKING:
@@ -36,25 +36,25 @@ def catalogue(agents: tuple[str, ...]) -> Mapping[str, str]:
     return names
 
 
-def serve_document(public: Publications, request: HttpRequest, name: str, jwks_max_age_s: int) -> HttpAnswer:
+def serve_document(public: Publications, request: HttpRequest, name: str, jwks_max_age_s: int) -> HttpResponse:
     """A document with the headers that let it be cached (specification 8.6), or 304 to whoever has it.
 
     Raises VerbNotAllowed, and MethodNotFound for what has not been published yet.
     """
     if request.verb not in {"GET", "HEAD"}:
         raise VerbNotAllowed(("GET", "HEAD"))
-    document = public.published(name)
+    document = public.get_document(name)
     if not isinstance(document, dict):
         raise MethodNotFound("This document has not been published yet. The rotator function does it.")
     max_age_s = jwks_max_age_s if name == JWKS else MAX_AGE_S
     headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
     headers |= {"last-modified": str(document["modified"]), "content-type": JSON}
-    if _has(request.headers, headers):
-        return HttpAnswer(304, headers=headers)
-    return HttpAnswer(200, str(document["body"]).encode(), headers)
+    if _is_current(request.headers, headers):
+        return HttpResponse(304, headers=headers)
+    return HttpResponse(200, str(document["body"]).encode(), headers)
 
 
-def _has(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
+def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
     """Whether the client has the document, by its ETag or else by its date (RFC 9110, 13.2.2)."""
     from a2a_serverless.wire.card import unchanged, unchanged_since
 

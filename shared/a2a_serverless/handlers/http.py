@@ -20,27 +20,27 @@ from a2a_serverless.domain.errors import (
     TooManyRequests,
     Unauthenticated,
 )
-from a2a_serverless.handlers.callback import CALLBACKS, take_callback
+from a2a_serverless.handlers.callback import CALLBACKS, answer_callback
 from a2a_serverless.handlers.deliveries import serve_deliveries, task_of
 from a2a_serverless.handlers.documents import catalogue, serve_document
-from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.handlers.operate import Envelope, Operator, noted, refused
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.handlers.operations import Envelope, OperationHandler, error_response, log_error
 from a2a_serverless.handlers.uploads import serve_upload
 from a2a_serverless.wire import jsonrpc, rest, versions
 from a2a_serverless.wire.codecs import codec
-from a2a_serverless.wire.document import dumps
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.ports import Ids, Proofs, Publications
-    from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.services.turnstile import Turnstile
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.ports import CallbackVerifier, Ids, Publications
+    from a2a_serverless.services.rate_limiter import RateLimiter
+    from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.codecs import Binding
 
 STREAM_MS: Final = 180_000  # API Gateway does not tell of a client that has gone: its stream runs on until then
@@ -57,51 +57,51 @@ class Edge:
     ``eraser`` gives the answer of the eraser function, and raises TimeoutError while it goes on.
     """
 
-    desk: Desk
+    service: TaskService
     public: Publications
     agents: Mapping[str, Agent]
-    gate: Gate
-    proofs: Proofs
+    authenticator: Authenticator
+    verifier: CallbackVerifier
     jwks_max_age_s: int
     stream_ms: int = STREAM_MS
     limits: Limits = LIMITS
     rest_binding: Binding = "rest"
-    turnstile: Turnstile | None = None
+    limiter: RateLimiter | None = None
     eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request. Never raises: what is our fault is logged and answered as such."""
         if not self.origins or request.path.strip("/").partition("/")[0] in APART:
             return self._answer(request)
         from a2a_serverless.handlers import cors
 
         answer = cors.preflight(request, self.origins) or self._answer(request)
-        return cors.shared(answer, request, self.origins)
+        return cors.add_cors_headers(answer, request, self.origins)
 
-    def _answer(self, request: HttpRequest) -> HttpAnswer:
+    def _answer(self, request: HttpRequest) -> HttpResponse:
         try:
             return self._route(request)
         except (Unauthenticated, TooManyRequests) as error:
-            return refused(error, _form(request), _answer_type(request))
+            return error_response(error, _form(request), _answer_type(request))
         except Overloaded as error:  # who calls cannot be found out now: 503 in every binding
-            return replace(refused(error, _form(request), _answer_type(request)), status=503)
+            return replace(error_response(error, _form(request), _answer_type(request)), status=503)
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
             version = _written_in(request.path.strip("/").split("/"))
-            return _refused(noted(error, self.desk), version, _answer_type(request))
+            return _refused(log_error(error, self.service), version, _answer_type(request))
 
-    def _route(self, request: HttpRequest) -> HttpAnswer:
+    def _route(self, request: HttpRequest) -> HttpResponse:
         path = request.path.strip("/")
         name = catalogue(tuple(self.agents)).get(path)
         if name:
             return serve_document(self.public, request, name, self.jwks_max_age_s)
         first, _, below = path.partition("/")
         if first == CALLBACKS:
-            return take_callback(self.desk, self.proofs, request, below, self.limits)
+            return answer_callback(self.service, self.verifier, request, below, self.limits)
         if first == OPERATOR:
             from a2a_serverless.handlers.operator_api import serve_operator
 
-            return serve_operator(self.desk, self.gate, request, below, self.limits, self.eraser)
+            return serve_operator(self.service, self.authenticator, request, below, self.limits, self.eraser)
         binding = self.rest_binding
         if first == LEGACY:
             first, _, below = below.partition("/")
@@ -111,19 +111,19 @@ class Edge:
             raise MethodNotFound("There is no such path.")
         if not below and request.verb != "POST":
             raise VerbNotAllowed(("POST",))
-        caller = self.gate.admit(request.headers)
-        if self.turnstile:
-            self.turnstile.let_in(caller.who)
+        caller = self.authenticator.authenticate(request.headers)
+        if self.limiter:
+            self.limiter.admit_request(caller.principal)
         if below == UPLOADS:
-            return serve_upload(self.desk, self.gate, self.turnstile, caller, agent, request)
+            return serve_upload(self.service, self.authenticator, self.limiter, caller, agent, request)
         if task := task_of(below):
-            return serve_deliveries(self.desk, self.gate, caller, agent, request, task)
+            return serve_deliveries(self.service, self.authenticator, caller, agent, request, task)
         return self._rest(agent, caller, request, "/" + below, binding) if below else self._rpc(agent, caller, request)
 
-    def _rpc(self, agent: Agent, caller: Caller, request: HttpRequest) -> HttpAnswer:
+    def _rpc(self, agent: Agent, caller: Caller, request: HttpRequest) -> HttpResponse:
         call = _refused_type(request) or jsonrpc.parse(request.body, self.limits)
-        if isinstance(call, jsonrpc.Refusal):
-            return _failed(200, jsonrpc.failure(call.id, noted(call.error, self.desk), "1.0"))
+        if isinstance(call, jsonrpc.RpcRefusal):
+            return _failed(200, jsonrpc.failure(call.id, log_error(call.error, self.service), "1.0"))
         try:
             operation, version = jsonrpc.method(call.method)
         except MethodNotFound as error:
@@ -135,11 +135,11 @@ class Edge:
             failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
             streams_errors=version == "0.3" or rest.only_streams(request.headers.get("accept")),
         )
-        return self._operator(agent, caller, "jsonrpc", version, request).operate(
+        return self._operator(agent, caller, "jsonrpc", version, request).handle(
             caller, request, operation, call.params, envelope
         )
 
-    def _rest(self, agent: Agent, caller: Caller, request: HttpRequest, path: str, binding: Binding) -> HttpAnswer:
+    def _rest(self, agent: Agent, caller: Caller, request: HttpRequest, path: str, binding: Binding) -> HttpResponse:
         old = binding == LEGACY or path.startswith("/v1/")
         version: WireVersion = "0.3" if old else "1.0"
         content_type = _answer_type(request)
@@ -157,24 +157,26 @@ class Edge:
             resumes=binding != LEGACY,
         )
         operator = self._operator(agent, caller, binding, version, request)
-        return operator.operate(caller, request, found.route.operation, params, envelope)
+        return operator.handle(caller, request, found.route.operation, params, envelope)
 
     def _operator(
         self, agent: Agent, caller: Caller, binding: Binding, version: WireVersion, request: HttpRequest
-    ) -> Operator:
+    ) -> OperationHandler:
         left = self.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
-        blocking_ms, begun = min(self.desk.blocking_ms, left), _trace(request, self.desk.ids)
-        desk = replace(self.desk, blocking_ms=blocking_ms, trace=begun, caller=caller)
-        used = codec(binding, version, desk.clock.now())
+        blocking_ms, begun = min(self.service.blocking_ms, left), _trace(request, self.service.ids)
+        service = replace(self.service, blocking_ms=blocking_ms, trace=begun, caller=caller)
+        used = codec(binding, version, service.clock.now())
         stream_ms = min(self.stream_ms, left)
-        return Operator(desk, self.gate, agent, used, version, stream_ms, self.limits, self.public, self.turnstile)
+        return OperationHandler(
+            service, self.authenticator, agent, used, version, stream_ms, self.limits, self.public, self.limiter
+        )
 
 
 def _trace(request: HttpRequest, ids: Ids) -> str:
     """The caller's trace; else the one that X-Ray has begun at the gateway; else a new one."""
-    theirs = trace.accepted(request.headers.get(trace.HEADER))
+    theirs = trace.parse_traceparent(request.headers.get(trace.HEADER))
     seed = ids.new()
-    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.begun(seed)
+    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
 
 
 def _routes(binding: Binding) -> tuple[rest.Route, ...]:
@@ -185,12 +187,12 @@ def _routes(binding: Binding) -> tuple[rest.Route, ...]:
     return legacy.ROUTES
 
 
-def _refused_type(request: HttpRequest) -> jsonrpc.Refusal | None:
+def _refused_type(request: HttpRequest) -> jsonrpc.RpcRefusal | None:
     """What is refused before the body is looked at."""
     try:
         rest.check_content_type(request.headers.get("content-type"))
     except ContentTypeNotSupported as error:
-        return jsonrpc.Refusal(None, error)
+        return jsonrpc.RpcRefusal(None, error)
     return None
 
 
@@ -216,12 +218,12 @@ def _answer_type(request: HttpRequest) -> str:
     return rest.answer_type(request.headers.get("accept"), request.headers.get("content-type"))
 
 
-def _refused(error: Exception, version: WireVersion, content_type: str) -> HttpAnswer:
-    answer = refused(error, lambda error: rest.failure(error, version), content_type)
+def _refused(error: Exception, version: WireVersion, content_type: str) -> HttpResponse:
+    answer = error_response(error, lambda error: rest.failure(error, version), content_type)
     if isinstance(error, VerbNotAllowed):
         return replace(answer, headers={**answer.headers, "allow": ", ".join(error.allowed)})
     return answer
 
 
-def _failed(status: int, body: bytes) -> HttpAnswer:
-    return HttpAnswer(status, body, {"content-type": JSON, "cache-control": "no-store"})
+def _failed(status: int, body: bytes) -> HttpResponse:
+    return HttpResponse(status, body, {"content-type": JSON, "cache-control": "no-store"})

@@ -40,7 +40,7 @@ def path_of(route: Route) -> str:
     return "/{agent}" + route.template.replace("/tasks/{id}/", "/tasks/{taskId}/")
 
 
-def described(route: Route, agents: Iterable[str]) -> dict[str, Any]:
+def operation_object(route: Route, agents: Iterable[str]) -> dict[str, Any]:
     """The operation object of a route, apart from its name."""
     names = re.findall(r"\{(\w+)\}", path_of(route))
     schemas = dict.fromkeys(names, _TEXT | {"minLength": 1}) | {"agent": {"enum": sorted(agents)}}

@@ -15,8 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from a2a_serverless.domain.bells import BadBell, DeliveryBell, NewerBell, WorkBell, from_json
-from a2a_serverless.domain.failures import described
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.queue_messages import (
+    DeliveryMessage,
+    InvalidMessage,
+    UnsupportedMessageVersion,
+    WorkMessage,
+    from_json,
+)
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -31,12 +37,12 @@ class Context(Protocol):
 
 Handler: TypeAlias = Callable[[Event, Context], dict[str, Any]]
 
-B = TypeVar("B", WorkBell, DeliveryBell)
+M = TypeVar("M", WorkMessage, DeliveryMessage)
 
 logger = logging.getLogger(__name__)
 
 
-def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
+def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
     """A Lambda handler that answers each bell of a batch. ``answer`` also gets a function: how many ms are left.
 
     ``at_once`` bells are answered at the same time, in threads, so that one that takes long does not hold the others.
@@ -52,10 +58,10 @@ def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], E
 
     def _answered(record: Mapping[str, Any], context: Context) -> bool:
         try:
-            bell = from_json(json.loads(record.get("body", "")))
-            if not isinstance(bell, kind):
-                raise BadBell("a bell of the other queue")
-        except NewerBell:
+            message = from_json(json.loads(record.get("body", "")))
+            if not isinstance(message, kind):
+                raise InvalidMessage("a bell of the other queue")
+        except UnsupportedMessageVersion:
             logger.warning("a newer release's bell, left in its queue", extra={"message_id": record.get("messageId")})
             return False
         except (ValueError, TypeError, RecursionError) as error:
@@ -63,13 +69,13 @@ def make_queue_handler(kind: type[B], answer: Callable[[B, Callable[[], int]], E
                 "not a bell, thrown away", extra={"message_id": record.get("messageId"), "reason": type(error).__name__}
             )
             return True
-        ids = {"bell": type(bell).__name__, "task": bell.key.task}
+        ids = {"kind": type(message).__name__, "task": message.key.task}
         try:
-            ending = answer(bell, context.get_remaining_time_in_millis)
+            ending = answer(message, context.get_remaining_time_in_millis)
         except Exception as error:  # noqa: BLE001 - the queue rings again
-            logger.error("bell not answered", extra=described(error) | ids)
+            logger.error("bell not answered", extra=safe_error_fields(error) | ids)
             return False
-        logger.info("bell answered", extra=ids | {"ending": ending.value})
+        logger.info("bell answered", extra=ids | {"outcome": ending.value})
         return True
 
     return handler

@@ -21,23 +21,23 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.failures import described
-from a2a_serverless.handlers.gateway import SECURE, NotHttp, proxy_event, request_of
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.handlers.lambda_proxy import SECURE, NotHttp, proxy_event, request_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.exchange import Frames, HttpAnswer
     from a2a_serverless.handlers.http import Edge
+    from a2a_serverless.handlers.http_types import Frames, HttpResponse
     from a2a_serverless.handlers.queues import Event, Handler
 
 STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
 CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
-STALL_S: Final = 45  # a client that reads nothing for so long is as good as gone: its stream counts no longer
+WRITE_TIMEOUT_S: Final = 45  # a client that reads nothing for so long is as good as gone: its stream counts no longer
 
 OK: Final = 200
-TAKEN: Final = 202
-UNTOLD: Final = "see the log"
+ACCEPTED: Final = 202
+HIDDEN_REASON: Final = "see the log"
 ERROR_TYPE: Final = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY: Final = "Lambda-Runtime-Function-Error-Body"
 STREAM_HEADERS: Final = {
@@ -71,7 +71,7 @@ class RuntimeApi:
     A piece of a streamed answer that is not taken within ``stall_s`` breaks it too.
     """
 
-    def __init__(self, address: str, stall_s: float = STALL_S) -> None:
+    def __init__(self, address: str, stall_s: float = WRITE_TIMEOUT_S) -> None:
         self._connection = HTTPConnection(address)
         self._stall_s = stall_s
 
@@ -105,7 +105,7 @@ class RuntimeApi:
             except StopIteration:
                 break
             except BROKEN as error:
-                logger.error("stream broken off", extra=described(error) | {"request": invocation.id})
+                logger.error("stream broken off", extra=safe_error_fields(error) | {"request": invocation.id})
                 trailers = _trailers(type(error).__name__)
             else:
                 self._send(chunk)
@@ -119,13 +119,13 @@ class RuntimeApi:
             self._connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self._connection.sock.settimeout(None)
 
-    def fail(self, invocation: Invocation, kind: str, message: str = UNTOLD) -> None:
+    def fail(self, invocation: Invocation, kind: str, message: str = HIDDEN_REASON) -> None:
         """Says that an event could not be answered."""
         self._post(invocation, "error", _error(kind, message), {ERROR_TYPE: kind})
 
     def _post(self, invocation: Invocation, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
         answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.id}/{kind}", body, headers)
-        if answer.status != TAKEN:
+        if answer.status != ACCEPTED:
             logger.error("answer not taken", extra={"request": invocation.id, "status": answer.status})
 
     def _asked(
@@ -163,21 +163,21 @@ def serve(api: RuntimeApi, edge: Edge, buffered: Handler, forever: Callable[[], 
 def _serve_one(api: RuntimeApi, edge: Edge, buffered: Handler, loop: asyncio.AbstractEventLoop) -> None:
     invocation = api.next()
     try:
-        answer = _answered(edge, buffered, invocation)
+        answer = _answer(edge, buffered, invocation)
     except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
-        logger.error("invocation failed", extra=described(error) | {"request": invocation.id})
-        kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else UNTOLD
-        _say(api, invocation, lambda: api.fail(invocation, kind, told))
+        logger.error("invocation failed", extra=safe_error_fields(error) | {"request": invocation.id})
+        kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else HIDDEN_REASON
+        _post_response(api, invocation, lambda: api.fail(invocation, kind, told))
         return
     if isinstance(answer, bytes):
-        _say(api, invocation, lambda: api.respond(invocation, answer))
+        _post_response(api, invocation, lambda: api.respond(invocation, answer))
         return
-    _say(api, invocation, lambda: api.stream(invocation, _chunks(answer, loop)))
+    _post_response(api, invocation, lambda: api.stream(invocation, _chunks(answer, loop)))
     if answer.stream:
         _close(answer.stream, invocation, loop)
 
 
-def _answered(edge: Edge, buffered: Handler, invocation: Invocation) -> bytes | HttpAnswer:
+def _answer(edge: Edge, buffered: Handler, invocation: Invocation) -> bytes | HttpResponse:
     """The whole answer on a buffered route; on one that streams, what it begins with."""
     event = proxy_event(invocation.event)
     if event.get("resource") not in STREAMED:
@@ -185,7 +185,7 @@ def _answered(edge: Edge, buffered: Handler, invocation: Invocation) -> bytes | 
     return edge.answer(request_of(event, invocation.get_remaining_time_in_millis()))
 
 
-def _say(api: RuntimeApi, invocation: Invocation, post: Callable[[], None]) -> None:
+def _post_response(api: RuntimeApi, invocation: Invocation, post: Callable[[], None]) -> None:
     """Posts an answer; a connection that breaks while it is sent is the caller's, or Lambda's, will."""
     try:
         post()
@@ -198,7 +198,7 @@ def _close(stream: Frames, invocation: Invocation, loop: asyncio.AbstractEventLo
     try:
         loop.run_until_complete(stream.aclose())
     except BROKEN as error:
-        logger.error("stream not closed", extra=described(error) | {"request": invocation.id})
+        logger.error("stream not closed", extra=safe_error_fields(error) | {"request": invocation.id})
 
 
 def _read(body: bytes) -> Event | None:
@@ -214,11 +214,11 @@ def _error(kind: str, message: str) -> bytes:
 
 
 def _trailers(kind: str) -> bytes:
-    body = base64.b64encode(_error(kind, UNTOLD)).decode()
+    body = base64.b64encode(_error(kind, HIDDEN_REASON)).decode()
     return f"{ERROR_TYPE}: {kind}\r\n{ERROR_BODY}: {body}\r\n".encode()
 
 
-def _chunks(answer: HttpAnswer, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+def _chunks(answer: HttpResponse, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
     yield json.dumps({"statusCode": answer.status, "headers": dict(answer.headers) | SECURE}).encode() + SEPARATOR
     if answer.stream is None:
         yield answer.body

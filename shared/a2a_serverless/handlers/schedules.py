@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.failures import described
+from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def make_rotator_handler(
             if event["RequestType"] != "Delete":
                 result["Data"] = commands["ensure"](event)
         except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
-            logger.error("custom resource failed", extra=described(error))
+            logger.error("custom resource failed", extra=safe_error_fields(error))
             why = f": {error}" if isinstance(error, SettingsError) else "; see the log of the rotator"
             result = {"Status": "FAILED", "Reason": f"{type(error).__name__}{why}"}
         ids = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}

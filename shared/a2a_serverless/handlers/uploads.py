@@ -11,43 +11,48 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.contents import LARGEST, UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound
-from a2a_serverless.handlers.exchange import JSON, HttpAnswer, HttpRequest
-from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.rest import check_content_type
+from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.handlers.gate import Gate
-    from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.services.turnstile import Turnstile
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.services.rate_limiter import RateLimiter
+    from a2a_serverless.services.tasks import TaskService
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
 def serve_upload(
-    desk: Desk, gate: Gate, turnstile: Turnstile | None, caller: Caller, agent: Agent, request: HttpRequest
-) -> HttpAnswer:
+    service: TaskService,
+    authenticator: Authenticator,
+    limiter: RateLimiter | None,
+    caller: Caller,
+    agent: Agent,
+    request: HttpRequest,
+) -> HttpResponse:
     """A slot for one upload of the caller's. Raises InvalidParams, InsufficientScope, TooManyRequests."""
     if request.verb != "POST":
         raise VerbNotAllowed(("POST",))
     caller.check(agent.id, "operate")
-    if desk.contents is None:
+    if service.contents is None:
         raise MethodNotFound("There is no such path.")
     tenant = dict(request.query).get("tenant")
-    who = gate.enter(caller.who, tenant) if tenant else caller.who
+    principal = authenticator.enter_tenant(caller.principal, tenant) if tenant else caller.principal
     check_content_type(request.headers.get("content-type"))
-    upload = _asked(loads(request.body))
-    if turnstile:
-        turnstile.let_upload(who, upload.size)
-    slot = desk.contents.slot(who, upload)
+    upload = _requested_file(loads(request.body))
+    if limiter:
+        limiter.admit_upload(principal, upload.size)
+    slot = service.contents.presign_put(principal, upload)
     body = dumps({"upload": {"url": slot.url, "headers": {**slot.headers}}, "part": {"url": upload.address}})
-    return HttpAnswer(200, body, {"content-type": JSON, "cache-control": "no-store"})
+    return HttpResponse(200, body, {"content-type": JSON, "cache-control": "no-store"})
 
 
-def _asked(body: Json) -> StoredFile:
+def _requested_file(body: Json) -> StoredFile:
     given = body if isinstance(body, dict) else {}
     sha256, size = given.get("sha256"), given.get("size")
     wrong = []

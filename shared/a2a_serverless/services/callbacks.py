@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.bells import WorkBell
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
-from a2a_serverless.domain.head import with_orphan, woken
+from a2a_serverless.domain.head import mark_orphan, wake
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
-from a2a_serverless.ports import ExpectedNews, StepResult, Unproven
+from a2a_serverless.ports import ExpectedCallback, InvalidCallback, StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.ports import News, Proofs, TaskLog
-    from a2a_serverless.services.tasks import Desk
-    from a2a_serverless.wire.notification import Told
+    from a2a_serverless.ports import CallbackRequest, CallbackVerifier, TaskLog
+    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.wire.notification import NotifiedTask
 
 PREFIX: Final = "@call/"
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
@@ -33,31 +33,35 @@ TRIES: Final = 20
 logger = logging.getLogger(__name__)
 
 
-def take_news(
-    desk: Desk, proofs: Proofs, callback: str, news: News, check_body: Callable[[bytes], object] = bytes
+def handle_callback(
+    service: TaskService,
+    verifier: CallbackVerifier,
+    callback: str,
+    incoming: CallbackRequest,
+    check_body: Callable[[bytes], object] = bytes,
 ) -> str | None:
     """Wakes the task that made the call, if it waits for that. Answers the question whether the address is ours.
 
     Raises TaskNotFound unless the news has the token that the call was given, and what ``proofs`` asks for. The body of
     whoever does not know address and token is not read; ``check_body`` raises for one that is refused.
     """
-    found = desk.log.callback(callback)
+    found = service.log.find_callback(callback)
     if found is None:
         raise TaskNotFound
     key, name = found
-    call = _call(desk.log, key, name)
-    if not compare_digest(call.expected.token.encode(), news.headers.get(TOKEN_HEADER, "").encode()):
+    call = _call(service.log, key, name)
+    if not compare_digest(call.expected.token.encode(), incoming.headers.get(TOKEN_HEADER, "").encode()):
         raise TaskNotFound
-    check_body(news.body)
+    check_body(incoming.body)
     try:
-        challenge = proofs.check(news, call.expected)
-    except Unproven as refusal:
+        challenge = verifier.verify(incoming, call.expected)
+    except InvalidCallback as refusal:
         logger.warning("news of a call refused: %s", refusal, extra={"task": key.task, "call": name})
         raise TaskNotFound from refusal
     if challenge is None:
-        from a2a_serverless.wire.notification import told
+        from a2a_serverless.wire.notification import read_notification
 
-        _take(desk, key, call, told(news.body))
+        _wake_caller(service, key, call, read_notification(incoming.body))
     return challenge
 
 
@@ -66,18 +70,18 @@ class _Call:
     """What is stored of a call. ``agent`` is unknown of one that an earlier release has opened."""
 
     name: str
-    expected: ExpectedNews
+    expected: ExpectedCallback
     agent: str | None
     done: bool
     failed: bool
 
 
 def _call(log: TaskLog, key: TaskKey, name: str) -> _Call:
-    steps = log.steps(key)
+    steps = log.read_steps(key)
     opened, sent = (_value(steps.get(f"{PREFIX}{name}{end}")) for end in ("", "/sent"))
     if "token" not in opened:
         raise TaskNotFound
-    expected = ExpectedNews(opened["address"], opened["url"], opened["token"], sent.get("task"))
+    expected = ExpectedCallback(opened["address"], opened["url"], opened["token"], sent.get("task"))
     done, failed = (f"{PREFIX}{name}/{end}" in steps for end in ("done", "failed"))
     return _Call(name, expected, opened.get("agent"), done, failed)
 
@@ -86,40 +90,44 @@ def _value(step: Any) -> dict[str, Any]:  # noqa: ANN401 - what the engine has s
     return step.value if step and isinstance(step.value, dict) else {}
 
 
-def _take(desk: Desk, key: TaskKey, call: _Call, news: Told) -> None:
+def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
     """Wakes the task for what it waits for; of one that has ended, has the agent told that still works for it."""
-    if call.agent and news.task_id and call.expected.task is None and not call.done:
-        _keep_told(desk, key, call, {"agent": call.agent, "task": news.task_id})
+    if call.agent and incoming.task_id and call.expected.task is None and not call.done:
+        _store_child_task(service, key, call, {"agent": call.agent, "task": incoming.task_id})
     for _ in range(TRIES):
-        look = desk.log.look(key)
-        if look is None:
+        snapshot = service.log.read_head(key)
+        if snapshot is None:
             return
-        after = _orphaned(look.head, call, news, desk) if look.head.ended else _woken(look.head, call, news, desk)
+        after = (
+            _mark_orphan(snapshot.head, call, incoming, service)
+            if snapshot.head.is_terminal
+            else _wake_task(snapshot.head, call, incoming, service)
+        )
         if after is None:
             return
-        if desk.log.touch(look.head, after):
-            desk.bells.ring(WorkBell(key))
+        if service.log.update_head(snapshot.head, after):
+            service.queues.enqueue(WorkMessage(key))
             return
     raise Overloaded
 
 
-def _keep_told(desk: Desk, key: TaskKey, call: _Call, child: dict[str, Json]) -> None:
+def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: dict[str, Json]) -> None:
     """Notes which task a call has made, as its agent tells: whoever sent it may have died before noting it."""
-    look = desk.log.look(key)
-    if look is not None:
-        desk.log.keep_step(key, f"{PREFIX}{call.name}/told", StepResult("", child), look.head.expires)
+    snapshot = service.log.read_head(key)
+    if snapshot is not None:
+        service.log.store_step(key, f"{PREFIX}{call.name}/told", StepResult("", child), snapshot.head.expires)
 
 
-def _woken(head: Head, call: _Call, news: Told, desk: Desk) -> Head | None:
+def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
     """None when the task does not wait for that: the call is over, or its agent goes on."""
-    if call.done or call.failed or news.state in RUNNABLE:
+    if call.done or call.failed or incoming.state in RUNNABLE:
         return None
-    return woken(head, now=desk.clock.now())
+    return wake(head, now=service.clock.now())
 
 
-def _orphaned(head: Head, call: _Call, news: Told, desk: Desk) -> Head | None:
+def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
     """None when there is nobody to tell."""
-    known = call.expected.task or (call.agent and news.task_id)
-    if call.done or not known or news.task_id is None or news.state in TERMINAL:
+    known = call.expected.task or (call.agent and incoming.task_id)
+    if call.done or not known or incoming.task_id is None or incoming.state in TERMINAL:
         return None
-    return with_orphan(head, now=desk.clock.now())
+    return mark_orphan(head, now=service.clock.now())

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.contents import ContentMissing, file_of
+from a2a_serverless.domain.contents import ContentNotFound, file_of
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import PART_BYTES, Artifact, Message, Part, Task, part_bytes
 from a2a_serverless.domain.queries import TaskPage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.ports import Contents
+    from a2a_serverless.ports import ContentStore
 
 T = TypeVar("T")
 
@@ -42,20 +42,20 @@ PLAIN: Final = "text/plain; charset=utf-8"
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
 
 
-def shown(contents: Contents | None, who: Principal, answer: T, budget: int = 0) -> T:
+def resolve_contents(contents: ContentStore | None, principal: Principal, answer: T, budget: int = 0) -> T:
     """The answer, with content or a link wherever a part names content of ours."""
-    return answer if contents is None else _Showing(contents, who, budget, limited=budget > 0).show(answer)
+    return answer if contents is None else _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
 
 
 @dataclass(slots=True)
-class _Showing:
+class _Resolution:
     """One answer in the making. ``left`` is what may still go inline, in bytes; ``task`` is the one being shown.
 
     ``reads``, ``keeps`` and ``links`` are how many of them may still be made, ``small`` is the room for what is short.
     """
 
-    contents: Contents
-    who: Principal
+    contents: ContentStore
+    principal: Principal
     left: int
     limited: bool
     task: str = ""
@@ -91,7 +91,7 @@ class _Showing:
 
     def _artifact(self, artifact: Artifact) -> Artifact:
         """Chunks of text that follow each other are one text (``Artifact.text``)."""
-        runs = (tuple(run) for _, run in groupby(artifact.parts, key=_likeness))
+        runs = (tuple(run) for _, run in groupby(artifact.parts, key=_without_text))
         apart = (one for run in runs for one in ([run] if run[0].kind == "text" else zip(run, strict=True)))
         return replace(artifact, parts=self._parts(apart))
 
@@ -103,10 +103,10 @@ class _Showing:
             if not shown:
                 left_out.extend(run)
                 continue
-            told.extend(_said_of(left_out))
+            told.extend(_omission_note(left_out))
             told.extend(shown)
             left_out = []
-        return (*told, *_said_of(left_out))
+        return (*told, *_omission_note(left_out))
 
     def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """The run, one text or one part of another kind, as it is shown; nothing when it is left out."""
@@ -114,7 +114,7 @@ class _Showing:
 
     def _own(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """What lies in the log, as it is or beside it."""
-        size = _told(run) if self._is_bounded else 0
+        size = _size_in_answer(run) if self._is_bounded else 0
         if size <= SHORT:
             return run if self._has_room(size) else ()
         if size > self.left:
@@ -127,26 +127,26 @@ class _Showing:
         if not self.keeps or not self._may_link(part):
             return ()
         self.keeps -= 1
-        kept = self.contents.keep(self.who.key(self.task), _content(run))
+        kept = self.contents.store(self.principal.key(self.task), _content(run))
         part = replace(part, kind="url", media_type=part.media_type or _TYPES[part.kind])
-        return (replace(part, value=self.contents.link(self.who, kept, part)),)
+        return (replace(part, value=self.contents.presign_get(self.principal, kept, part)),)
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
         if content is None:
-            return (part,) if self._has_room(_told((part,))) else ()
+            return (part,) if self._has_room(_size_in_answer((part,))) else ()
         if 0 < content.size <= self.left and self.reads:
             self.reads -= 1
             try:
-                value = base64.b64encode(self.contents.read(self.who, content)).decode()
-            except ContentMissing:
+                value = base64.b64encode(self.contents.read(self.principal, content)).decode()
+            except ContentNotFound:
                 pass  # its link says so to whoever follows it
             else:
                 self.left -= content.size
                 return (replace(part, kind="raw", value=value),)
         if self._may_link(part):
-            return (replace(part, value=self.contents.link(self.who, content, part)),)
-        return (part,) if self._has_room(_told((part,))) else ()
+            return (replace(part, value=self.contents.presign_get(self.principal, content, part)),)
+        return (part,) if self._has_room(_size_in_answer((part,))) else ()
 
     @property
     def _is_bounded(self) -> bool:
@@ -154,7 +154,7 @@ class _Showing:
 
     def _may_link(self, part: Part) -> bool:
         """Whether there is one more link, which is counted then."""
-        if not self.links or not self._has_room(LINK + _about(part)):
+        if not self.links or not self._has_room(LINK + _size_of_description(part)):
             return False
         self.links -= 1
         return True
@@ -172,7 +172,7 @@ class _Showing:
         return True
 
 
-def _said_of(left_out: Sequence[Part]) -> tuple[Part, ...]:
+def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
     """The part that stands for those that are left out."""
     if not left_out:
         return ()
@@ -190,23 +190,23 @@ def _content(run: Sequence[Part]) -> bytes:
     return "".join(str(part.value) for part in run).encode(errors="replace")
 
 
-def _likeness(part: Part) -> Part:
+def _without_text(part: Part) -> Part:
     """What a part is besides its text: parts that are alike in it may be one."""
     return replace(part, value="") if part.kind == "text" else part
 
 
-def _told(run: Sequence[Part]) -> int:
+def _size_in_answer(run: Sequence[Part]) -> int:
     """How much of the answer a run takes, in bytes of a file's that would take as much.
 
     A file is told in base64. All else is told in JSON, and that, from a function to its gateway, in ASCII JSON again.
     """
     if run[0].kind == "raw":
-        return len(str(run[0].value)) * 3 // 4 + _about(run[0])
+        return len(str(run[0].value)) * 3 // 4 + _size_of_description(run[0])
     bodies = (json.dumps(part.value, ensure_ascii=False) for part in run)
-    return sum(len(json.dumps(body)) + PART_BYTES for body in bodies) * 3 // 4 + _about(run[0])
+    return sum(len(json.dumps(body)) + PART_BYTES for body in bodies) * 3 // 4 + _size_of_description(run[0])
 
 
-def _about(part: Part) -> int:
+def _size_of_description(part: Part) -> int:
     """How much what is said about a part takes."""
     said = part.filename or "", part.media_type or "", part.metadata or ""
     return len(json.dumps(json.dumps(said, ensure_ascii=False))) * 3 // 4 if any(said) else 0

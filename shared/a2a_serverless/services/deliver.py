@@ -15,31 +15,31 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import challenges, delivery, trace
-from a2a_serverless.domain.bells import DeliveryBell
-from a2a_serverless.domain.breaker import host_of
-from a2a_serverless.domain.delivery import CLOCKS_MS, DEADLINE_MS, DUE_SLACK_MS, Next, Verdict
+from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DEADLINE_MS, DUE_SLACK_MS, NextNotification, Verdict
+from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.failures import described
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.services.contents import shown
-from a2a_serverless.services.hosts import Answered, Busy, Hosts, LeftAlone
-from a2a_serverless.services.push import sealing_context
-from a2a_serverless.services.telling import Telling
-from a2a_serverless.wire.notification import Body, notification
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.services.circuit_breakers import ChallengeCache, CircuitBreakers, CircuitOpen, HostBusy
+from a2a_serverless.services.contents import resolve_contents
+from a2a_serverless.services.task_replayer import TaskReplayer
+from a2a_serverless.services.webhooks import sealing_context
+from a2a_serverless.wire.notification import NotificationBody, notification
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
     from a2a_serverless.ports import (
-        Bells,
         Clock,
-        Contents,
+        ContentStore,
         Ids,
         Metrics,
         PushStore,
+        Queues,
         Sealer,
         Sender,
         Signed,
@@ -65,12 +65,12 @@ SLOT_POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class DeliveryContext:
     """What the notifier needs. ``issuer`` is the deployment's base URL; ``chance`` gives numbers in [0, 1)."""
 
     log: TaskLog
     store: PushStore
-    bells: Bells
+    queues: Queues
     sender: Sender
     signer: Signer
     sealer: Sealer
@@ -78,27 +78,27 @@ class Post:
     ids: Ids
     issuer: str
     chance: Callable[[], float]
-    hosts: Hosts
+    hosts: CircuitBreakers
     metrics: Metrics
     enforce_ownership: bool = True
-    contents: Contents | None = None
-    answered: Answered = field(default_factory=Answered)
+    contents: ContentStore | None = None
+    answered: ChallengeCache = field(default_factory=ChallengeCache)
 
 
-class Ending(Enum):
+class DeliveryOutcome(Enum):
     """How a walk ended."""
 
     CAUGHT_UP = "caught up"
     MORE_CAME = "more came"
     FAILED = "failed"
     NOT_YET = "not yet"
-    LEFT_ALONE = "left alone"
+    CIRCUIT_OPEN = "left alone"
     NOTHING = "nothing"
-    HANDED_ON = "handed on"
+    HANDED_OVER = "handed on"
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _DeliverySession:
     """One claim of one cursor: all that stays the same while it lasts."""
 
     key: TaskKey
@@ -107,22 +107,22 @@ class _Walk:
     host: str
     remaining_ms: Callable[[], int]
     verification: Verification
-    telling: Telling
+    replayer: TaskReplayer
     warned: bool = False
     large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
+class _Notification:
     """What is signed and sent: the number of its event or ``CHALLENGE``."""
 
     n: int
     typ: str
-    body: Body
+    body: NotificationBody
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _AttemptResult:
     """One POST: what became of it, when (ms) it began, and the key that signed it (None: nothing could be sent)."""
 
     outcome: Outcome
@@ -130,7 +130,7 @@ class _Tried:
     kid: str | None
 
 
-class _Lost(Exception):
+class _CursorLost(Exception):
     """The cursor is no longer ours: deleted, replaced, paused, or our lease ran out."""
 
 
@@ -149,101 +149,119 @@ def _reading() -> Iterator[None]:
         raise _Unreadable from error
 
 
-def deliver(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
+def deliver(context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]) -> DeliveryOutcome:
     """Delivers what is pending for one configuration, in order, until it has caught up, fails, or time runs out."""
-    while (ending := _claim_and_walk(post, bell, remaining_ms)) is Ending.MORE_CAME:
+    while (ending := _claim_and_deliver(context, message, remaining_ms)) is DeliveryOutcome.MORE_CAME:
         pass
     return ending
 
 
-def _claim_and_walk(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> Ending:
-    walk: _Walk | None = None
-    held = Cursor(bell.config_id, "")
+def _claim_and_deliver(
+    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]
+) -> DeliveryOutcome:
+    session: _DeliverySession | None = None
+    held = Cursor(message.config_id, "")
     try:
-        claimed = _claim(post, bell, remaining_ms)
-        if isinstance(claimed, Ending):
+        claimed = _claim(context, message, remaining_ms)
+        if isinstance(claimed, DeliveryOutcome):
             return claimed
-        walk, held = claimed
-        return _walk(post, walk, held)
-    except _Lost:
-        return Ending.NOTHING
+        session, held = claimed
+        return _deliver_pending(context, session, held)
+    except _CursorLost:
+        return DeliveryOutcome.NOTHING
     except _Unreadable as unreadable:
-        return _fail_unread(post, bell, walk, held, unreadable)
+        return _fail_unreadable(context, message, session, held, unreadable)
 
 
-def _fail_unread(post: Post, bell: DeliveryBell, walk: _Walk | None, held: Cursor, unreadable: _Unreadable) -> Ending:
+def _fail_unreadable(
+    context: DeliveryContext,
+    message: DeliveryMessage,
+    session: _DeliverySession | None,
+    held: Cursor,
+    unreadable: _Unreadable,
+) -> DeliveryOutcome:
     """What cannot be read is a failed attempt: it is tried again on schedule, and given up in the end."""
-    ids = {"task": bell.key.task, "config": bell.config_id}
-    logger.error("webhook not sent: unreadable", extra=described(unreadable) | ids)
-    cursor, now = post.store.cursor(bell.key, bell.config_id), post.clock.now()
-    if walk and cursor and (cursor.incarnation, cursor.lease_no) == (held.incarnation, held.lease_no):
+    ids = {"task": message.key.task, "config": message.config_id}
+    logger.error("webhook not sent: unreadable", extra=safe_error_fields(unreadable) | ids)
+    cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
+    if session and cursor and (cursor.incarnation, cursor.lease_no) == (held.incarnation, held.lease_no):
         n = cursor.position + 1 if cursor.position else cursor.start
-        tried = _Tried(Outcome(error=OutboundError.UNREADABLE), now, None)
-        return _fail(post, replace(walk, verification=cursor.verification), cursor, n, tried, Verdict.RETRY)
-    if walk or cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
-        return Ending.NOTHING
-    after = delivery.after_failure(cursor, Verdict.RETRY, None, now=now, chance=post.chance())
-    if not post.store.move(bell.key, cursor, after):
-        return Ending.NOTHING
-    _count_exhausted(post, bell.key, after)
-    _ring_for_next(post, bell.key, after)
-    return Ending.FAILED
+        result = _AttemptResult(Outcome(error=OutboundError.UNREADABLE), now, None)
+        return _record_failed(
+            context, replace(session, verification=cursor.verification), cursor, n, result, Verdict.RETRY
+        )
+    if session or cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
+        return DeliveryOutcome.NOTHING
+    after = delivery.record_failure(cursor, Verdict.RETRY, None, now=now, chance=context.chance())
+    if not context.store.move_cursor(message.key, cursor, after):
+        return DeliveryOutcome.NOTHING
+    _count_exhausted(context, message.key, after)
+    _enqueue_next(context, message.key, after)
+    return DeliveryOutcome.FAILED
 
 
-def _claim(post: Post, bell: DeliveryBell, remaining_ms: Callable[[], int]) -> tuple[_Walk, Cursor] | Ending:
+def _claim(
+    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]
+) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     for _ in range(TRIES):
-        cursor, now = post.store.cursor(bell.key, bell.config_id), post.clock.now()
+        cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
-            return Ending.NOTHING
+            return DeliveryOutcome.NOTHING
         if max(cursor.lease_until, cursor.next_at) > now:
-            return _come_again(post, bell, cursor, now)
-        walk = _begun(post, bell.key, cursor, remaining_ms)
-        if isinstance(walk, Ending):
-            return walk
+            return _retry_after_lease(context, message, cursor, now)
+        session = _open_session(context, message.key, cursor, remaining_ms)
+        if isinstance(session, DeliveryOutcome):
+            return session
         try:
-            post.hosts.check(walk.host, now)
-        except LeftAlone as alone:
-            return _leave_alone(post, walk, cursor, alone.until)
-        held = delivery.claimed(cursor, post.ids.new(), now=now)
-        if post.store.move(bell.key, cursor, held):
+            context.hosts.check(session.host, now)
+        except CircuitOpen as alone:
+            return _retry_when_closed(context, session, cursor, alone.until)
+        held = delivery.claim_lease(cursor, context.ids.new(), now=now)
+        if context.store.move_cursor(message.key, cursor, held):
             if cursor.lease_until:
-                post.metrics.count("LeaseLost", of="notifier", task=bell.key.task, config=bell.config_id)
-            return walk, held
-    return Ending.NOT_YET
+                context.metrics.count("LeaseLost", of="notifier", task=message.key.task, config=message.config_id)
+            return session, held
+    return DeliveryOutcome.NOT_YET
 
 
-def _begun(post: Post, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> _Walk | Ending:
+def _open_session(
+    context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]
+) -> _DeliverySession | DeliveryOutcome:
     """What the cursor walks, if there is anything to tell: a second bell for the same event costs no claim."""
     with _reading():
-        look = post.log.look(key)
-        if look is None:
-            return Ending.NOTHING
-        if look.last <= cursor.position:
-            return Ending.CAUGHT_UP
-        config = post.store.config(key, cursor.config_id)
+        snapshot = context.log.read_head(key)
+        if snapshot is None:
+            return DeliveryOutcome.NOTHING
+        if snapshot.last <= cursor.position:
+            return DeliveryOutcome.CAUGHT_UP
+        config = context.store.get_config(key, cursor.config_id)
     if config is None:
-        return Ending.NOTHING
-    telling = Telling(post.log, look.head)
-    return _Walk(key, look.head, config, host_of(config.url), remaining_ms, cursor.verification, telling)
+        return DeliveryOutcome.NOTHING
+    replayer = TaskReplayer(context.log, snapshot.head)
+    return _DeliverySession(
+        key, snapshot.head, config, host_of(config.url), remaining_ms, cursor.verification, replayer
+    )
 
 
-def _come_again(post: Post, bell: DeliveryBell, cursor: Cursor, now: int) -> Ending:
+def _retry_after_lease(context: DeliveryContext, message: DeliveryMessage, cursor: Cursor, now: int) -> DeliveryOutcome:
     """A bell that meets a lease rings again after it. One that is early is dropped: the next try has its own bell."""
     wait_until = max(cursor.lease_until, cursor.next_at)
-    if cursor.lease_until > now or wait_until - now <= CLOCKS_MS:
-        _ring_at(post, bell, wait_until)
-    return Ending.NOT_YET
+    if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
+        _enqueue_at(context, message, wait_until)
+    return DeliveryOutcome.NOT_YET
 
 
-def _leave_alone(post: Post, walk: _Walk, cursor: Cursor, until: int) -> Ending:
+def _retry_when_closed(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, until: int
+) -> DeliveryOutcome:
     """Tries again when the host may be back. Nobody else is asked: the cursor is either ours or nobody's."""
-    after = delivery.postponed(cursor, until, now=post.clock.now(), chance=post.chance())
-    if _move(post, walk, cursor, after):
-        _ring_for_next(post, walk.key, after)
-    return Ending.LEFT_ALONE
+    after = delivery.postpone(cursor, until, now=context.clock.now(), chance=context.chance())
+    if _move_cursor(context, session, cursor, after):
+        _enqueue_next(context, session.key, after)
+    return DeliveryOutcome.CIRCUIT_OPEN
 
 
-def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
+def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> DeliveryOutcome:
     """Delivers until nothing is left. A page is read once, whatever number of deliveries it takes."""
     events: list[Event] = []
     whole = True
@@ -251,312 +269,364 @@ def _walk(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
         events = [event for event in events if event.n > cursor.position]
         if not events:
             with _reading():
-                events = post.log.read(walk.key, cursor.position, PAGE)
+                events = context.log.read(session.key, cursor.position, PAGE)
             whole = len(events) < PAGE
-        upcoming = delivery.next_of(cursor, walk.config.wire, events)
+        upcoming = delivery.find_next(cursor, session.config.wire, events)
         if upcoming is None:
-            return _release(post, walk, cursor)
-        if walk.remaining_ms() < ROUND_MS:
-            return _hand_on(post, walk, cursor)
-        if _unasked(post, walk, cursor):
-            walked = _ask(post, walk, cursor)
-            if isinstance(walked, Ending):
+            return _release(context, session, cursor)
+        if session.remaining_ms() < ROUND_MS:
+            return _hand_over(context, session, cursor)
+        if _needs_challenge(context, session, cursor):
+            walked = _send_challenge(context, session, cursor)
+            if isinstance(walked, DeliveryOutcome):
                 return walked
-            walk, cursor = walked
+            session, cursor = walked
             continue
-        walk, upcoming = _shortened(post, walk, cursor, events, upcoming)
-        told = _tell(post, walk, cursor, upcoming, events, last=whole and upcoming.n >= events[-1].n)
-        if isinstance(told, Ending):
+        session, upcoming = _use_snapshot(context, session, cursor, events, upcoming)
+        told = _notify(context, session, cursor, upcoming, events, last=whole and upcoming.n >= events[-1].n)
+        if isinstance(told, DeliveryOutcome):
             return told
         cursor = told
 
 
-def _shortened(post: Post, walk: _Walk, cursor: Cursor, events: list[Event], upcoming: Next) -> tuple[_Walk, Next]:
+def _use_snapshot(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, events: list[Event], upcoming: NextNotification
+) -> tuple[_DeliverySession, NextNotification]:
     """A snapshot in place of a long backlog; not of a large task, which is found out once in a walk."""
-    in_place = None if walk.large else delivery.next_in_place(cursor, events)
+    in_place = None if session.large else delivery.snapshot_for_backlog(cursor, events)
     if in_place is None:
-        return walk, upcoming
-    large = len(_body(post, walk, in_place, events).content) > delivery.SNAPSHOT_LIMIT
-    return (replace(walk, large=True), upcoming) if large else (walk, in_place)
+        return session, upcoming
+    large = len(_body(context, session, in_place, events).content) > delivery.SNAPSHOT_LIMIT
+    return (replace(session, large=True), upcoming) if large else (session, in_place)
 
 
-def _tell(
-    post: Post, walk: _Walk, cursor: Cursor, upcoming: Next, events: list[Event], *, last: bool
-) -> Cursor | Ending:
+def _notify(
+    context: DeliveryContext,
+    session: _DeliverySession,
+    cursor: Cursor,
+    upcoming: NextNotification,
+    events: list[Event],
+    *,
+    last: bool,
+) -> Cursor | DeliveryOutcome:
     """Sends one notification and moves the cursor by what came of it. The ``last`` one lets go of it in one move."""
     if upcoming.event is None and upcoming.skipped:
-        return _moved(post, walk, cursor, delivery.after_success(cursor, upcoming.n, now=post.clock.now()))
-    letter = _Letter(upcoming.n, NOTIFICATION_TYP, _body(post, walk, upcoming, events))
+        return _move_or_raise(
+            context, session, cursor, delivery.record_success(cursor, upcoming.n, now=context.clock.now())
+        )
+    notification = _Notification(upcoming.n, NOTIFICATION_TYP, _body(context, session, upcoming, events))
     if upcoming.event and not cursor.failing_since:
-        waited = post.clock.now() - upcoming.event.at
-        post.metrics.measure({"QueueAge": waited}, queue="delivery", task=walk.key.task, config=cursor.config_id)
+        waited = context.clock.now() - upcoming.event.at
+        context.metrics.record({"QueueAge": waited}, queue="delivery", task=session.key.task, config=cursor.config_id)
     try:
-        cursor, tried = _send(post, walk, cursor, letter)
-    except (Busy, LeftAlone) as wait:
-        return _put_off(post, walk, cursor, wait)
-    if not tried.outcome.accepted:
-        return _fail(post, walk, cursor, upcoming.n, tried, delivery.judge(tried.outcome))
-    _record(post, walk, cursor, upcoming.n, tried, None)
-    if walk.verification is Verification.UNVERIFIED:
-        _count(post, walk.key, "DeliveryUnverified", walk.config.config_id)
-    after = delivery.after_success(cursor, upcoming.n, now=post.clock.now())
-    return _release(post, walk, cursor, after) if last else _moved(post, walk, cursor, after)
+        cursor, result = _send(context, session, cursor, notification)
+    except (HostBusy, CircuitOpen) as wait:
+        return _put_off(context, session, cursor, wait)
+    if not result.outcome.accepted:
+        return _record_failed(context, session, cursor, upcoming.n, result, delivery.classify_outcome(result.outcome))
+    _record(context, session, cursor, upcoming.n, result, None)
+    if session.verification is Verification.UNVERIFIED:
+        _count(context, session.key, "DeliveryUnverified", session.config.config_id)
+    after = delivery.record_success(cursor, upcoming.n, now=context.clock.now())
+    return _release(context, session, cursor, after) if last else _move_or_raise(context, session, cursor, after)
 
 
-def _fail(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, verdict: Verdict) -> Ending:
+def _record_failed(
+    context: DeliveryContext,
+    session: _DeliverySession,
+    cursor: Cursor,
+    n: int,
+    result: _AttemptResult,
+    verdict: Verdict,
+) -> DeliveryOutcome:
     """Writes a failure down; a bell brings the next try, the sweeper should the bell get lost."""
-    now, retry_after = post.clock.now(), _seconds(tried.outcome.retry_after)
-    after = delivery.after_failure(cursor, verdict, retry_after, now=now, chance=post.chance())
-    _record(post, walk, cursor, n, tried, after.next_at if after.state is CursorState.ACTIVE else None)
+    now, retry_after = context.clock.now(), _seconds(result.outcome.retry_after)
+    after = delivery.record_failure(cursor, verdict, retry_after, now=now, chance=context.chance())
+    _record(context, session, cursor, n, result, after.next_at if after.state is CursorState.ACTIVE else None)
     if n == CHALLENGE and after.state is not CursorState.ACTIVE:
-        walk = replace(walk, verification=Verification.REFUSED)
-    if not _move(post, walk, cursor, after):
-        return Ending.NOTHING
-    _ring_for_next(post, walk.key, after)
-    return Ending.FAILED
+        session = replace(session, verification=Verification.REFUSED)
+    if not _move_cursor(context, session, cursor, after):
+        return DeliveryOutcome.NOTHING
+    _enqueue_next(context, session.key, after)
+    return DeliveryOutcome.FAILED
 
 
-def _put_off(post: Post, walk: _Walk, cursor: Cursor, wait: Busy | LeftAlone) -> Ending:
-    if isinstance(wait, LeftAlone):
-        return _leave_alone(post, walk, cursor, wait.until)
-    if _move(post, walk, cursor, delivery.released(cursor)):
-        post.bells.ring(DeliveryBell(walk.key, cursor.config_id), BUSY_S)
-    return Ending.NOT_YET
+def _put_off(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, wait: HostBusy | CircuitOpen
+) -> DeliveryOutcome:
+    if isinstance(wait, CircuitOpen):
+        return _retry_when_closed(context, session, cursor, wait.until)
+    if _move_cursor(context, session, cursor, delivery.release_lease(cursor)):
+        context.queues.enqueue(DeliveryMessage(session.key, cursor.config_id), BUSY_S)
+    return DeliveryOutcome.NOT_YET
 
 
-def _send(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
-    """POSTs, within the host's limits; raises LeftAlone or Busy.
+def _send(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, notification: _Notification
+) -> tuple[Cursor, _AttemptResult]:
+    """POSTs, within the host's limits; raises CircuitOpen or Busy.
 
     A kept connection that the host had closed already is no failure of the host's: then once more, at once.
     """
-    cursor, tried = _post(post, walk, cursor, letter)
-    outcome = tried.outcome
+    cursor, result = _post_once(context, session, cursor, notification)
+    outcome = result.outcome
     gone = outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET
-    if gone and walk.remaining_ms() >= ROUND_MS:
-        _record(post, walk, cursor, letter.n, tried, post.clock.now())
-        cursor, tried = _post(post, walk, cursor, letter)
-    return cursor, tried
+    if gone and session.remaining_ms() >= ROUND_MS:
+        _record(context, session, cursor, notification.n, result, context.clock.now())
+        cursor, result = _post_once(context, session, cursor, notification)
+    return cursor, result
 
 
-def _post(post: Post, walk: _Walk, cursor: Cursor, letter: _Letter) -> tuple[Cursor, _Tried]:
-    jti = post.ids.new()
-    signed = _sign(post, walk, letter, jti)
+def _post_once(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, notification: _Notification
+) -> tuple[Cursor, _AttemptResult]:
+    jti = context.ids.new()
+    signed = _sign(context, session, notification, jti)
     with _reading():
-        headers = _headers(post, walk, letter.body, signed) | _traced(walk, jti)
-    with _slot(post, walk.host):
-        cursor, at = _covered(post, walk, cursor), post.clock.now()
-        outcome = post.sender.post(walk.config.url, headers, letter.body.content, DEADLINE_MS)
+        headers = _headers(context, session, notification.body, signed) | _trace_headers(session, jti)
+    with _reserve_host(context, session.host):
+        cursor, at = _extend_lease(context, session, cursor), context.clock.now()
+        outcome = context.sender.post(session.config.url, headers, notification.body.content, DEADLINE_MS)
     if not (outcome.status is None and outcome.reused):
-        post.hosts.learn(walk.host, outcome, post.clock.now())
-    return cursor, _Tried(outcome, at, signed.kid)
+        context.hosts.learn(session.host, outcome, context.clock.now())
+    return cursor, _AttemptResult(outcome, at, signed.kid)
 
 
 @contextmanager
-def _slot(post: Post, host: str) -> Iterator[None]:
+def _reserve_host(context: DeliveryContext, host: str) -> Iterator[None]:
     """A place among the host's requests; waits a moment for one, then raises Busy."""
-    until = post.clock.now() + SLOT_WAIT_MS
+    until = context.clock.now() + SLOT_WAIT_MS
     while True:
         with ExitStack() as visits:
             try:
-                visits.enter_context(post.hosts.visit(host, post.clock.now()))
-            except Busy:
-                if post.clock.now() >= until:
+                visits.enter_context(context.hosts.request_slot(host, context.clock.now()))
+            except HostBusy:
+                if context.clock.now() >= until:
                     raise
             else:
                 yield
                 return
-        post.clock.sleep(SLOT_POLL_S)
+        context.clock.sleep(SLOT_POLL_S)
 
 
-def _covered(post: Post, walk: _Walk, cursor: Cursor) -> Cursor:
+def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> Cursor:
     """The cursor with a lease that outlasts a POST; raises _Lost. So nothing is sent after a deletion has returned.
 
     Asked right before each attempt: what came before it (storage, keys, a challenge) may have taken any time.
     """
-    now = post.clock.now()
-    if delivery.covers_a_post(cursor, now):
+    now = context.clock.now()
+    if delivery.covers_attempt(cursor, now):
         return cursor
-    return _moved(post, walk, cursor, delivery.renewed(cursor, now=now))
+    return _move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))
 
 
-def _moved(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> Cursor:
+def _move_or_raise(context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor) -> Cursor:
     """The cursor, moved; raises _Lost."""
-    if not _move(post, walk, before, after):
-        raise _Lost
-    return replace(after, verification=walk.verification)
+    if not _move_cursor(context, session, before, after):
+        raise _CursorLost
+    return replace(after, verification=session.verification)
 
 
-def _move(post: Post, walk: _Walk, before: Cursor, after: Cursor) -> bool:
+def _move_cursor(context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor) -> bool:
     """Moves the cursor, with what the walk has found out of the URL's owner.
 
     One that was stopped meanwhile gets what was found out and is let go of, but stays stopped. One that was replaced
     stands under our lease, for which its replacement waits: it is let go of too.
     """
-    key, after = walk.key, replace(after, verification=walk.verification)
-    if post.store.move(key, before, after):
-        _count_exhausted(post, key, after)
+    key, after = session.key, replace(after, verification=session.verification)
+    if context.store.move_cursor(key, before, after):
+        _count_exhausted(context, key, after)
         return True
-    kept = post.store.cursor(key, before.config_id)
+    kept = context.store.get_cursor(key, before.config_id)
     if kept and kept.state in STOPPED and (kept.incarnation, kept.lease_no) == (before.incarnation, before.lease_no):
-        post.store.move(key, kept, replace(after, state=kept.state, lease_until=0, due_at=None))
+        context.store.move_cursor(key, kept, replace(after, state=kept.state, lease_until=0, due_at=None))
     elif kept and kept.incarnation != before.incarnation and delivery.same_lease(kept, before):
-        post.store.move(key, kept, delivery.released(kept))
+        context.store.move_cursor(key, kept, delivery.release_lease(kept))
     return False
 
 
-def _count_exhausted(post: Post, key: TaskKey, after: Cursor) -> None:
+def _count_exhausted(context: DeliveryContext, key: TaskKey, after: Cursor) -> None:
     if after.state is CursorState.EXHAUSTED:
-        _count(post, key, "DeliveryExhausted", after.config_id)
+        _count(context, key, "DeliveryExhausted", after.config_id)
 
 
-def _release(post: Post, walk: _Walk, before: Cursor, after: Cursor | None = None) -> Ending:
+def _release(
+    context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor | None = None
+) -> DeliveryOutcome:
     """Lets go, and looks once more: what was appended since has rung a bell that may have met our lease."""
-    after = delivery.released(after or before)
-    _moved(post, walk, before, after)
-    look = post.log.look(walk.key)
-    return Ending.MORE_CAME if look and look.last > after.position else Ending.CAUGHT_UP
+    after = delivery.release_lease(after or before)
+    _move_or_raise(context, session, before, after)
+    snapshot = context.log.read_head(session.key)
+    return DeliveryOutcome.MORE_CAME if snapshot and snapshot.last > after.position else DeliveryOutcome.CAUGHT_UP
 
 
-def _hand_on(post: Post, walk: _Walk, cursor: Cursor) -> Ending:
-    if _move(post, walk, cursor, delivery.released(cursor)):
-        post.bells.ring(DeliveryBell(walk.key, cursor.config_id))
-    return Ending.HANDED_ON
+def _hand_over(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> DeliveryOutcome:
+    if _move_cursor(context, session, cursor, delivery.release_lease(cursor)):
+        context.queues.enqueue(DeliveryMessage(session.key, cursor.config_id))
+    return DeliveryOutcome.HANDED_OVER
 
 
-def _body(post: Post, walk: _Walk, upcoming: Next, events: list[Event]) -> Body:
+def _body(
+    context: DeliveryContext, session: _DeliverySession, upcoming: NextNotification, events: list[Event]
+) -> NotificationBody:
     """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
     with _reading():
         item: Task | Event | None = upcoming.event
-        if item is None or walk.config.wire == "0.3":
-            item = walk.telling.at(upcoming.n, events)
-        item = shown(post.contents, Principal(walk.key.tenant, walk.key.owner), item)
-        return notification(walk.config.wire, item, walk.key.task, walk.head.context_id)
+        if item is None or session.config.wire == "0.3":
+            item = session.replayer.at(upcoming.n, events)
+        item = resolve_contents(context.contents, Principal(session.key.tenant, session.key.owner), item)
+        return notification(session.config.wire, item, session.key.task, session.head.context_id)
 
 
-def _traced(walk: _Walk, span: str) -> dict[str, str]:
-    return {trace.HEADER: trace.child(walk.head.trace, span)} if walk.head.trace else {}
+def _trace_headers(session: _DeliverySession, span: str) -> dict[str, str]:
+    return {trace.HEADER: trace.child_of(session.head.trace, span)} if session.head.trace else {}
 
 
-def _sign(post: Post, walk: _Walk, letter: _Letter, jti: str) -> Signed:
+def _sign(context: DeliveryContext, session: _DeliverySession, notification: _Notification, jti: str) -> Signed:
     """Signs afresh, for one attempt."""
-    now, content = post.clock.now(), letter.body.content
-    if letter.typ == CHALLENGE_TYP:
-        said = delivery.challenge_claims(walk.config, content, issuer=post.issuer, now=now, jti=jti)
+    now, content = context.clock.now(), notification.body.content
+    if notification.typ == CHALLENGE_TYP:
+        said = delivery.challenge_claims(session.config, content, issuer=context.issuer, now=now, jti=jti)
     else:
-        said = delivery.claims(walk.key, walk.config, letter.n, content, issuer=post.issuer, now=now, jti=jti)
-    return post.signer.sign(letter.typ, said)
+        said = delivery.notification_claims(
+            session.key, session.config, notification.n, content, issuer=context.issuer, now=now, jti=jti
+        )
+    return context.signer.sign(notification.typ, said)
 
 
-def _headers(post: Post, walk: _Walk, body: Body, signed: Signed) -> dict[str, str]:
+def _headers(
+    context: DeliveryContext, session: _DeliverySession, body: NotificationBody, signed: Signed
+) -> dict[str, str]:
     """The client's own credentials own ``Authorization`` when there are some; the JWT then has its own header."""
-    config = walk.config
-    context = sealing_context(walk.key, config.config_id)
+    config = session.config
+    sealing = sealing_context(session.key, config.config_id)
     headers = {"Content-Type": body.content_type, "A2A-Version": config.wire}
     if config.token is not None:
-        headers[TOKEN_HEADER] = post.sealer.open(config.token, context)
+        headers[TOKEN_HEADER] = context.sealer.open(config.token, sealing)
     if config.credentials is None:
         return headers | {"Authorization": f"Bearer {signed.token}"}
-    own = f"{config.scheme} {post.sealer.open(config.credentials, context)}"
+    own = f"{config.scheme} {context.sealer.open(config.credentials, sealing)}"
     return headers | {"Authorization": own, JWT_HEADER: signed.token}
 
 
-def _record(post: Post, walk: _Walk, cursor: Cursor, n: int, tried: _Tried, next_at: int | None) -> None:
-    outcome = tried.outcome
+def _record(
+    context: DeliveryContext,
+    session: _DeliverySession,
+    cursor: Cursor,
+    n: int,
+    result: _AttemptResult,
+    next_at: int | None,
+) -> None:
+    outcome = result.outcome
     attempt = Attempt(
         config_id=cursor.config_id,
         n=n,
         k=cursor.attempt + 1,
-        at=tried.at,
+        at=result.at,
         ms=outcome.elapsed_ms,
         status=outcome.status,
         address=outcome.address,
         error=outcome.error and outcome.error.value,
-        kid=tried.kid,
+        kid=result.kid,
         next_at=next_at,
     )
-    post.store.record(walk.key, attempt, walk.head.expires)
-    _note_tried(post, walk, attempt, accepted=outcome.accepted)
+    context.store.record_attempt(session.key, attempt, session.head.expires)
+    _log_attempt(context, session, attempt, accepted=outcome.accepted)
 
 
-def _note_tried(post: Post, walk: _Walk, attempt: Attempt, *, accepted: bool) -> None:
+def _log_attempt(context: DeliveryContext, session: _DeliverySession, attempt: Attempt, *, accepted: bool) -> None:
     """One log line for a POST, and its metrics: ids, numbers and the kind of error; the URL may hold secrets."""
-    ids: dict[str, str | int] = {"task": walk.key.task, "config": attempt.config_id, "event": attempt.n}
+    ids: dict[str, str | int] = {"task": session.key.task, "config": attempt.config_id, "event": attempt.n}
     said = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
-    logger.info("webhook tried", extra={**ids, "attempt": attempt.k, **said, "trace": trace.trace_id(walk.head.trace)})
+    logger.info(
+        "webhook tried", extra={**ids, "attempt": attempt.k, **said, "trace": trace.trace_id(session.head.trace)}
+    )
     if accepted and attempt.n:
-        post.metrics.measure({"DeliverySuccess": 1, "DeliveryAttempts": attempt.k}, **ids)
+        context.metrics.record({"DeliverySuccess": 1, "DeliveryAttempts": attempt.k}, **ids)
     else:
-        post.metrics.measure({"DeliverySuccess": int(accepted)}, **ids)
+        context.metrics.record({"DeliverySuccess": int(accepted)}, **ids)
 
 
-def _count(post: Post, key: TaskKey, name: str, config_id: str) -> None:
-    post.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)
+def _count(context: DeliveryContext, key: TaskKey, name: str, config_id: str) -> None:
+    context.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)
 
 
-def _unasked(post: Post, walk: _Walk, cursor: Cursor) -> bool:
+def _needs_challenge(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> bool:
     """Whether the URL has to be asked. When it is only warned of, that happens before the first notification."""
-    unverified = walk.verification is Verification.UNVERIFIED
-    return unverified and (post.enforce_ownership or not (walk.warned or cursor.position))
+    unverified = session.verification is Verification.UNVERIFIED
+    return unverified and (context.enforce_ownership or not (session.warned or cursor.position))
 
 
-def _ask(post: Post, walk: _Walk, cursor: Cursor) -> tuple[_Walk, Cursor] | Ending:
+def _send_challenge(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor
+) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
-    if post.enforce_ownership and (until := _asked_enough(post, walk)):
-        return _leave_alone(post, walk, cursor, until)
-    challenge = post.ids.new()
+    if context.enforce_ownership and (until := _challenge_allowed_at(context, session)):
+        return _retry_when_closed(context, session, cursor, until)
+    challenge = context.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
-    letter = _Letter(CHALLENGE, CHALLENGE_TYP, Body("application/json", walk.config.wire, content))
+    notification = _Notification(
+        CHALLENGE, CHALLENGE_TYP, NotificationBody("application/json", session.config.wire, content)
+    )
     try:
-        cursor, tried = _send(post, walk, cursor, letter)
-    except (Busy, LeftAlone) as wait:
-        return _put_off(post, walk, cursor, wait)
-    if tried.outcome.accepted and _echoes(tried.outcome.body, challenge):
-        _record(post, walk, cursor, CHALLENGE, tried, None)
-        _note_answered(post, walk)
-        return replace(walk, verification=Verification.VERIFIED), cursor
-    if not post.enforce_ownership:
-        _record(post, walk, cursor, CHALLENGE, tried, None)
-        return replace(walk, warned=True), cursor
-    return _refuse(post, walk, cursor, tried)
+        cursor, result = _send(context, session, cursor, notification)
+    except (HostBusy, CircuitOpen) as wait:
+        return _put_off(context, session, cursor, wait)
+    if result.outcome.accepted and _is_echo(result.outcome.body, challenge):
+        _record(context, session, cursor, CHALLENGE, result, None)
+        _record_answered(context, session)
+        return replace(session, verification=Verification.VERIFIED), cursor
+    if not context.enforce_ownership:
+        _record(context, session, cursor, CHALLENGE, result, None)
+        return replace(session, warned=True), cursor
+    return _refuse(context, session, cursor, result)
 
 
-def _asked_enough(post: Post, walk: _Walk) -> int:
+def _challenge_allowed_at(context: DeliveryContext, session: _DeliverySession) -> int:
     """0 when a challenge may be sent, or when (ms). It is counted while the host has answered none of the owner's."""
     for _ in range(TRIES):
-        now = post.clock.now()
-        if post.answered.knows(walk.key, walk.host, now):
+        now = context.clock.now()
+        if context.answered.knows(session.key, session.host, now):
             return 0
-        before = post.store.asked(walk.key, walk.host)
+        before = context.store.get_challenge_state(session.key, session.host)
         if before.answered:
-            post.answered.learn(walk.key, walk.host, now)
+            context.answered.learn(session.key, session.host, now)
             return 0
-        after = challenges.sending(before, now)
+        after = challenges.add_challenge(before, now)
         if after is None:
-            return challenges.again_at(before, now)
-        if post.store.keep_asked(walk.key, walk.host, before, after, now // 1000 + challenges.UNANSWERED_S):
+            return challenges.next_check_at(before, now)
+        if context.store.store_challenge_state(
+            session.key, session.host, before, after, now // 1000 + challenges.UNANSWERED_S
+        ):
             return 0
-    return post.clock.now() + BUSY_S * 1000
+    return context.clock.now() + BUSY_S * 1000
 
 
-def _note_answered(post: Post, walk: _Walk) -> None:
+def _record_answered(context: DeliveryContext, session: _DeliverySession) -> None:
     """The owner's webhooks at the host are bound no longer. Should this get lost, the next answer says it too."""
-    now = post.clock.now()
+    now = context.clock.now()
     expires = now // 1000 + challenges.ANSWERED_S
     for _ in range(TRIES):
-        if post.answered.knows(walk.key, walk.host, now):
+        if context.answered.knows(session.key, session.host, now):
             return
-        before = post.store.asked(walk.key, walk.host)
-        if before.answered or post.store.keep_asked(walk.key, walk.host, before, challenges.ANSWERED, expires):
-            post.answered.learn(walk.key, walk.host, now)
+        before = context.store.get_challenge_state(session.key, session.host)
+        if before.answered or context.store.store_challenge_state(
+            session.key, session.host, before, challenges.ANSWERED, expires
+        ):
+            context.answered.learn(session.key, session.host, now)
 
 
-def _refuse(post: Post, walk: _Walk, cursor: Cursor, tried: _Tried) -> Ending:
+def _refuse(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, result: _AttemptResult
+) -> DeliveryOutcome:
     """An answer that does not echo is as hopeless as a 4xx; with the last try the URL counts as refused."""
-    verdict = delivery.judge(tried.outcome)
-    return _fail(post, walk, cursor, CHALLENGE, tried, Verdict.HOPELESS if verdict is Verdict.DELIVERED else verdict)
+    verdict = delivery.classify_outcome(result.outcome)
+    return _record_failed(
+        context, session, cursor, CHALLENGE, result, Verdict.PERMANENT if verdict is Verdict.DELIVERED else verdict
+    )
 
 
-def _echoes(body: bytes, challenge: str) -> bool:
+def _is_echo(body: bytes, challenge: str) -> bool:
     try:
         answer: Json = json.loads(body)
     except (ValueError, RecursionError):
@@ -569,13 +639,13 @@ def _seconds(retry_after: str | None) -> int | None:
     return int(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
 
 
-def _ring_for_next(post: Post, key: TaskKey, cursor: Cursor) -> None:
+def _enqueue_next(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:
     if cursor.state is CursorState.ACTIVE:
-        _ring_at(post, DeliveryBell(key, cursor.config_id), cursor.next_at)
+        _enqueue_at(context, DeliveryMessage(key, cursor.config_id), cursor.next_at)
 
 
-def _ring_at(post: Post, bell: DeliveryBell, at: int) -> None:
+def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> None:
     """Rings after ``at`` (ms) when a queue can hold the bell that long; the sweeper rings the later ones."""
-    delay_s = max(0, -(-(at - post.clock.now()) // 1000))
+    delay_s = max(0, -(-(at - context.clock.now()) // 1000))
     if delay_s <= DELAY_LIMIT_S:
-        post.bells.ring(bell, delay_s)
+        context.queues.enqueue(message, delay_s)

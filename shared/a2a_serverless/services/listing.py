@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.queries import ListTasks, TaskPage, shown
+from a2a_serverless.domain.queries import ListTasks, TaskPage, limit_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from a2a_serverless.domain.model import Principal, Task, TaskState
-    from a2a_serverless.ports import Entry, Sealer, TaskIndex, TaskLog
+    from a2a_serverless.ports import Sealer, TaskEntry, TaskIndex, TaskLog
 
 COUNTED: Final = 1000
 READ: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class TaskLister:
     """What listing needs. ``sealer`` keeps page tokens from being read or changed."""
 
     log: TaskLog
@@ -35,37 +35,39 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PagePosition:
     """Where a page begins: behind ``after`` in the index; ``total`` was counted on the first page."""
 
     after: str | None = None
     total: int | None = None
 
 
-def list_tasks(shelf: Shelf, who: Principal, agent: str, query: ListTasks) -> TaskPage:
+def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: ListTasks) -> TaskPage:
     """One page. Raises InvalidParams for a token that is not of this caller and these filters."""
-    context = _token_context(who, agent, query)
-    place = _place(shelf, query.page_token, context)
+    context = _token_context(principal, agent, query)
+    place = _place(lister, query.page_token, context)
     limit = COUNTED if place.total is None else READ
-    entries, after_last = shelf.index.page(who, query.context_id, place.after, query.since or 0, limit)
+    entries, after_last = lister.index.list_page(principal, query.context_id, place.after, query.since or 0, limit)
     matching = [entry for entry in entries if _matches(entry, agent, query)]
     page = matching[: query.page_size]
     total = len(matching) if place.total is None else place.total
     after = page[-1].position if len(matching) > len(page) else after_last
-    read = sorted(_read(shelf, who, page, query.state), key=_newness, reverse=True)
-    tasks = tuple(shown(task, query.history_length, artifacts=query.include_artifacts) for task in read)
-    token = "" if after is None else _token(shelf, _Place(after, total), context)
+    read = sorted(_read(lister, principal, page, query.state), key=_newness, reverse=True)
+    tasks = tuple(limit_task(task, query.history_length, artifacts=query.include_artifacts) for task in read)
+    token = "" if after is None else _token(lister, _PagePosition(after, total), context)
     return TaskPage(tasks, query.page_size, total, token, query.include_artifacts)
 
 
-def _matches(entry: Entry, agent: str, query: ListTasks) -> bool:
+def _matches(entry: TaskEntry, agent: str, query: ListTasks) -> bool:
     return entry.agent == agent and query.state in {None, entry.state}
 
 
-def _read(shelf: Shelf, who: Principal, page: Iterable[Entry], state: TaskState | None) -> Iterator[Task]:
+def _read(
+    lister: TaskLister, principal: Principal, page: Iterable[TaskEntry], state: TaskState | None
+) -> Iterator[Task]:
     """The tasks as they are now: the index may be behind. What has expired or moved on since is left out."""
     for entry in page:
-        found = shelf.log.task(who.key(entry.task))
+        found = lister.log.read_task(principal.key(entry.task))
         if found and state in {None, found[0].state}:
             yield found[1]
 
@@ -74,21 +76,21 @@ def _newness(task: Task) -> tuple[int, str]:
     return task.status.timestamp, task.task_id
 
 
-def _token_context(who: Principal, agent: str, query: ListTasks) -> str:
+def _token_context(principal: Principal, agent: str, query: ListTasks) -> str:
     filters = replace(query, page_token=None, page_size=1, history_length=None, include_artifacts=False)
-    return digest(["page", who.tenant, who.owner, agent, filters])
+    return digest(["page", principal.tenant, principal.owner, agent, filters])
 
 
-def _token(shelf: Shelf, place: _Place, context: str) -> str:
-    return shelf.sealer.seal(json.dumps([place.after, place.total]), context)
+def _token(lister: TaskLister, place: _PagePosition, context: str) -> str:
+    return lister.sealer.seal(json.dumps([place.after, place.total]), context)
 
 
-def _place(shelf: Shelf, token: str | None, context: str) -> _Place:
+def _place(lister: TaskLister, token: str | None, context: str) -> _PagePosition:
     if not token:
-        return _Place()
+        return _PagePosition()
     try:
-        after, total = json.loads(shelf.sealer.open(token, context))
+        after, total = json.loads(lister.sealer.open(token, context))
     except ValueError:
         bad = FieldViolation("pageToken", "is not a token of an earlier page of this list")
         raise InvalidParams(violations=(bad,)) from None
-    return _Place(after, total)
+    return _PagePosition(after, total)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
-from a2a_serverless.domain.card import Card, Interface, OpenIdConnect
+from a2a_serverless.domain.card import AgentCard, AgentInterface, OpenIdConnectSecurityScheme
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended_card_name, legacy_card_name
 from a2a_serverless.wire import card as cards
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
@@ -28,14 +28,14 @@ BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
 
 
-def no_scopes(agent: str) -> tuple[str, ...]:
+def without_scopes(agent: str) -> tuple[str, ...]:
     """What an issuer's tokens must have for an agent, where scopes are not asked for."""
     del agent
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class CardPublisher:
     """What publishing needs. ``base_url`` is where clients reach the deployment, without a slash at the end.
 
     ``scopes`` are those that the tokens of an issuer among ``schemes`` must have for an agent, by its id.
@@ -47,17 +47,21 @@ class Press:
     base_url: str
     shape: Literal["both", "v1", "v0_3"] = "both"
     schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)
-    scopes: Callable[[str], tuple[str, ...]] = no_scopes
+    scopes: Callable[[str], tuple[str, ...]] = without_scopes
 
 
-def nothing(before: Json) -> JsonObject:
+def no_metadata(before: Json) -> JsonObject:
     """What most documents are stored with besides."""
     del before
     return {}
 
 
 def publish(
-    press: Press, name: str, document: Json, basis: Json = None, more: Callable[[Json], JsonObject] = nothing
+    publisher: CardPublisher,
+    name: str,
+    document: Json,
+    basis: Json = None,
+    more: Callable[[Json], JsonObject] = no_metadata,
 ) -> None:
     """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same.
 
@@ -66,109 +70,113 @@ def publish(
     ``more`` is stored with it and not served; it is made of what was stored before.
     """
     digest = cards.etag(dumps(document if basis is None else basis))
-    before = press.public.published(name)
-    if isinstance(before, dict) and before.get("basis") == digest and _said(before) == _plain(document):
+    before = publisher.public.get_document(name)
+    if isinstance(before, dict) and before.get("basis") == digest and _parse_stored(before) == _readable(document):
         return
-    body, modified = dumps(document), formatdate(press.clock.now() / 1000, usegmt=True)
+    body, modified = dumps(document), formatdate(publisher.clock.now() / 1000, usegmt=True)
     stored: JsonObject = {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest}
-    press.public.publish(name, stored | more(before))
+    publisher.public.publish(name, stored | more(before))
 
 
-def unsigned(document: Json) -> Json:
+def strip_signatures(document: Json) -> Json:
     """A document without its signatures, at the top and one level below."""
     if not isinstance(document, dict):
         return document
     found = {name: one for name, one in document.items() if name != "signatures"}
-    return {name: unsigned(one) if name in VERSIONS else one for name, one in found.items()}
+    return {name: strip_signatures(one) if name in VERSIONS else one for name, one in found.items()}
 
 
-def altered(press: Press, keys: Sequence[Json]) -> list[str]:
+def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
     """The names of published documents that do not say what they should. Signatures are not looked at.
 
     ``keys`` are those that the key set may hold; a document that is not there has not been altered.
     """
     found = [
-        name for name, document in documents(press) if (said := _said_under(press, name)) and said != _plain(document)
+        name
+        for name, document in list_documents(publisher)
+        if (said := _stored_content(publisher, name)) and said != _readable(document)
     ]
-    listed = _said_under(press, JWKS)
+    listed = _stored_content(publisher, JWKS)
     named = listed.get("keys") if isinstance(listed, dict) else []
     strange = not isinstance(named, list) or any(key not in keys for key in named)
     return [*([JWKS] if strange else []), *found]
 
 
-def documents(press: Press) -> Iterator[tuple[str, Json]]:
+def list_documents(publisher: CardPublisher) -> Iterator[tuple[str, Json]]:
     """Every document but the key set, by its name, without signatures."""
     listed: list[Json] = []
-    for agent in press.agents.values():
+    for agent in publisher.agents.values():
         card, url = (
-            card_of(agent, press.base_url, press.schemes, press.scopes(agent.id)),
-            f"{press.base_url}/{agent.id}",
+            card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id)),
+            f"{publisher.base_url}/{agent.id}",
         )
-        yield card_name(agent.id), _served(press, card)
+        yield card_name(agent.id), _card_document(publisher, card)
         if agent.extended_skills:
             more = replace(card, skills=(*agent.skills, *agent.extended_skills))
             yield extended_card_name(agent.id), {"1.0": cards.v1_card(more), "0.3": cards.v0_3_card(more)}
-        yield legacy_card_name(agent.id), cards.legacy_card(card, f"{press.base_url}/legacy/{agent.id}")
+        yield legacy_card_name(agent.id), cards.legacy_card(card, f"{publisher.base_url}/legacy/{agent.id}")
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
     yield AGENTS, {"agents": listed}
 
 
-def _plain(document: Json) -> Json:
+def _readable(document: Json) -> Json:
     """A document as its readers see it, without signatures."""
-    return unsigned(json.loads(dumps(document)))
+    return strip_signatures(json.loads(dumps(document)))
 
 
-def _said_under(press: Press, name: str) -> Json:
-    stored = press.public.published(name)
-    return _said(stored) if isinstance(stored, dict) else None
+def _stored_content(publisher: CardPublisher, name: str) -> Json:
+    stored = publisher.public.get_document(name)
+    return _parse_stored(stored) if isinstance(stored, dict) else None
 
 
-def _said(stored: Mapping[str, Json]) -> Json:
+def _parse_stored(stored: Mapping[str, Json]) -> Json:
     """What a stored document says, without signatures; the text itself where it is no JSON."""
     try:
-        return unsigned(json.loads(str(stored.get("body"))))
+        return strip_signatures(json.loads(str(stored.get("body"))))
     except ValueError:
         return str(stored.get("body"))
 
 
-def publish_cards(press: Press, kid: str, sign: Callable[[bytes], bytes]) -> None:
+def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], bytes]) -> None:
     """Publishes every agent's card, signed (specification 8.4), and the list of the agents.
 
     An ES256 signature is another one each time, so what decides about writing is the card and the key's name.
     """
     listed: list[Json] = []
-    for agent in press.agents.values():
-        card = card_of(agent, press.base_url, press.schemes, press.scopes(agent.id))
-        served = _served(press, card)
+    for agent in publisher.agents.values():
+        card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
+        served = _card_document(publisher, card)
         basis: Json = {"kid": kid, "forms": [*cards.signed_forms(cards.v1_card(card), served)]}
-        publish(press, card_name(agent.id), _signed(press, card, served, kid, sign), basis)
+        publish(publisher, card_name(agent.id), _sign_document(publisher, card, served, kid, sign), basis)
         if agent.extended_skills:
-            _publish_extended(press, agent, card, kid, sign)
-        url = f"{press.base_url}/legacy/{agent.id}"
-        publish(press, legacy_card_name(agent.id), cards.legacy_card(card, url))
-        url = f"{press.base_url}/{agent.id}"
+            _publish_extended(publisher, agent, card, kid, sign)
+        url = f"{publisher.base_url}/legacy/{agent.id}"
+        publish(publisher, legacy_card_name(agent.id), cards.legacy_card(card, url))
+        url = f"{publisher.base_url}/{agent.id}"
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
-    publish(press, AGENTS, {"agents": listed})
+    publish(publisher, AGENTS, {"agents": listed})
 
 
 def base_url_in(public: Publications) -> str:
     """The deployment's base URL, as it is published; empty before the first time."""
-    document = public.published(AGENTS)
+    document = public.get_document(AGENTS)
     listed = json.loads(str(document["body"]))["agents"] if isinstance(document, dict) else []
     return str(listed[0]["url"]).rpartition("/")[0] if listed else ""
 
 
-def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()) -> Card:
+def card_of(
+    agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()
+) -> AgentCard:
     """The card of an agent of ours: both bindings in both versions, on one URL.
 
     Any one of ``schemes`` lets in; an issuer's tokens must have ``scopes``.
     """
     url = f"{base_url}/{agent.id}"
-    return Card(
+    return AgentCard(
         name=agent.name,
         description=agent.description,
         version=agent.version,
-        interfaces=tuple(Interface(url, binding, version) for version in VERSIONS for binding in BINDINGS),
+        interfaces=tuple(AgentInterface(url, binding, version) for version in VERSIONS for binding in BINDINGS),
         skills=agent.skills,
         input_modes=agent.input_modes,
         output_modes=agent.output_modes,
@@ -177,30 +185,36 @@ def card_of(agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], 
         extended=bool(agent.extended_skills),
         extensions=agent.extensions,
         schemes=schemes,
-        security=tuple({name: scopes if isinstance(one, OpenIdConnect) else ()} for name, one in schemes.items()),
+        security=tuple(
+            {name: scopes if isinstance(one, OpenIdConnectSecurityScheme) else ()} for name, one in schemes.items()
+        ),
     )
 
 
-def _publish_extended(press: Press, agent: Agent, card: Card, kid: str, sign: Callable[[bytes], bytes]) -> None:
+def _publish_extended(
+    publisher: CardPublisher, agent: Agent, card: AgentCard, kid: str, sign: Callable[[bytes], bytes]
+) -> None:
     """Publishes the extended card (3.1.11), by version: whoever asks for it has said which one it speaks."""
     more = replace(card, skills=(*agent.skills, *agent.extended_skills))
     forms: JsonObject = {
-        "1.0": _signed(press, more, cards.v1_card(more), kid, sign),
+        "1.0": _sign_document(publisher, more, cards.v1_card(more), kid, sign),
         "0.3": cards.v0_3_card(more),
     }
-    publish(press, extended_card_name(agent.id), forms, {"kid": kid, "card": cards.union_card(more)})
+    publish(publisher, extended_card_name(agent.id), forms, {"kid": kid, "card": cards.union_card(more)})
 
 
-def _served(press: Press, card: Card) -> JsonObject:
+def _card_document(publisher: CardPublisher, card: AgentCard) -> JsonObject:
     """The card in the shape that is asked for."""
     shapes = {"both": cards.union_card, "v1": cards.v1_card, "v0_3": cards.v0_3_card}
-    return shapes[press.shape](card)
+    return shapes[publisher.shape](card)
 
 
-def _signed(press: Press, card: Card, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]) -> JsonObject:
+def _sign_document(
+    publisher: CardPublisher, card: AgentCard, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]
+) -> JsonObject:
     """The document that is served, with its signatures. A card of 0.3 alone has none: 0.3 has no canonical form."""
     if "supportedInterfaces" not in served:
         return served
-    jku = f"{press.base_url}/.well-known/jwks.json"
+    jku = f"{publisher.base_url}/.well-known/jwks.json"
     forms = cards.signed_forms(cards.v1_card(card), served)
     return served | {"signatures": [cards.signature(form, kid, sign, jku) for form in forms]}

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.bells import DeliveryBell
 from a2a_serverless.domain.push import Cursor, CursorState
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports import Bells, PushStore
+    from a2a_serverless.ports import PushStore, Queues
 
 
-def relay(store: PushStore, bells: Bells, tasks: Iterable[TaskKey], now: int) -> int:
+def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) -> int:
     """Rings for every active configuration of the tasks, each task once; returns how many bells rang.
 
     A configuration that waits for its next try has a bell of its own; ringing it now would jump its waiting time.
     """
-    rang = 0
+    enqueued = 0
     for key in dict.fromkeys(tasks):
-        for cursor in filter(lambda cursor: _listens(cursor, now), store.cursors(key)):
-            bells.ring(DeliveryBell(key, cursor.config_id))
-            rang += 1
-    return rang
+        for cursor in filter(lambda cursor: _is_notified(cursor, now), store.list_cursors(key)):
+            queues.enqueue(DeliveryMessage(key, cursor.config_id))
+            enqueued += 1
+    return enqueued
 
 
-def _listens(cursor: Cursor, now: int) -> bool:
+def _is_notified(cursor: Cursor, now: int) -> bool:
     return cursor.state is CursorState.ACTIVE and cursor.next_at <= now

@@ -16,16 +16,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.bells import Bell, DeliveryBell, WorkBell
-from a2a_serverless.domain.failures import described
-from a2a_serverless.domain.measures import UNMEASURED
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.states import RUNNABLE
-from a2a_serverless.ports import SHARDS, Bells, Clock, Due, Ids, Metrics, PushStore, TaskLog
+from a2a_serverless.ports import SHARDS, Clock, DueItem, Ids, Metrics, PushStore, Queues, TaskLog
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.head import Head, Look
+    from a2a_serverless.domain.head import Head, HeadSnapshot
 
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000
@@ -37,66 +37,66 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Broom:
+class Sweeper:
     """What the sweeper needs. ``each`` is ``map``, or one that makes several calls at a time."""
 
     log: TaskLog
     store: PushStore
-    bells: Bells
+    queues: Queues
     clock: Clock
     ids: Ids
-    metrics: Metrics = UNMEASURED
+    metrics: Metrics = NULL_METRICS
     each: Callable[..., Iterable[Any]] = map
 
 
 @dataclass(frozen=True, slots=True)
-class _Swept:
+class _SweepResult:
     """What a look at an item has found: whom to ring for, and what to write once that is done.
 
     In this order a sweeper that dies between the two rings once more, and not never. ``late_ms`` is by how much its
     webhooks are late; ``error`` is why it could not be looked at.
     """
 
-    due: Due
-    bells: tuple[Bell, ...] = ()
+    due: DueItem
+    messages: tuple[QueueMessage, ...] = ()
     write: Callable[[], object] | None = None
     late_ms: int = 0
     error: Exception | None = None
 
 
-def sweep(broom: Broom, remaining_ms: Callable[[], int] = lambda: MARGIN_MS) -> int:
+def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS) -> int:
     """Looks at everything that is due, until less than ``MARGIN_MS`` are left; returns how much that was.
 
     An item that cannot be looked at (only a newer release can read it) is put off and keeps nobody else waiting. What
     the store raises then is raised at the end, or once that has happened ``FAILURES`` times.
     """
     seen, late_ms, put_off, failed = 0, 0, 0, list[Exception]()
-    for batch in _batches(broom):
+    for batch in _batches(sweeper):
         if remaining_ms() < MARGIN_MS:
             logger.warning("time is over, the next sweep goes on", extra={"count": seen})
             break
-        swept = _swept(broom, batch)
+        swept = _sweep_batch(sweeper, batch)
         seen += len(batch)
         late_ms = max([late_ms, *(one.late_ms for one in swept)])
         unread = [one for one in swept if one.error]
-        _tell(unread[: max(0, FAILURES - put_off)])
+        _log_failure(unread[: max(0, FAILURES - put_off)])
         put_off += len(unread)
-        failed += filter(None, broom.each(lambda one: _put_off(broom, one.due), unread))
+        failed += filter(None, sweeper.each(lambda one: _postpone(sweeper, one.due), unread))
         if len(failed) >= FAILURES:
             break
-    broom.metrics.count("Sweeps")
-    broom.metrics.measure({"OldestDueDelivery": late_ms // 1000})
+    sweeper.metrics.count("Sweeps")
+    sweeper.metrics.record({"OldestDueDelivery": late_ms // 1000})
     if put_off:
-        broom.metrics.measure({"ItemsPutOff": put_off})
+        sweeper.metrics.record({"ItemsPostponed": put_off})
     if failed:
         raise failed[0]
     return seen
 
 
-def _batches(broom: Broom) -> Iterator[list[Due]]:
+def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
     """What is due now, a batch of each shard in turn, so that none waits until another is done."""
-    now = broom.clock.now()
-    shards = deque(broom.log.due(shard, now) for shard in range(SHARDS))
+    now = sweeper.clock.now()
+    shards = deque(sweeper.log.list_due(shard, now) for shard in range(SHARDS))
     while shards:
         shard = shards.popleft()
         if batch := list(islice(shard, BATCH)):
@@ -104,26 +104,26 @@ def _batches(broom: Broom) -> Iterator[list[Due]]:
             shards.append(shard)
 
 
-def _swept(broom: Broom, batch: list[Due]) -> list[_Swept]:
+def _sweep_batch(sweeper: Sweeper, batch: list[DueItem]) -> list[_SweepResult]:
     """Does what the items need. Raises what the queue raises: then they stay due, and the next sweep rings."""
-    found = list(broom.each(lambda due: _look_at(broom, due), batch))
-    if bells := [bell for one in found for bell in one.bells]:
-        broom.bells.ring_many(bells)
-    return list(broom.each(_written, found))
+    found = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
+    if queues := [message for one in found for message in one.messages]:
+        sweeper.queues.enqueue_many(queues)
+    return list(sweeper.each(_write, found))
 
 
-def _look_at(broom: Broom, due: Due) -> _Swept:
+def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
     if due.key is None:
-        return _Swept(due, error=ValueError("an item of another release"))
+        return _SweepResult(due, error=ValueError("an item of another release"))
     try:
         if due.config_id is None:
-            return _sweep_head(broom, due, due.key)
-        return _sweep_cursor(broom, due, due.key, due.config_id)
+            return _sweep_head(sweeper, due, due.key)
+        return _sweep_cursor(sweeper, due, due.key, due.config_id)
     except Exception as error:  # noqa: BLE001 - it keeps nobody else waiting
-        return _Swept(due, error=error)
+        return _SweepResult(due, error=error)
 
 
-def _written(swept: _Swept) -> _Swept:
+def _write(swept: _SweepResult) -> _SweepResult:
     try:
         if swept.write:
             swept.write()
@@ -132,81 +132,85 @@ def _written(swept: _Swept) -> _Swept:
     return swept
 
 
-def _put_off(broom: Broom, due: Due) -> Exception | None:
+def _postpone(sweeper: Sweeper, due: DueItem) -> Exception | None:
     """Puts off what could not be looked at; gives what the store raised."""
     try:
-        broom.log.put_off(due, broom.clock.now())
+        sweeper.log.postpone(due, sweeper.clock.now())
     except Exception as error:  # noqa: BLE001 - raised at the end of the sweep
         return error
     return None
 
 
-def _tell(unread: list[_Swept]) -> None:
+def _log_failure(unread: list[_SweepResult]) -> None:
     for one in unread:
         said = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
-        logger.error("not swept, put off", extra=(described(one.error) if one.error else {}) | said)
+        logger.error("not swept, put off", extra=(safe_error_fields(one.error) if one.error else {}) | said)
 
 
-def _sweep_head(broom: Broom, due: Due, key: TaskKey) -> _Swept:
+def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     """By how many ms its webhooks are late, as far as that can be told without the log: since it fell silent."""
-    look, now = broom.log.look(key), broom.clock.now()
-    if look is None or look.head.due_at is None or look.head.due_at > now:
-        return _Swept(due)
-    head = look.head
-    if not head.ended and now >= head.deadline:
-        _give_up(broom, look, now)
-        return _Swept(due)
-    behind = _webhooks_behind(broom, look, now) if head.push else []
-    late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.ended), default=0)
-    told = tuple(DeliveryBell(key, cursor.config_id) for cursor in behind)
-    if head.parked and not head.leased(now):
+    snapshot, now = sweeper.log.read_head(key), sweeper.clock.now()
+    if snapshot is None or snapshot.head.due_at is None or snapshot.head.due_at > now:
+        return _SweepResult(due)
+    head = snapshot.head
+    if not head.is_terminal and now >= head.deadline:
+        _fail_task(sweeper, snapshot, now)
+        return _SweepResult(due)
+    behind = _webhooks_behind(sweeper, snapshot, now) if head.push else []
+    late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
+    told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
+    if head.parked and not head.is_leased(now):
         # The one write that comes first: a bell for a task that is still parked does nothing.
-        broom.log.touch(head, heads.woken(head, now=now))
-        return _Swept(due, (*told, WorkBell(key)), None, late_ms)
-    after, rings = _waiting(head, now, behind=bool(behind))
-    return _Swept(due, (*told, WorkBell(key)) if rings else told, lambda: broom.log.touch(head, after), late_ms)
+        sweeper.log.update_head(head, heads.wake(head, now=now))
+        return _SweepResult(due, (*told, WorkMessage(key)), None, late_ms)
+    after, rings = _reschedule(head, now, behind=bool(behind))
+    return _SweepResult(
+        due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms
+    )
 
 
-def _waiting(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
+def _reschedule(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
     """The head after the look, and whether its work is rung for."""
-    if head.leased(now):
-        return heads.due_again(head, at=head.lease_until, rang=False), False
+    if head.is_leased(now):
+        return heads.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.state in RUNNABLE or head.children:
-        return heads.due_again(head, at=now + _wait(head), rang=True), True
+        return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
     if behind:
-        return heads.due_again(head, at=now + _wait(head), rang=True), False
-    return heads.due_again(head, at=None if head.ended else head.deadline, rang=False), False
+        return heads.reschedule(head, at=now + _wait(head), enqueued=True), False
+    return heads.reschedule(head, at=None if head.is_terminal else head.deadline, enqueued=False), False
 
 
-def _webhooks_behind(broom: Broom, look: Look, now: int) -> list[Cursor]:
+def _webhooks_behind(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> list[Cursor]:
     """The cursors of the task's webhooks that are behind, also while it runs on in silence."""
-    return [cursor for cursor in broom.store.cursors(look.head.key) if _behind(cursor, look.last, now)]
+    return [
+        cursor for cursor in sweeper.store.list_cursors(snapshot.head.key) if _is_behind(cursor, snapshot.last, now)
+    ]
 
 
-def _sweep_cursor(broom: Broom, due: Due, key: TaskKey, config_id: str) -> _Swept:
+def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:
     """By how many ms its next try is late. What the receiver has refused is not late before its time."""
-    cursor, now = broom.store.cursor(key, config_id), broom.clock.now()
+    cursor, now = sweeper.store.get_cursor(key, config_id), sweeper.clock.now()
     if cursor is None or cursor.due_at is None or cursor.due_at > now:
-        return _Swept(due)
+        return _SweepResult(due)
     active = cursor.state is CursorState.ACTIVE
     after = replace(cursor, due_at=now + WAIT_MS if active else None)
-    bells = (DeliveryBell(key, config_id),) if active else ()
+    queues = (DeliveryMessage(key, config_id),) if active else ()
     late_ms = now - cursor.next_at if active and cursor.next_at else 0
-    return _Swept(due, bells, lambda: broom.store.move(key, cursor, after), late_ms)
+    return _SweepResult(due, queues, lambda: sweeper.store.move_cursor(key, cursor, after), late_ms)
 
 
-def _give_up(broom: Broom, look: Look, now: int) -> None:
-    head = look.head
+def _fail_task(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> None:
+    head = snapshot.head
     text = Part("text", "The task reached its maximum life.")
-    message = Message(broom.ids.new(), Role.AGENT, (text,), head.context_id, head.key.task)
-    if broom.log.append(heads.give_up(look, message, now=now, by=broom.ids.new())):
-        broom.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
+    message = Message(sweeper.ids.new(), Role.AGENT, (text,), head.context_id, head.key.task)
+    if sweeper.log.append(heads.fail_task(snapshot, message, now=now, by=sweeper.ids.new())):
+        sweeper.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
 
 
 def _wait(head: Head) -> int:
     return min(WAIT_MS << min(head.rings, 10), WAIT_LIMIT_MS)
 
 
-def _behind(cursor: Cursor, last: int, now: int) -> bool:
+def _is_behind(cursor: Cursor, last: int, now: int) -> bool:
     """Whether nobody else will ring for it: a failed attempt has put the cursor itself into the due index."""
     return cursor.state is CursorState.ACTIVE and cursor.position < last and cursor.next_at <= now

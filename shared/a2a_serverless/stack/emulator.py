@@ -12,17 +12,17 @@ from pathlib import Path
 
 from a2a_serverless.stack import guarded_emulator
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, started, wait_until_ready
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
 
-def start_emulator(places: Places, *, port: int = 4566) -> Process:
+def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
     """Start the emulator, empty and closed to web pages, on 127.0.0.1; return when it answers. `port` 0 picks one."""
     port = claim_port("emulator", port)
-    scratch = places.state / "emulator"
+    scratch = paths.state / "emulator"
     scratch.mkdir(parents=True, exist_ok=True)
     env = without_aws(os.environ) | {
         "BIND_HOST": LOOPBACK,
@@ -33,15 +33,15 @@ def start_emulator(places: Places, *, port: int = 4566) -> Process:
         "NO_PROXY": LOOPBACK,
         "no_proxy": LOOPBACK,
     }
-    python, program = places.emulator.with_name("python"), Path(guarded_emulator.__file__)
-    process = start(places, "emulator", [python, "-P", program], env, port=port)
+    python, program = paths.emulator.with_name("python"), Path(guarded_emulator.__file__)
+    process = start(paths, "emulator", [python, "-P", program], env, port=port)
     wait_until_ready(process, "/_ministack/health", seconds=30)
     return process
 
 
-def running_emulator(places: Places) -> Process:
+def running_emulator(paths: Paths) -> Process:
     """The emulator of the stack that is up. Raises `StackError` when none is."""
-    for process in started(places):
+    for process in started(paths):
         if process.name == "emulator":
             return process
     raise StackError("emulator", "does not run", remedy="a2a-serverless up")

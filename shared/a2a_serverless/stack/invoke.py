@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from a2a_serverless.stack import sam
 from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places, find
+from a2a_serverless.stack.paths import Paths, find
 from a2a_serverless.stack.processes import LOOPBACK
 
 BLOCK = 64 * 1024
@@ -32,7 +32,7 @@ RIE = "without Docker, tests/functions runs every event under the Runtime Interf
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """What is invoked with what: a function by its short name, and a file with an event."""
 
     function: str
@@ -43,7 +43,7 @@ class Call:
         return f"{self.function.title()}Function"
 
 
-def call_of(function: str, event: str, root: Path) -> Call:
+def call_of(function: str, event: str, root: Path) -> FunctionCall:
     """The call that somebody asked for. Raises `StackError`, which names what there is."""
     name = function.lower().removesuffix("function")
     events = sorted(path.relative_to(root).as_posix() for path in (root / "events").glob(f"{name}-*.json"))
@@ -52,10 +52,12 @@ def call_of(function: str, event: str, root: Path) -> Call:
         raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {known}")
     if not (root / event).is_file():
         raise StackError("invoke", f"there is no event {event!r}", remedy=f"EVENT is one of {', '.join(events)}")
-    return Call(name, root / event)
+    return FunctionCall(name, root / event)
 
 
-def write_inputs(folder: Path, built: sam.Build, call: Call, environment: Mapping[str, str]) -> tuple[Path, Path]:
+def write_inputs(
+    folder: Path, built: sam.Build, call: FunctionCall, environment: Mapping[str, str]
+) -> tuple[Path, Path]:
     """The template and the environment file for SAM. SAM sets a variable only where the template names it."""
     folder.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = json.loads(built.template.read_text())
@@ -131,30 +133,30 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def invoke(places: Places, call: Call, arguments: Sequence[str]) -> int:
+def invoke(paths: Paths, call: FunctionCall, arguments: Sequence[str]) -> int:
     """SAM's exit code; the function's answer goes to stdout, its log to stderr. Raises `StackError`."""
-    emulator, target = running_emulator(places), sam.this_machine()
+    emulator, target = running_emulator(paths), sam.this_machine()
     address, port = bridge(docker), urlsplit(emulator.url).port or 0
-    deployment, built = sam.outputs(emulator.url), sam.build(places, target)
+    deployment, built = sam.outputs(emulator.url), sam.build(paths, target)
     endpoint = f"http://localhost:{port}"
     environment = sam.function_environment(deployment, call.function) | aws_environment(endpoint)
     environment |= {"NO_PROXY": "localhost", "no_proxy": "localhost"}
-    template, values = write_inputs(places.state / "invoke", built, call, environment)
-    command: list[str | Path] = [places.sam, "local", "invoke", call.logical_id, "--template", template]
-    command += ["--config-file", places.root / sam.CONFIGURATION]
+    template, values = write_inputs(paths.state / "invoke", built, call, environment)
+    command: list[str | Path] = [paths.sam, "local", "invoke", call.logical_id, "--template", template]
+    command += ["--config-file", paths.root / sam.CONFIGURATION]
     command += ["--event", call.event, "--env-vars", values, "--add-host", f"localhost:{address}"]
     command += [*sam.overrides(target.parameters), *arguments]
     ours = without_aws(os.environ) | aws_environment(emulator.url) | {"SAM_CLI_TELEMETRY": "0"}
     with relayed(address, port):
-        return subprocess.run(command, cwd=places.root, env=ours, check=False).returncode  # noqa: S603 - SAM, by path
+        return subprocess.run(command, cwd=paths.root, env=ours, check=False).returncode  # noqa: S603 - SAM, by path
 
 
 def main(words: Sequence[str]) -> None:
     """FUNCTION EVENT [options of `sam local invoke`]."""
     function, event, *arguments = words
     try:
-        places = find()
-        sys.exit(invoke(places, call_of(function, event, places.root), arguments))
+        paths = find()
+        sys.exit(invoke(paths, call_of(function, event, paths.root), arguments))
     except StackError as error:
         sys.exit(str(error))
 

@@ -3,17 +3,17 @@
 from a2a_serverless.stack import sam
 from a2a_serverless.stack.emulator import running_emulator
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 
 FILES = {"emulator": "emulator", "server": "api", "receiver": "receiver", "build": "sam-build", "deploy": "sam-deploy"}
 PARTS = (*sam.FUNCTIONS, *FILES)
 
 
-def read(places: Places, part: str) -> list[str]:
+def read(paths: Paths, part: str) -> list[str]:
     """The lines of a part's log so far. Raises `StackError` when there is no such part, or nothing runs."""
     if part in FILES:
-        path = places.log(FILES[part])
+        path = paths.log(FILES[part])
         return path.read_text(errors="replace").splitlines() if path.exists() else []
     if part not in sam.FUNCTIONS:
         raise StackError("logs", f"there is no {part!r}", remedy=f"one of {', '.join(PARTS)}")
-    return sam.function_log(running_emulator(places).url, part)
+    return sam.function_log(running_emulator(paths).url, part)

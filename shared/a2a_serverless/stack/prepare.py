@@ -4,7 +4,7 @@ import sys
 
 from rich.console import Console
 
-from a2a_serverless.stack import places, sam
+from a2a_serverless.stack import paths, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.progress import step
 
@@ -19,7 +19,7 @@ def main() -> None:
         return
     try:
         with step(console, "Building the functions") as say:
-            say("" if sam.build(places.find(), target).fresh else "nothing changed")
+            say("" if sam.build(paths.find(), target).fresh else "nothing changed")
     except StackError as error:
         sys.exit(str(error))
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 
 LOOPBACK = "127.0.0.1"
 PAUSE_SECONDS = 0.05
@@ -55,13 +55,13 @@ def claim_port(part: str, port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def start(places: Places, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
+def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
     """Start a program in the background, its output in its log, and remember it under `<state>/run/<name>.json`."""
-    log = places.log(name)
+    log = paths.log(name)
     with log.open("wb") as out:
         child = subprocess.Popen(  # noqa: S603 (our own programs, by path)
             [str(word) for word in command],
-            cwd=places.root,
+            cwd=paths.root,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -69,9 +69,9 @@ def start(places: Places, name: str, command: Sequence[str | Path], env: Mapping
             start_new_session=True,
         )
     child.returncode = 0  # it outlives us on purpose: `ended` below reaps it, not the garbage collector's warning
-    process = Process(name, child.pid, _born(child.pid) or "", port, str(log))
-    _record(places, name).parent.mkdir(parents=True, exist_ok=True)
-    _record(places, name).write_text(json.dumps(asdict(process)))
+    process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log))
+    _record(paths, name).parent.mkdir(parents=True, exist_ok=True)
+    _record(paths, name).write_text(json.dumps(asdict(process)))
     return process
 
 
@@ -79,57 +79,57 @@ def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
     """Return when GET `path` is answered with a status below 500. Raises `StackError` if it ends or takes too long."""
     give_up = time.monotonic() + seconds
     while not _answers(process.url + path):
-        if not alive(process):
+        if not is_alive(process):
             raise StackError(process.name, f"ended before it was ready: {_last_line(process)}", log=Path(process.log))
         if time.monotonic() > give_up:
             raise StackError(process.name, f"not ready after {seconds:.0f} s", log=Path(process.log))
         time.sleep(PAUSE_SECONDS)
 
 
-def started(places: Places) -> list[Process]:
+def started(paths: Paths) -> list[Process]:
     """What this checkout's stack has started and is still running. Forgets the records of what has ended."""
     found = []
-    for record in sorted((places.state / "run").glob("*.json")):
+    for record in sorted((paths.state / "run").glob("*.json")):
         process = Process(**json.loads(record.read_text()))
-        if alive(process):
+        if is_alive(process):
             found.append(process)
         else:
             record.unlink()
     return found
 
 
-def alive(process: Process) -> bool:
+def is_alive(process: Process) -> bool:
     """Whether this very process still runs (a zombie does not, nor does a newcomer with the same pid)."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)
-    return _born(process.pid) == process.born
+    return _start_time(process.pid) == process.born
 
 
-def stop(places: Places, process: Process, *, seconds: float = 10) -> None:
+def stop(paths: Paths, process: Process, *, seconds: float = 10) -> None:
     """End a process and its children: ask, wait up to `seconds`, then insist. Returns when it is gone."""
     give_up = time.monotonic() + seconds
     _signal(process, signal.SIGTERM)
-    while alive(process):
+    while is_alive(process):
         if time.monotonic() > give_up:
             _signal(process, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
-    _record(places, process.name).unlink(missing_ok=True)
+    _record(paths, process.name).unlink(missing_ok=True)
 
 
-def _record(places: Places, name: str) -> Path:
-    return places.state / "run" / f"{name}.json"
+def _record(paths: Paths, name: str) -> Path:
+    return paths.state / "run" / f"{name}.json"
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    if alive(process):
+    if is_alive(process):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
 
 
-def _born(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """A word for the moment a process was born, None when there is no such process."""
     if not Path("/proc/self/stat").exists():
-        return _born_by_ps(pid)
+        return _start_time_by_ps(pid)
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -137,7 +137,7 @@ def _born(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _born_by_ps(pid: int) -> str | None:
+def _start_time_by_ps(pid: int) -> str | None:
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     state, _, born = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip().partition(" ")  # noqa: S603
     return None if state.startswith("Z") else born.strip() or None

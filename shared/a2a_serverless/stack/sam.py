@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.packaging import interpreter, pack
-from a2a_serverless.stack.places import Places
+from a2a_serverless.stack.paths import Paths
 
 STACK_NAME = "a2a-serverless"
 KEPT_BUILDS = 3
@@ -87,38 +87,36 @@ def this_machine() -> Target:
     return Target(runtime, _ARCHITECTURES[platform.machine()])
 
 
-def build(places: Places, target: Target) -> Build:
+def build(paths: Paths, target: Target) -> Build:
     """Every function for `target`, built and packed; the build that is there already when no input has changed since.
 
     A build never changes once it is there: each set of inputs has a folder of its own, and the oldest are removed.
     """
-    done = places.builds / _digest(places, target)
+    done = paths.builds / _digest(paths, target)
     if done.exists():
         return Build(done, fresh=False)
     python = interpreter(target.runtime)
-    work = places.builds / f"unfinished-{os.getpid()}"
+    work = paths.builds / f"unfinished-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     try:
-        configured: list[str | Path] = ["--config-file", places.root / CONFIGURATION]  # nobody's own answers
-        _sam(
-            places, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ)
-        )
-        compiled, here = places.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
+        configured: list[str | Path] = ["--config-file", paths.root / CONFIGURATION]  # nobody's own answers
+        _sam(paths, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
+        compiled, here = paths.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
         pack(work, python=python, compiled=compiled, runs_here=(sys.platform, here) == ("linux", target.architecture))
         with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
             work.rename(done)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    _forget_old_builds(places)
+    _forget_old_builds(paths)
     return Build(done, fresh=True)
 
 
-def release(places: Places, target: Target) -> Path:
+def release(paths: Paths, target: Target) -> Path:
     """Build for AWS, into the folder that `sam deploy` takes without being told."""
-    built = build(places, target)
-    shutil.rmtree(places.release, ignore_errors=True)
-    shutil.copytree(built.path, places.release)
-    return places.release
+    built = build(paths, target)
+    shutil.rmtree(paths.release, ignore_errors=True)
+    shutil.copytree(built.path, paths.release)
+    return paths.release
 
 
 def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> dict[str, Any]:
@@ -132,7 +130,7 @@ def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> d
 
 
 def deploy(
-    places: Places,
+    paths: Paths,
     built: Build,
     endpoint: str,
     parameters: Mapping[str, str],
@@ -142,13 +140,13 @@ def deploy(
     """Deploy a build into the emulator at `endpoint` and return what it says about itself."""
     env = without_aws(os.environ) | aws_environment(endpoint)
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
-    switched = _switched(built, switches, places.state / "switched" / stack_name)
-    arguments: list[str | Path] = ["--config-file", places.root / CONFIGURATION, "--config-env", "local"]
+    switched = _switched(built, switches, paths.state / "switched" / stack_name)
+    arguments: list[str | Path] = ["--config-file", paths.root / CONFIGURATION, "--config-env", "local"]
     arguments += ["--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
     try:
-        _sam(places, "deploy", arguments, env)
+        _sam(paths, "deploy", arguments, env)
     except StackError as error:
-        log = places.relative(_keep_logs(places, endpoint))
+        log = paths.relative(_keep_logs(paths, endpoint))
         raise StackError("sam deploy", _failures(endpoint, stack_name) or error.why, log=log) from error
     return outputs(endpoint, stack_name)
 
@@ -202,14 +200,14 @@ def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
     return template
 
 
-def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
-    log = places.log(f"sam-{command}")
+def _sam(paths: Paths, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
+    log = paths.log(f"sam-{command}")
     # python-uv looks for uv on the PATH; SAM's own environment brings the one that we locked.
-    path = f"{places.sam.parent}{os.pathsep}{env.get('PATH', '')}"
+    path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
     with log.open("wb") as out:
         done = subprocess.run(  # noqa: S603 (SAM, by path)
-            [places.sam, command, *arguments],
-            cwd=places.root,
+            [paths.sam, command, *arguments],
+            cwd=paths.root,
             env=env | {"PATH": path, **_SETTINGS},
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -217,7 +215,7 @@ def _sam(places: Places, command: str, arguments: list[str | Path], env: dict[st
             check=False,
         )
     if done.returncode:
-        raise StackError(f"sam {command}", _reason(log), log=places.relative(log))
+        raise StackError(f"sam {command}", _reason(log), log=paths.relative(log))
 
 
 def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
@@ -228,8 +226,8 @@ def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
 
 def _reason(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("Error") or "FAILED" in line]
-    return (telling or lines or ["it said nothing"])[-1]
+    causes = [line for line in lines if line.startswith("Error") or "FAILED" in line]
+    return (causes or lines or ["it said nothing"])[-1]
 
 
 def _failures(endpoint: str, stack_name: str) -> str:
@@ -243,25 +241,25 @@ def _failures(endpoint: str, stack_name: str) -> str:
     return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
 
 
-def _keep_logs(places: Places, endpoint: str) -> Path:
+def _keep_logs(paths: Paths, endpoint: str) -> Path:
     """Write what the functions have logged beside SAM's log, because the emulator may stop next."""
-    log = places.log("sam-deploy")
+    log = paths.log("sam-deploy")
     with log.open("a") as out:
         for function in FUNCTIONS:
             out.writelines(f"[{function}] {line}\n" for line in function_log(endpoint, function))
     return log
 
 
-def _forget_old_builds(places: Places) -> None:
-    builds = sorted(places.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
+def _forget_old_builds(paths: Paths) -> None:
+    builds = sorted(paths.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in builds[KEPT_BUILDS:]:
         shutil.rmtree(old.parent, ignore_errors=True)
 
 
-def _digest(places: Places, target: Target) -> str:
+def _digest(paths: Paths, target: Target) -> str:
     digest = hashlib.sha256(repr(target).encode())
-    for path in _inputs(places.root):
-        digest.update(path.relative_to(places.root).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in _inputs(paths.root):
+        digest.update(path.relative_to(paths.root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -34,7 +34,7 @@ UNUSED = (
     "pillow.libs/libwebp*",
     "urllib3/contrib/emscripten",  # browsers
     "a2a_serverless/cli",  # for people
-    "a2a_serverless/adapters/deployed.py",
+    "a2a_serverless/adapters/deployed_stack.py",
     "a2a_serverless/stack",
     "a2a_serverless/testing.py",  # for authors of agents
 )
@@ -50,10 +50,10 @@ USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/agents": READ_AGENTS,
-    "a2a_serverless/adapters/functions.py": ASKS_TO_ERASE,
-    "a2a_serverless/adapters/remains.py": ERASES,
+    "a2a_serverless/adapters/lambda_functions.py": ASKS_TO_ERASE,
+    "a2a_serverless/adapters/erasure.py": ERASES,
     "a2a_serverless/handlers/eraser.py": ERASES,
-    "a2a_serverless/services/erase.py": ASKS_TO_ERASE | ERASES,
+    "a2a_serverless/services/erasure.py": ASKS_TO_ERASE | ERASES,
     "botocore/data/lambda": ASKS_TO_ERASE,
     **{f"a2a_serverless/handlers/{name}.py": frozenset({"ApiFunction"}) for name in _SERVING.split()},
 }

@@ -13,35 +13,35 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.card import (
-    ApiKey,
-    Card,
-    HttpAuth,
-    Interface,
-    MutualTls,
-    OAuth2,
-    OpenIdConnect,
+    AgentCard,
+    AgentInterface,
+    ApiKeySecurityScheme,
+    HttpAuthSecurityScheme,
+    MutualTlsSecurityScheme,
+    OAuth2SecurityScheme,
+    OpenIdConnectSecurityScheme,
     SecurityScheme,
 )
 from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.fields import Fields, read_peer
 from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.wire.strict_json import dumps, loads
 from a2a_serverless.wire.timestamps import from_http_date
 from a2a_serverless.wire.versions import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.domain.card import Extension
+    from a2a_serverless.domain.card import AgentExtension
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
 
 PROTOCOL_0_3: Final = "0.3.0"
 
 
-def v1_card(card: Card) -> JsonObject:
+def v1_card(card: AgentCard) -> JsonObject:
     """The card of 1.0."""
     return _common(card) | _set(
         {
@@ -54,7 +54,7 @@ def v1_card(card: Card) -> JsonObject:
     )
 
 
-def v0_3_card(card: Card) -> JsonObject:
+def v0_3_card(card: AgentCard) -> JsonObject:
     """The card of 0.3.0. Raises ValueError when the agent has no interface of that version."""
     old = [one for one in card.interfaces if one.version == "0.3"]
     if not old:
@@ -74,17 +74,19 @@ def v0_3_card(card: Card) -> JsonObject:
     )
 
 
-def union_card(card: Card) -> JsonObject:
+def union_card(card: AgentCard) -> JsonObject:
     """One document for clients of both versions; without a 0.3 interface it is the card of 1.0."""
     if not any(one.version == "0.3" for one in card.interfaces):
         return v1_card(card)
     return cast("JsonObject", _merged(v0_3_card(card), v1_card(card)))
 
 
-def legacy_card(card: Card, url: str) -> JsonObject:
+def legacy_card(card: AgentCard, url: str) -> JsonObject:
     """The card that clients from before 0.3 read at ``agent.json``; ``url`` is where they are served."""
     skills: list[Json] = [_legacy_skill(card, one) for one in card.skills]
-    schemes: list[Json] = ["apiKey" if isinstance(one, ApiKey) else "http" for one in card.schemes.values()]
+    schemes: list[Json] = [
+        "apiKey" if isinstance(one, ApiKeySecurityScheme) else "http" for one in card.schemes.values()
+    ]
     return {
         "name": card.name,
         "description": card.description,
@@ -96,7 +98,7 @@ def legacy_card(card: Card, url: str) -> JsonObject:
     }
 
 
-def _legacy_skill(card: Card, skill: Skill) -> JsonObject:
+def _legacy_skill(card: AgentCard, skill: AgentSkill) -> JsonObject:
     """A skill that says everything itself: there were no defaults for all skills yet."""
     return {
         "id": skill.id,
@@ -174,7 +176,7 @@ def unchanged_since(if_modified_since: str | None, modified: str) -> bool:
         return False
 
 
-def read_card(value: Json, limits: Limits = LIMITS) -> Card:
+def read_card(value: Json, limits: Limits = LIMITS) -> AgentCard:
     """Another agent's card, of either version; ``supportedInterfaces`` go before what 0.3 says. Without its security.
 
     Interfaces of versions that we do not speak are left out. Raises InvalidAgentResponse.
@@ -182,7 +184,7 @@ def read_card(value: Json, limits: Limits = LIMITS) -> Card:
     return read_peer(value, limits, _read_card)
 
 
-def _common(card: Card) -> JsonObject:
+def _common(card: AgentCard) -> JsonObject:
     provider = card.provider
     about: JsonObject = {"name": card.name, "description": card.description, "version": card.version}
     modes: JsonObject = {"defaultInputModes": [*card.input_modes], "defaultOutputModes": [*card.output_modes]}
@@ -194,22 +196,22 @@ def _common(card: Card) -> JsonObject:
     return about | _set(more) | modes
 
 
-def _capabilities(card: Card) -> JsonObject:
+def _capabilities(card: AgentCard) -> JsonObject:
     flags: JsonObject = {"streaming": card.streaming, "pushNotifications": card.push}
     return flags | _set({"extensions": [_extension(one) for one in card.extensions]})
 
 
-def _extension(one: Extension) -> JsonObject:
+def _extension(one: AgentExtension) -> JsonObject:
     required = one.required or None
     return _set({"uri": one.uri, "description": one.description, "required": required, "params": one.params})
 
 
-def _interface(one: Interface) -> JsonObject:
+def _interface(one: AgentInterface) -> JsonObject:
     required: JsonObject = {"url": one.url, "protocolBinding": one.binding, "protocolVersion": one.version}
     return required | _set({"tenant": one.tenant})
 
 
-def _skill(skill: Skill) -> JsonObject:
+def _skill(skill: AgentSkill) -> JsonObject:
     required: JsonObject = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": [*skill.tags]}
     modes: JsonObject = {"inputModes": [*skill.input_modes], "outputModes": [*skill.output_modes]}
     return required | _set({"examples": [*skill.examples], **modes})
@@ -230,7 +232,7 @@ def _old_scheme(scheme: SecurityScheme) -> JsonObject:
     They stay because the official 1.0 SDK reads this half of a union card where there is one, signature included.
     """
     _, kind, members = _members(scheme)
-    if isinstance(scheme, ApiKey):
+    if isinstance(scheme, ApiKeySecurityScheme):
         members = {"in": scheme.location, "name": scheme.name}
     return {"type": kind} | members | _set({"description": scheme.description})
 
@@ -238,20 +240,20 @@ def _old_scheme(scheme: SecurityScheme) -> JsonObject:
 def _members(scheme: SecurityScheme) -> tuple[str, str, JsonObject]:
     """The wrapper of 1.0, the ``type`` of 0.3, and the members."""
     match scheme:
-        case ApiKey():
+        case ApiKeySecurityScheme():
             return "apiKeySecurityScheme", "apiKey", {"location": scheme.location, "name": scheme.name}
-        case HttpAuth():
+        case HttpAuthSecurityScheme():
             form = _set({"bearerFormat": scheme.bearer_format})
             return "httpAuthSecurityScheme", "http", {"scheme": scheme.scheme} | form
-        case OpenIdConnect():
+        case OpenIdConnectSecurityScheme():
             return "openIdConnectSecurityScheme", "openIdConnect", {"openIdConnectUrl": scheme.url}
-        case MutualTls():
+        case MutualTlsSecurityScheme():
             return "mtlsSecurityScheme", "mutualTLS", {}
     flows: JsonObject = {"flows": {scheme.flow: _flow(scheme)}}
     return "oauth2SecurityScheme", "oauth2", flows | _set({"oauth2MetadataUrl": scheme.metadata_url})
 
 
-def _flow(scheme: OAuth2) -> JsonObject:
+def _flow(scheme: OAuth2SecurityScheme) -> JsonObject:
     required: JsonObject = {"tokenUrl": scheme.token_url, "scopes": dict(scheme.scopes)}
     return required | _set(
         {
@@ -294,9 +296,9 @@ def _unbase64url(text: str) -> bytes:
     return urlsafe_b64decode(text + "==")
 
 
-def _read_card(fields: Fields) -> Card:
+def _read_card(fields: Fields) -> AgentCard:
     capabilities = fields.child("capabilities")
-    return Card(
+    return AgentCard(
         name=fields.need_text("name", fields.limits.name),
         description=fields.text("description") or "",
         version=fields.text("version", fields.limits.name) or "",
@@ -309,24 +311,24 @@ def _read_card(fields: Fields) -> Card:
     )
 
 
-def _read_skill(fields: Fields) -> Skill:
+def _read_skill(fields: Fields) -> AgentSkill:
     limit = fields.limits.name
     name = fields.text("name", limit) or ""
-    return Skill(fields.need_ident("id"), name, fields.text("description") or "", fields.strings("tags"))
+    return AgentSkill(fields.need_ident("id"), name, fields.text("description") or "", fields.strings("tags"))
 
 
-def _read_interfaces(fields: Fields) -> Iterator[Interface]:
+def _read_interfaces(fields: Fields) -> Iterator[AgentInterface]:
     for one in fields.children("supportedInterfaces", fields.limits.items):
         version = _VERSIONS.get(asked(one.text("protocolVersion")))
         if version:
             binding = one.need_text("protocolBinding", one.limits.name)
-            yield Interface(one.need_text("url", one.limits.url), binding, version, one.ident("tenant"))
+            yield AgentInterface(one.need_text("url", one.limits.url), binding, version, one.ident("tenant"))
     if fields.value("supportedInterfaces") is None:
         binding = fields.text("preferredTransport", fields.limits.name) or "JSONRPC"
-        yield Interface(fields.need_text("url", fields.limits.url), binding, "0.3")
+        yield AgentInterface(fields.need_text("url", fields.limits.url), binding, "0.3")
         for one in fields.children("additionalInterfaces", fields.limits.items):
             transport = one.need_text("transport", one.limits.name)
-            yield Interface(one.need_text("url", one.limits.url), transport, "0.3")
+            yield AgentInterface(one.need_text("url", one.limits.url), transport, "0.3")
 
 
 _VERSIONS: Final[Mapping[str, WireVersion]] = {"1.0": "1.0", "0.3": "0.3"}

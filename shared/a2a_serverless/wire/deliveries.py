@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.wire.document import given
+from a2a_serverless.wire.strict_json import given
 from a2a_serverless.wire.timestamps import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import Attempt, Standing
+    from a2a_serverless.domain.push import Attempt, WebhookStatus
 
 
-def print_standings(standings: Sequence[Standing]) -> JsonObject:
+def print_standings(standings: Sequence[WebhookStatus]) -> JsonObject:
     """The delivery log of a task."""
     listed: list[Json] = [print_standing(one) for one in standings]
     return {"deliveries": listed}
 
 
-def print_standing(one: Standing) -> JsonObject:
+def print_standing(one: WebhookStatus) -> JsonObject:
     """One webhook: who it is, whether its owner is known, how far it is, and its newest attempts, oldest first."""
     config, cursor = one.config, one.cursor
     attempts: list[Json] = [print_attempt(attempt) for attempt in one.attempts]

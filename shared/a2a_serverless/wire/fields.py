@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
 from a2a_serverless.wire import timestamps
-from a2a_serverless.wire.document import dumps
+from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

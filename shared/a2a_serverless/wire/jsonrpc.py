@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
 from a2a_serverless.wire import errors
-from a2a_serverless.wire.document import dumps, loads
 from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.operations import Operation
+from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
@@ -56,7 +56,7 @@ _NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RpcRequest:
     """A request with a sound envelope."""
 
     id: RpcId
@@ -65,21 +65,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RpcRefusal:
     """What is wrong with an envelope, and the id to answer it with as far as it could be read."""
 
     id: RpcId
     error: A2AError
 
 
-def parse(body: bytes, limits: Limits = LIMITS) -> Call | Refusal:
+def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
     """The call that a body makes."""
     try:
         document = loads(body, limits)
     except A2AError as error:
-        return Refusal(None, error)
+        return RpcRefusal(None, error)
     if not isinstance(document, dict):
-        return Refusal(None, InvalidRequest("The body must be one JSON-RPC request; batches are not supported."))
+        return RpcRefusal(None, InvalidRequest("The body must be one JSON-RPC request; batches are not supported."))
     return _call(document, limits)
 
 
@@ -110,18 +110,18 @@ def failure(call_id: RpcId, error: Exception, version: WireVersion) -> bytes:
     return dumps({"jsonrpc": "2.0", "id": call_id, "error": body})
 
 
-def _call(document: JsonObject, limits: Limits) -> Call | Refusal:
+def _call(document: JsonObject, limits: Limits) -> RpcRequest | RpcRefusal:
     call_id = document.get("id")
     if isinstance(call_id, bool) or not isinstance(call_id, (str, int, NoneType)) or _too_long(call_id, limits):
-        return Refusal(None, InvalidRequest("id must be a short string, an integer or null."))
+        return RpcRefusal(None, InvalidRequest("id must be a short string, an integer or null."))
     name, params = document.get("method"), document.get("params")
     if document.get("jsonrpc") != "2.0":
-        return Refusal(call_id, InvalidRequest('jsonrpc must be "2.0".'))
+        return RpcRefusal(call_id, InvalidRequest('jsonrpc must be "2.0".'))
     if not isinstance(name, str) or not name:
-        return Refusal(call_id, InvalidRequest("method must be a string."))
+        return RpcRefusal(call_id, InvalidRequest("method must be a string."))
     if not isinstance(params, (dict, NoneType)):
-        return Refusal(call_id, InvalidParams("params must be an object."))
-    return Call(call_id, name, params or {})
+        return RpcRefusal(call_id, InvalidParams("params must be an object."))
+    return RpcRequest(call_id, name, params or {})
 
 
 def _too_long(call_id: RpcId, limits: Limits) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
-from a2a_serverless.domain.events import ArtifactEvent, Event, Fold
+from a2a_serverless.domain.events import ArtifactEvent, Event, TaskReplay
 from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import GetTask
 from a2a_serverless.wire import v0_3
@@ -48,7 +48,7 @@ class LegacyCodec:
 
     def __init__(self, at: int) -> None:
         self._at = at
-        self._task: Fold | None = None
+        self._task: TaskReplay | None = None
 
     def parse(self, operation: Operation, params: Json, limits: Limits = LIMITS) -> Request:
         """The request. Raises InvalidParams with all violations."""
@@ -68,7 +68,7 @@ class LegacyCodec:
     def stream_item(self, item: Task | Message | Event, task_id: str, context_id: str) -> JsonObject:
         """One ``data`` line. The first item of a stream is a task or a message."""
         if isinstance(item, Task):
-            self._task = Fold.of(item)
+            self._task = TaskReplay.from_task(item)
         elif not isinstance(item, Message):
             item = self._told(item)
         return stream_item(item, task_id, context_id, self._at)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Task, TaskState
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.document import dumps, loads
+from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class NotificationBody:
     """What is POSTed; ``version`` belongs into the ``A2A-Version`` header."""
 
     content_type: str
@@ -25,41 +25,41 @@ class Body:
     content: bytes
 
 
-def notification(version: WireVersion, item: Task | Event, task_id: str, context_id: str) -> Body:
+def notification(version: WireVersion, item: Task | Event, task_id: str, context_id: str) -> NotificationBody:
     """1.0: a StreamResponse with the snapshot or the event. 0.3: the full task, so ``item`` has to be one."""
     if version == "1.0":
-        return Body("application/a2a+json", "1.0", dumps(v1.stream_item(item, task_id, context_id)))
+        return NotificationBody("application/a2a+json", "1.0", dumps(v1.stream_item(item, task_id, context_id)))
     if not isinstance(item, Task):
         raise TypeError("a 0.3 webhook gets the full task")
-    return Body("application/json", "0.3", dumps(v0_3.DIALECT.print_task(item)))
+    return NotificationBody("application/json", "0.3", dumps(v0_3.DIALECT.print_task(item)))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotifiedTask:
     """What a webhook that came in says of the task it is about: None where that cannot be read."""
 
     task_id: str | None = None
     state: TaskState | None = None
 
 
-def told(content: bytes) -> Told:
-    """Reads the body of a webhook of either version, only as far as ``Told`` goes. Never raises.
+def read_notification(content: bytes) -> NotifiedTask:
+    """Reads the body of a webhook of either version, only as far as ``NotifiedTask`` goes. Never raises.
 
     A task has the state that it names, and one that tells of an artifact is working.
     """
     try:
         said = loads(content)
     except A2AError:
-        return Told()
+        return NotifiedTask()
     if not isinstance(said, dict):
-        return Told()
+        return NotifiedTask()
     if isinstance(said.get("artifactUpdate"), dict) or said.get("kind") == "artifact-update":
-        return Told(_task_id(said.get("artifactUpdate", said), "taskId"), TaskState.WORKING)
+        return NotifiedTask(_task_id(said.get("artifactUpdate", said), "taskId"), TaskState.WORKING)
     if isinstance(said.get("statusUpdate"), dict) or said.get("kind") == "status-update":
         update = said.get("statusUpdate", said)
-        return Told(_task_id(update, "taskId"), _state(update))
+        return NotifiedTask(_task_id(update, "taskId"), _state(update))
     task = said.get("task", said)
-    return Told(_task_id(task, "id"), _state(task))
+    return NotifiedTask(_task_id(task, "id"), _state(task))
 
 
 def _task_id(item: Json, name: str) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless.stack import places, session
+from a2a_serverless.stack import local_stack, paths
 from tests.conformance.kit import results
 
 ROOT = Path(__file__).parents[3]
@@ -95,7 +95,7 @@ def main() -> None:
     """Plays the runs, writes the document from all reports that there are, and names what nobody has explained."""
     wanted, console = _arguments(), Console()
     if not wanted.again:
-        _play(places.find(state=WORK / "state"), wanted, console)
+        _play(paths.find(state=WORK / "state"), wanted, console)
     reports = {run.name: _report(run) for run in RUNS if _report(run).exists()}
     cases = [case for name, report in reports.items() for case in results.read(name, report)]
     if len(reports) == len(RUNS):
@@ -105,7 +105,7 @@ def main() -> None:
     sys.exit(1 if open_ends else 0)
 
 
-def _play(here: places.Places, wanted: argparse.Namespace, console: Console) -> None:
+def _play(here: paths.Paths, wanted: argparse.Namespace, console: Console) -> None:
     """The runs, each on the variant of the stack that it needs."""
     base_url, variant = "", None
     try:
@@ -116,19 +116,19 @@ def _play(here: places.Places, wanted: argparse.Namespace, console: Console) -> 
             play(run, kit, base_url)
             console.print(f"{run.name}: {results.counts(results.read(run.name, _report(run)))}", soft_wrap=True)
     finally:
-        session.down(here, console)
+        local_stack.down(here, console)
 
 
-def _brought_up(here: places.Places, wanted: argparse.Namespace, run: Run, console: Console) -> str:
+def _brought_up(here: paths.Paths, wanted: argparse.Namespace, run: Run, console: Console) -> str:
     """The address of a stack with a run's switches."""
     switches = {**SWITCHES, **run.switches}
-    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=switches)
-    rest_url = session.up(here, options, console).deployment.rest_url
+    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=switches)
+    rest_url = local_stack.up(here, options, console).deployment.rest_url
     if not run.deployed:
         return options.api_url
     moved = {**switches, "PUBLIC_BASE_URL": rest_url}
-    options = session.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=moved)
-    return session.up(here, options, console).deployment.rest_url
+    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=moved)
+    return local_stack.up(here, options, console).deployment.rest_url
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,7 +7,7 @@ import binascii
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.scenes import describe
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def _for_stability(scene: Scene) -> JsonObject:
 def _picture_in(answer: JsonObject) -> bytes:
     """Both makers answer with a list of pictures in base64; one gives an error in its place, the other a reason."""
     if answer.get("error") or any(_list(answer, "finish_reasons")):
-        raise Failed("The image model declined to draw this.")
+        raise TaskFailed("The image model declined to draw this.")
     pictures = _list(answer, "images")
     try:
         return base64.b64decode(str(pictures[0]), validate=True)
     except (IndexError, binascii.Error) as error:
-        raise Failed("The image model answered without a picture.") from error
+        raise TaskFailed("The image model answered without a picture.") from error
 
 
 def _list(answer: JsonObject, name: str) -> list[Json]:

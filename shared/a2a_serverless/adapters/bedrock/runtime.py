@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from urllib3.exceptions import HTTPError
 
-from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.agent import TaskFailed
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -72,7 +72,7 @@ def make_runtime(session: Session, endpoint: str | None = None) -> Runtime:
 
 
 class Bedrock:
-    """Models by their ids. What a model cannot do raises ``Failed`` with a reason that a client may read."""
+    """Models by their ids. What a model cannot do raises ``TaskFailed`` with a reason that a client may read."""
 
     def __init__(self, client: Runtime, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._client = client
@@ -86,20 +86,20 @@ class Bedrock:
             "messages": [{"role": "user", "content": [{"text": prompt}]}],
             "inferenceConfig": {"maxTokens": most_tokens},
         }
-        return await self._patiently("language model", lambda stopped: _converse(self._client, request, stopped))
+        return await self._retry("language model", lambda stopped: _converse(self._client, request, stopped))
 
     async def invoke(self, model: str, body: JsonObject) -> JsonObject:
         """What a model answers that has a request shape of its own."""
         request = {"modelId": model, "body": json.dumps(body), "contentType": "application/json"}
-        return await self._patiently("image model", lambda _: _invoke(self._client, request))
+        return await self._retry("image model", lambda _: _invoke(self._client, request))
 
-    async def _patiently(self, what: str, call: Callable[[threading.Event], T]) -> T:
+    async def _retry(self, what: str, call: Callable[[threading.Event], T]) -> T:
         for delay in (*DELAYS_S, None):
             try:
                 return await _in_thread(call)
             except (ClientError, *_NETWORK) as error:
                 if delay is None or not _may_pass(error):
-                    raise Failed(f"The {what} {_reason(error)}.") from error
+                    raise TaskFailed(f"The {what} {_reason(error)}.") from error
                 await self._sleep(delay * uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
         raise AssertionError  # pragma: no cover - the last delay is None
 
@@ -129,7 +129,7 @@ def _converse(client: Runtime, request: Mapping[str, Any], stopped: threading.Ev
     if not reason and not stopped.is_set():
         raise HTTPError("The stream ended before the message did.")
     if reason in _DECLINED:
-        raise Failed("The language model declined to write this.")
+        raise TaskFailed("The language model declined to write this.")
     return "".join(pieces)
 
 

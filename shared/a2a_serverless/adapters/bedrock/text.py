@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_serverless.domain.agent import Failed
+from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.writing import Outline, Section, language_of, outline_from_json
 
@@ -67,7 +67,7 @@ class BedrockText:
             answer = await self._ask(_OUTLINE.format(count=count), source, language_of(source), _OUTLINE_TOKENS)
             if outline := _outline_in(answer):
                 return replace(outline, language=language_of(source))
-        raise Failed("The language model gave no outline that can be used.")
+        raise TaskFailed("The language model gave no outline that can be used.")
 
     async def opening(self, outline: Outline, source: str) -> str:  # noqa: ARG002 - a model needs no source to begin
         return f"# {outline.title}\n\n> {_NOTICE[outline.language]}\n\n"

@@ -82,7 +82,7 @@ def read(source: str) -> Document:
     """The blocks of ``source`` in order. Comments, HTML tags, pictures and rules are left out."""
     lines = _CONTROL.sub("", source.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     title, lines = _front_matter([line.rstrip() for line in lines])
-    return Document(title, tuple(_Reader(without_html(lines)).blocks()))
+    return Document(title, tuple(_BlockReader(without_html(lines)).blocks()))
 
 
 def plain(markdown: str) -> str:
@@ -127,7 +127,7 @@ def _front_matter(lines: list[str]) -> tuple[str | None, list[str]]:
     return (titles[0] or None) if titles else None, lines[ends[1] + 1 :]
 
 
-class _Reader:
+class _BlockReader:
     """Walks the lines once; every ``_take`` method consumes the block that begins at the current line."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -227,7 +227,7 @@ class _Reader:
         lines = self._while(lambda line: not line.strip() or _CODE_INDENT.match(line))
         text = "\n".join(line[min(4, _indent(line)) :] for line in lines).strip("\n")
         if _reads_like_prose(lines):
-            yield from _Reader([line.strip() for line in lines]).blocks()
+            yield from _BlockReader([line.strip() for line in lines]).blocks()
         elif text.strip():
             yield Block("code", f"```\n{text}\n```")
 

@@ -9,7 +9,7 @@ from typing import Final
 from a2a_serverless.adapters.builtin.markdown import Block, plain, read
 from a2a_serverless.adapters.builtin.notices import origin_of
 from a2a_serverless.adapters.builtin.phrases import names
-from a2a_serverless.adapters.builtin.structure import Part, parts_of, with_headings, with_turns, without_title
+from a2a_serverless.adapters.builtin.structure import TextPart, parts_of, with_headings, with_turns, without_title
 from a2a_serverless.adapters.builtin.topics import topic_of, without_request
 from a2a_serverless.domain.writing import Language, language_of
 
@@ -24,7 +24,7 @@ class Reading:
 
     title: str
     language: Language
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
 
 
 @lru_cache(maxsize=4)  # every section of a document reads the same source
@@ -50,11 +50,11 @@ def _prose(blocks: list[Block]) -> str:
     return "\n".join(plain(block.text) for block in blocks if block.kind in {"paragraph", "turn", "list"})
 
 
-def _said(part: Part) -> str:
+def _said(part: TextPart) -> str:
     return "\n".join(unit.said for unit in part.units if unit.is_prose)
 
 
-def _named(parts: list[Part], language: Language) -> list[Part]:
+def _named(parts: list[TextPart], language: Language) -> list[TextPart]:
     """The parts with titles: their headings, or an overview before the first heading, or what they are about."""
     headings = [part.title for part in parts]
     if len(parts) == 1 or any(headings):

@@ -55,7 +55,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A stretch of the document. ``title`` is its heading; empty when it has none."""
 
     title: str
@@ -91,7 +91,7 @@ def without_title(blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     return title, [block for index, block in enumerate(blocks) if index != first and plain(block.text) != title]
 
 
-def parts_of(blocks: Sequence[Block], most: int | None) -> list[Part]:
+def parts_of(blocks: Sequence[Block], most: int | None) -> list[TextPart]:
     """The parts in reading order, at most ``most`` (None: as many as the text suggests).
 
     Parts without content are left out, unless the text is nothing but headings.
@@ -137,22 +137,22 @@ def _is_title(blocks: Sequence[Block], first: int) -> bool:
     return min(others) > blocks[first].level if others else first <= _LATEST_TITLE
 
 
-def _says_something(part: Part) -> bool:
+def _says_something(part: TextPart) -> bool:
     return any(unit.kind != "heading" for unit in part.units)
 
 
-def _by_heading(blocks: Sequence[Block]) -> Iterator[Part]:
+def _by_heading(blocks: Sequence[Block]) -> Iterator[TextPart]:
     levels = Counter(block.level for block in blocks if block.kind == "heading")
     repeated = [level for level, count in levels.items() if count > 1]
     level = min(repeated or levels, default=0)
     title, units = "", list[Unit]()
     for number, block in enumerate(blocks):
         if block.kind == "heading" and block.level <= level:
-            yield Part(title, tuple(units))
+            yield TextPart(title, tuple(units))
             title, units = block.text, []
         else:
             units.extend(_units(block, number, level))
-    yield Part(title, tuple(units))
+    yield TextPart(title, tuple(units))
 
 
 def _units(block: Block, number: int, level: int) -> Iterator[Unit]:
@@ -183,12 +183,12 @@ def _lead(text: str) -> str:
     return lead
 
 
-def _gathered(parts: list[Part], most: int) -> list[Part]:
+def _gathered(parts: list[TextPart], most: int) -> list[TextPart]:
     """Neighbours put together until ``most`` are left, of similar size; their titles stay as headings inside."""
     if len(parts) <= most:
         return parts
     sizes = [*accumulate(sum(len(unit.text) for unit in part.units) + 1 for part in parts)]
-    groups: list[list[Part]] = [[] for _ in range(most)]
+    groups: list[list[TextPart]] = [[] for _ in range(most)]
     for number, part in enumerate(parts):
         groups[_group(number, sizes, most)].append(part)
     return [_merged(group) for group in groups if group]
@@ -199,22 +199,22 @@ def _group(number: int, sizes: list[int], most: int) -> int:
     return min(int(most * middle / sizes[-1]), most - 1)
 
 
-def _merged(parts: list[Part]) -> Part:
+def _merged(parts: list[TextPart]) -> TextPart:
     if len(parts) == 1:
         return parts[0]
     titles = [part.title for part in parts if part.title]
     title = f"{titles[0]} – {titles[-1]}" if len(titles) > 1 else "".join(titles)
-    return Part(title, tuple(unit for part in parts for unit in _demoted(part)))
+    return TextPart(title, tuple(unit for part in parts for unit in _demoted(part)))
 
 
-def _demoted(part: Part) -> Iterator[Unit]:
+def _demoted(part: TextPart) -> Iterator[Unit]:
     if part.title and part.units:
         yield Unit("heading", part.title, part.title, -1 - part.units[0].block, 1)
     for unit in part.units:
         yield replace(unit, level=unit.level + 1) if unit.kind == "heading" else unit
 
 
-def _by_topic(part: Part, most: int | None) -> Iterator[Part]:
+def _by_topic(part: TextPart, most: int | None) -> Iterator[TextPart]:
     units = part.units
     wanted = min(most or _topics(len(units)), MOST_PARTS)
     gaps = [index for index in range(1, len(units)) if _may_cut(units[index - 1], units[index])]
@@ -222,7 +222,7 @@ def _by_topic(part: Part, most: int | None) -> Iterator[Part]:
         gaps = [index for index in range(1, len(units)) if units[index].kind == "sentence"]
     cuts = boundaries([unit.terms for unit in units], gaps, wanted)
     for begin, end in pairwise([0, *cuts, len(units)]):
-        yield Part(part.title if not cuts else "", units[begin:end])
+        yield TextPart(part.title if not cuts else "", units[begin:end])
 
 
 def _topics(units: int) -> int:

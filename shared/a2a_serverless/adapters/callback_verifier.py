@@ -1,0 +1,111 @@
+"""Whether a webhook comes from the agent that was called: by the very verifier that our receiver ships.
+
+``receiver`` is a stranger that knows nothing of ours; this module is the one place where we use it, and it is imported
+with the first webhook that comes in, so that no other request pays for it. Agents of this deployment sign, so what is
+not signed is not theirs. Whether an agent elsewhere signs is its own business: when its webhook carries a signature of
+our form, it is checked, by the keys that are published beside the agent's address; when it does not, the token of the
+call has to do, as everywhere in A2A. Either way a webhook is only a bell: the truth is then asked of the agent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.ports import InvalidCallback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.client import Transport
+    from a2a_serverless.ports import CallbackRequest, ExpectedCallback, Publications
+    from a2a_webhook_receiver.jwks import JwksCache
+    from a2a_webhook_receiver.verifier import Envelope
+
+JWKS: Final = "jwks"
+JWKS_PATH: Final = "/.well-known/jwks.json"
+CALLBACKS: Final = "/callbacks/"
+FETCH_SECONDS: Final = 5.0
+HTTP_OK: Final = 200
+ISSUERS: Final = 100
+
+
+class SignedCallbackVerifier:
+    """``ports.CallbackVerifier``. The own key set comes from ``public``, others over ``transport``; ``now`` in ms."""
+
+    def __init__(self, public: Publications, now: Callable[[], int], transport: Transport | None = None) -> None:
+        self._public = public
+        self._now = now
+        self._transport = transport
+        self._caches: dict[str, JwksCache] = {}
+
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+        """See ``ports.CallbackVerifier``. An agent's issuer is what its address is under: ``{issuer}/{agent}``."""
+        from a2a_webhook_receiver.errors import KeysUnavailable
+        from a2a_webhook_receiver.errors import Refused as Unbelieved
+        from a2a_webhook_receiver.expectations import Expectation, digest
+        from a2a_webhook_receiver.verifier import VerifiedChallenge, verify
+
+        issuer, now = call.address.rpartition("/")[0], self._now()
+        ours = call.url.startswith(issuer + CALLBACKS)
+        try:
+            envelope = _envelope(incoming)
+            if envelope is None and not ours:
+                return None
+            keys = self._cache(issuer, ours=ours).keys_for(envelope.kid if envelope else "", now)
+            expected = Expectation("call", now + 1, call.task, digest(call.token))
+            proven = verify(
+                incoming.headers.items(),
+                incoming.body,
+                keys,
+                now,
+                issuer=issuer,
+                audience=call.url,
+                expectations=[expected],
+            )
+        except KeysUnavailable as error:
+            raise Overloaded("The keys of the agent that was called cannot be had. Try again.") from error
+        except Unbelieved as error:
+            raise InvalidCallback(error.code) from error
+        return proven.challenge if isinstance(proven, VerifiedChallenge) else None
+
+    def _cache(self, issuer: str, *, ours: bool) -> JwksCache:
+        from a2a_webhook_receiver.jwks import JwksCache
+
+        if issuer not in self._caches:
+            if len(self._caches) >= ISSUERS:
+                self._caches.clear()
+            self._caches[issuer] = JwksCache(self._own if ours else lambda: self._fetched(issuer))
+        return self._caches[issuer]
+
+    def _own(self) -> bytes:
+        """What we publish ourselves; nothing before the rotator's first run."""
+        document = self._public.get_document(JWKS)
+        return str(document["body"]).encode() if isinstance(document, dict) else b""
+
+    def _fetched(self, issuer: str) -> bytes:
+        from a2a_serverless.client import ClientRequest, Unreachable, over_urllib
+        from a2a_webhook_receiver.keys import MAX_BYTES
+        from a2a_webhook_receiver.outbound import Unreachable as NoKeys
+
+        transport = self._transport or over_urllib
+        call = ClientRequest(issuer + JWKS_PATH, {"Accept": "application/json"}, seconds=FETCH_SECONDS)
+        try:
+            with transport(call) as answer:
+                status, body = answer.status, answer.body.read(MAX_BYTES + 1)
+        except Unreachable as error:
+            raise NoKeys(error.why) from error
+        if status != HTTP_OK:
+            raise NoKeys(f"HTTP {status}")
+        return body
+
+
+def _envelope(incoming: CallbackRequest) -> Envelope | None:
+    """The signature that the headers carry; None when they carry none of our form."""
+    from a2a_webhook_receiver.errors import Refused as Unbelieved
+    from a2a_webhook_receiver.verifier import read_envelope
+
+    try:
+        return read_envelope(incoming.headers.items())
+    except Unbelieved:
+        return None

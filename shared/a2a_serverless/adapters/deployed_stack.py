@@ -1,0 +1,70 @@
+"""A deployed stack as its operator sees it: what it is called by its outputs, and its functions' answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.adapters.lambda_functions import LambdaFunctions
+from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.domain.model import Json, JsonObject
+
+
+PAGE: Final = 100
+
+
+class DeployedStack:
+    """A CloudFormation stack by name."""
+
+    def __init__(self, aws: Aws, name: str) -> None:
+        self._aws = aws
+        self._name = name
+
+    def output(self, name: str) -> str:
+        """One of the template's outputs. Raises StackNotFound."""
+        try:
+            return self._outputs[name]
+        except KeyError:
+            raise StackNotFound(f"the stack {self._name} has no output {name}: deploy the current template") from None
+
+    def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
+        """The answer of a function; raises CommandFailed, and Overloaded when too many functions run."""
+        try:
+            return LambdaFunctions(self._aws).invoke(function, event)
+        except (BotoCoreError, ClientError, TimeoutError) as error:
+            raise CommandFailed(f"{function} has not answered: {error}") from error
+
+    def alarms(self) -> dict[str, str]:
+        """The state of each of its alarms, and of those of stacks inside of it, by name. Raises StackNotFound."""
+        try:
+            names = list(self._alarm_names(self._name))
+            client: Any = self._aws.client("cloudwatch")
+            pages = [client.describe_alarms(AlarmNames=names[at : at + PAGE]) for at in range(0, len(names), PAGE)]
+        except (BotoCoreError, ClientError) as error:
+            raise StackNotFound(f"the alarms of the stack {self._name} cannot be read: {error}") from error
+        return {one["AlarmName"]: one["StateValue"] for page in pages for one in page["MetricAlarms"]}
+
+    def _alarm_names(self, stack: str) -> Iterator[str]:
+        client: Any = self._aws.client("cloudformation")
+        for page in client.get_paginator("list_stack_resources").paginate(StackName=stack):
+            for one in page["StackResourceSummaries"]:
+                if one["ResourceType"] == "AWS::CloudWatch::Alarm":
+                    yield one["PhysicalResourceId"]
+                elif one["ResourceType"] == "AWS::CloudFormation::Stack":
+                    yield from self._alarm_names(one["PhysicalResourceId"])
+
+    @cached_property
+    def _outputs(self) -> dict[str, str]:
+        try:
+            client: Any = self._aws.client("cloudformation")
+            answer = client.describe_stacks(StackName=self._name)
+        except (BotoCoreError, ClientError) as error:
+            raise StackNotFound(f"the stack {self._name} cannot be read: {error}") from error
+        return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}

@@ -1,0 +1,87 @@
+"""Whatever is stored of tasks and owners, in the table and in memory, so that nothing is left once it is erased."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.adapters.memory import MemoryTable
+    from a2a_serverless.adapters.owners import MemoryOwnerStore
+    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.domain.model import TaskKey
+
+PAGE: Final = 100
+
+
+class DynamoErasureStore:
+    """``ports.ErasureStore``."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def list_tasks(
+        self, principal: Principal, context_id: str | None, after: str | None
+    ) -> tuple[list[TaskKey], str | None]:
+        owner = keys.path(principal.tenant, principal.owner)
+        index, held = "by_owner", ("own", owner)
+        if context_id is not None:
+            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
+        found = self._table.query_index(index, held, after, PAGE)
+        return [keys.task_key(item["pk"]["S"]) for item in found], found[-1]["st"]["S"] if len(found) == PAGE else None
+
+    def count_items(self, key: TaskKey) -> int:
+        return sum(1 for _ in self._table.list_keys(keys.task(key)))
+
+    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        self._table.erase([{"pk": {"S": keys.owner(key)}, "sk": {"S": keys.UNFINISHED}}])
+        beside = [(keys.receipt(key, agent, message), keys.RECEIPT) for agent, message in receipts]
+        beside += [(keys.callback(name), keys.CALL) for name in callbacks]
+        return self._table.erase({"pk": {"S": pk}, "sk": {"S": sk}} for pk, sk in beside)
+
+    def erase_task(self, key: TaskKey) -> int:
+        places = list(self._table.list_keys(keys.task(key)))
+        return self._table.erase(sorted(places, key=lambda place: place["sk"]["S"] == keys.HEAD))
+
+    def count_owner_items(self, principal: Principal) -> int:
+        return sum(1 for _ in self._table.list_keys(keys.owner(principal)))
+
+    def erase_owner(self, principal: Principal) -> int:
+        places = list(self._table.list_keys(keys.owner(principal)))
+        streams = [place["sk"] for place in places if place["sk"]["S"].startswith(keys.STREAMS)]
+        self._table.erase({"pk": {"S": keys.OPEN}, "sk": sk} for sk in streams)
+        return self._table.erase(places)
+
+
+class MemoryErasureStore:
+    """The twin."""
+
+    def __init__(self, table: MemoryTable, owners: MemoryOwnerStore) -> None:
+        self._table = table
+        self._owners = owners
+
+    def list_tasks(
+        self, principal: Principal, context_id: str | None, after: str | None
+    ) -> tuple[list[TaskKey], str | None]:
+        del after
+        return self._table.stored(principal, context_id), None
+
+    def count_items(self, key: TaskKey) -> int:
+        return self._table.erase(key, really=False)
+
+    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+        self._owners.forget_unfinished(Principal(key.tenant, key.owner))
+        return self._table.erase_related(key, receipts, callbacks)
+
+    def erase_task(self, key: TaskKey) -> int:
+        return self._table.erase(key)
+
+    def count_owner_items(self, principal: Principal) -> int:
+        return self._table.erase_owner(principal, really=False) + self._owners.erase(principal, really=False)
+
+    def erase_owner(self, principal: Principal) -> int:
+        return self._table.erase_owner(principal) + self._owners.erase(principal)

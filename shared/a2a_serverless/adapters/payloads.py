@@ -1,0 +1,67 @@
+"""Where a text of the log lies: in its item, or, above the inline limit, as a blob that the item points to.
+
+The blob is written first and its name ends with its SHA-256, so a pointer always points to the whole of its content.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports import BlobStore
+
+INLINE_LIMIT: Final = 300 * 1024
+
+
+class PayloadCorrupted(RuntimeError):
+    """A blob is not what was written under its name."""
+
+
+class PayloadStore:
+    """Texts of any size. ``limit`` is the longest (in bytes of UTF-8) that stays in an item."""
+
+    def __init__(self, blobs: BlobStore, limit: int = INLINE_LIMIT) -> None:
+        self._blobs = blobs
+        self._limit = limit
+
+    def store(self, key: TaskKey, text: str) -> Item:
+        """The attributes that hold the text, or point to it once it is stored."""
+        content = text.encode()
+        if len(content) <= self._limit:
+            return {"body": {"S": text}}
+        return self.put(key, content)
+
+    def put(self, key: TaskKey, content: bytes) -> Item:
+        """Stores a content as a blob, however small; returns the attributes that point to it."""
+        digest = sha256(content).hexdigest()
+        self._blobs.put(_name(key, digest), content)
+        return pointer(key, digest, len(content))
+
+    def fetch(self, item: Mapping[str, Any]) -> str:
+        """The text that ``store`` made the attributes for; raises Damaged when a blob is gone or has changed."""
+        if "body" in item:
+            return str(item["body"]["S"])
+        name, size = str(item["blob"]["S"]), int(item["size"]["N"])
+        try:
+            content = self._blobs.get(name, size)
+        except KeyError:
+            content = b""
+        if len(content) != size or not name.endswith(sha256(content).hexdigest()):
+            raise PayloadCorrupted(f"blob {name} is gone or is not what was stored")
+        return content.decode()
+
+
+def pointer(key: TaskKey, digest: str, size: int) -> Item:
+    """The attributes that point to a blob of a task's, by its SHA-256 (hex) and its size in bytes."""
+    return {"blob": {"S": _name(key, digest)}, "size": {"N": str(size)}}
+
+
+def _name(key: TaskKey, digest: str) -> str:
+    return f"{keys.path(key.tenant, key.owner, key.task)}/{digest}"

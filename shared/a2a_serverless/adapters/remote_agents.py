@@ -1,0 +1,122 @@
+"""Other agents over A2A, 1.0 or 0.3, on JSON-RPC: by the names of a directory of base URLs that the operator has set.
+
+These URLs come from configuration, so the egress guard for strangers' URLs does not stand in their way; a card may not
+lead away from the host that was configured.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.domain import trace as traces
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.model import SendRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.card import AgentCard
+    from a2a_serverless.domain.model import Message, PushRequest, Task
+
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
+
+
+class A2ARemoteAgents:
+    """``ports.RemoteAgents``. Both map an agent's name to its base URL; of one name, the one among ``others`` counts.
+
+    ``siblings`` are of this deployment: how they are spoken to is known, and ``passes`` gives the headers that make
+    them serve a caller. What ``others`` speak, their cards say; ``credentials`` go to them only.
+    """
+
+    def __init__(
+        self,
+        siblings: Mapping[str, str],
+        others: Mapping[str, str] | None = None,
+        service_tokens: Callable[[Caller], Mapping[str, str]] = lambda _: {},
+        transport: Transport = over_urllib,
+        credentials: AgentCredentials | None = None,
+    ) -> None:
+        self._others = dict(others or {})
+        self._siblings = {name: url for name, url in siblings.items() if name not in self._others}
+        self._service_tokens = service_tokens
+        self._transport = transport
+        self._outward = credentials.wrap(transport) if credentials else transport
+        self._hidden = credentials.redact if credentials else str
+        self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
+        self._headers: dict[str, str] = {}
+
+    def with_trace(self, trace: str) -> A2ARemoteAgents:
+        remote_agents = copy(self)
+        remote_agents._headers = {traces.HEADER: trace} if trace else {}  # noqa: SLF001 - our own
+        return remote_agents
+
+    def address(self, agent: str) -> str:
+        urls = self._siblings | self._others
+        if agent not in urls:
+            raise AgentCallFailed(f"There is no agent {agent!r} in the directory; there are {', '.join(sorted(urls))}.")
+        return urls[agent]
+
+    def card(self, agent: str) -> AgentCard:
+        url = self.address(agent)
+        with self._failing(agent):
+            found = discover(url, self._transport if agent in self._siblings else self._outward)
+        _check_host(agent, url, found.client.url)
+        self._clients.setdefault(agent, found.client)
+        return found.card
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        with self._client(caller, agent) as client:
+            return client.send(SendRequest(message, return_immediately=True, push=callback))
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        with self._client(caller, agent) as client:
+            return client.get(task_id, history_length=0)
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        with self._client(caller, agent) as client:
+            try:
+                client.cancel(task_id)
+            except (TaskNotFound, TaskNotCancelable):
+                return
+            except HttpError as refused:
+                if agent not in self._siblings or refused.status not in NOT_ADMITTED:
+                    raise  # a sibling that no longer admits the caller never will again: the task is left to itself
+
+    @contextmanager
+    def _client(self, caller: Caller, agent: str) -> Iterator[Client]:
+        """The client for an agent, whose card is read once; what goes wrong in the block is the agent's failure."""
+        if agent not in self._clients:
+            self.card(agent)
+        service_tokens = self._service_tokens(caller) if agent in self._siblings else {}
+        with self._failing(agent):
+            yield replace(self._clients[agent], headers={**self._headers, **service_tokens})
+
+    @contextmanager
+    def _failing(self, agent: str) -> Iterator[None]:
+        told = self._hidden if agent in self._others else str
+        try:
+            yield
+        except Unreachable as error:
+            raise AgentCallFailed(f"The agent {agent!r} could not be reached: {error.why}.") from error
+        except InvalidAgentResponse as error:
+            raise AgentCallFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
+        except (A2AError, HttpError) as error:
+            gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
+            why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
+            raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
+
+
+def _check_host(agent: str, configured: str, named: str) -> None:
+    ours, theirs = urlsplit(configured), urlsplit(named)
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
+        raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {theirs.netloc}.")

@@ -1,0 +1,135 @@
+"""How agents of this deployment show each other for whom they work: by passes, tokens that end within the hour.
+
+What one agent asks of another it asks in the name of its own caller, so that the tasks it makes there belong to that
+caller too. It may do what that caller may do, and admits nobody once the key is revoked that the caller signed in with.
+A pass is in clear in the memory of the worker that made it and in the request that carries it, and is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from a2a_serverless.domain.access import (
+    CLAIMS_LIMIT,
+    SERVICE_TOKEN_LIFE_MS,
+    SERVICE_TOKEN_PREFIX,
+    InvalidToken,
+    ServiceToken,
+    dump_claims,
+    encode_key,
+    load_claims,
+    sealed_claims,
+)
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.errors import Overloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.ports import ServiceTokenSealer
+
+T = TypeVar("T")
+
+REUSED_MS: Final = SERVICE_TOKEN_LIFE_MS - 300_000  # nobody starts out with a pass that is about to end
+KEPT: Final = 1000
+FAILURES: Final = 20
+
+
+class ServiceTokenIssuer:
+    """The passes that this process has made. ``now`` is the time in ms."""
+
+    def __init__(self, sealer: ServiceTokenSealer, now: Callable[[], int]) -> None:
+        self._sealer = sealer
+        self._now = now
+        self._lock = Lock()
+        self._made: dict[Caller, tuple[int, str]] = {}
+
+    def headers(self, caller: Caller) -> dict[str, str]:
+        """What to send along so that a sibling serves ``caller``; raises AgentCallFailed when there can be none."""
+        with self._lock:
+            made = self._made.get(caller)
+            if made is None or self._now() - made[0] >= REUSED_MS:
+                made = self._new(caller)
+        return {"X-API-Key": made[1]}
+
+    def _new(self, caller: Caller) -> tuple[int, str]:
+        now = self._now()
+        claims = dump_claims(ServiceToken(caller.principal, caller.scopes, caller.key, now + SERVICE_TOKEN_LIFE_MS))
+        if len(claims.encode()) > CLAIMS_LIMIT:
+            raise AgentCallFailed("The caller has too many scopes for a call to another agent of this deployment.")
+        try:
+            sealed = self._sealer.seal(claims)
+        except Overloaded as error:
+            raise AgentCallFailed(str(error)) from error
+        if len(self._made) >= KEPT:
+            self._made.clear()
+        self._made[caller] = (now, encode_key(sealed, SERVICE_TOKEN_PREFIX))
+        return self._made[caller]
+
+
+def require_worker(caller: Caller) -> dict[str, str]:
+    """In place of ``ServiceTokenIssuer.headers`` where none can be made."""
+    del caller
+    raise AgentCallFailed("Agents of this deployment are called by the worker.")
+
+
+class ServiceTokenVerifier:
+    """Opens passes, each once: what it says is remembered until it ends, and that one is forged as well.
+
+    Whoever tries invented ones has ``FAILURES`` of them opened a second at most; until the next second all passes that
+    are not remembered are refused as Overloaded, because the good ones among them are not known.
+    """
+
+    def __init__(self, sealer: ServiceTokenSealer, now: Callable[[], int]) -> None:
+        self._sealer = sealer
+        self._now = now
+        self._lock = Lock()
+        self._good: OrderedDict[bytes, ServiceToken] = OrderedDict()
+        self._bad: OrderedDict[bytes, None] = OrderedDict()
+        self._failures = (0, 0)
+
+    def find(self, token: str) -> ServiceToken | None:
+        """What the pass says, unless it is none or has ended. What cannot be one is not opened."""
+        try:
+            sealed = sealed_claims(token)
+        except InvalidToken:
+            return None
+        digest, now = sha256(sealed).digest(), self._now()
+        with self._lock:
+            found = self._good.get(digest)
+            if found is None and digest in self._bad:
+                return None
+        if found is None:
+            found = self._open(sealed, digest, now)
+        return found if found and now < found.expires_at else None
+
+    def _open(self, sealed: bytes, digest: bytes, now: int) -> ServiceToken | None:
+        second = now // 1000
+        with self._lock:
+            if self._failures[0] == second and self._failures[1] >= FAILURES:
+                raise Overloaded("Too many unknown service tokens at once. Try again.")
+        try:
+            made = load_claims(self._sealer.open(sealed), now)
+        except Overloaded:
+            self._count_failure(second)
+            raise
+        except (InvalidToken, ValueError):
+            self._count_failure(second)
+            self._keep(self._bad, digest, None)
+            return None
+        self._keep(self._good, digest, made)
+        return made
+
+    def _count_failure(self, second: int) -> None:
+        with self._lock:
+            self._failures = (second, self._failures[1] + 1 if self._failures[0] == second else 1)
+
+    def _keep(self, kept: OrderedDict[bytes, T], digest: bytes, found: T) -> None:
+        with self._lock:
+            kept[digest] = found
+            while len(kept) > KEPT:
+                kept.popitem(last=False)

@@ -1,0 +1,133 @@
+"""Where the demo plays: a stack of its own, told step by step, and taken down again whatever happens."""
+
+import fcntl
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from rich.console import Console
+
+from a2a_serverless.cli.inbox import InboxEntry
+from a2a_serverless.cli.options import CliContext
+from a2a_serverless.cli.timeline import Phase
+from a2a_serverless.client import HttpError, Unreachable
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.stack import local_stack, logs, processes, sam
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.progress import step
+
+
+@dataclass
+class DemoRun:
+    """One run: where it happens and is told, how long its parts took, what the receiver got."""
+
+    world: CliContext
+    paths: Paths
+    out: Path
+    timeout_s: float
+    phases: list[Phase] = field(default_factory=list)
+    entries: list[InboxEntry] = field(default_factory=list)
+
+    @property
+    def console(self) -> Console:
+        return self.world.terminal.progress
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Notes how long the block took."""
+        began = time.time()
+        yield
+        self.phases.append(Phase(name, began, time.time()))
+
+    @contextmanager
+    def step(self, name: str, title: str) -> Iterator[list[str]]:
+        """Shows a step, with the remarks that the block leaves; what goes wrong in it is the fault of ``name``."""
+        remarks: list[str] = []
+        with step(self.console, title) as say, attribute_failure(name):
+            yield remarks
+            say(", ".join(remarks))
+
+
+@contextmanager
+def attribute_failure(part: str) -> Iterator[None]:
+    """What goes wrong in the block is told as the fault of ``part``."""
+    try:
+        yield
+    except (Unreachable, HttpError, A2AError, OSError) as error:
+        raise StackError(part, str(error)) from error
+
+
+@contextmanager
+def running_stack(run: DemoRun) -> Iterator[local_stack.RunningStack]:
+    """A fresh stack, as long as the block lasts. What was started is stopped also when the block fails or is ended."""
+    with _exclusive(run.paths), _stoppable(), _cleaned_up(run):
+        yield local_stack.up(run.paths, _options(), run.console)
+
+
+def _options() -> local_stack.Options:
+    """The usual ports where they are free, any others where they are not: a demo is in nobody's way."""
+    usual = local_stack.Options()
+    return local_stack.Options(_free(usual.emulator_port), _free(usual.api_port), _free(usual.receiver_port))
+
+
+def _free(port: int) -> int:
+    try:
+        return processes.claim_port("demo", port)
+    except StackError:
+        return processes.claim_port("demo", 0)
+
+
+@contextmanager
+def _exclusive(paths: Paths) -> Iterator[None]:
+    """One demo at a time in a checkout: the second would stop what the first has started."""
+    paths.state.mkdir(parents=True, exist_ok=True)
+    with (paths.state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StackError("demo", "another one runs in this checkout", remedy="wait until it ends") from error
+        yield
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """A polite end (SIGTERM) runs the clean-up too."""
+
+    def stop(number: int, _: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _cleaned_up(run: DemoRun) -> Iterator[None]:
+    """Stops what an earlier demo left when it was killed, and in the end what this one has started."""
+    local_stack.down(run.paths, run.console)
+    try:
+        yield
+    except StackError as error:
+        error.log = error.log or keep_logs(run.paths)
+        raise
+    finally:
+        local_stack.down(run.paths, run.console)
+
+
+def keep_logs(paths: Paths) -> Path | None:
+    """The functions' logs in a file, because the emulator that holds them stops next; None when there is none."""
+    if not any(process.name == "emulator" for process in processes.started(paths)):
+        return None
+    path = paths.log("functions")
+    with path.open("w") as out:
+        for function in sam.FUNCTIONS:
+            out.writelines(f"[{function}] {line}\n" for line in logs.read(paths, function))
+    return paths.relative(path)

@@ -1,0 +1,126 @@
+"""HTTP connections of the standard library whose every wait is told how long it may last.
+
+A socket's timeout is for one operation, and ``http.client`` makes many for one exchange: it looks a name up, tries each
+of its addresses, shakes hands, writes, and reads a head line by line. A peer that sends a byte now and then keeps each
+of them short. Here each operation gets the time that is left.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from io import BufferedReader, RawIOBase
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.request import AbstractHTTPHandler, HTTPHandler, HTTPSHandler, Request
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+Left: TypeAlias = Callable[[], float]
+"""The seconds that are left, more than 0; raises TimeoutError when they are spent."""
+
+
+ResolveHost: TypeAlias = Callable[[str, int], list[str]]
+"""The addresses of a name; raises OSError."""
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """By the system's resolver, in its order."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+class BoundedHandler(HTTPHandler, HTTPSHandler):
+    """Opens http and https for ``urllib``, in place of its own handlers."""
+
+    def __init__(self, left: Left, resolver: ResolveHost = resolve) -> None:
+        AbstractHTTPHandler.__init__(self)
+        self._left = left
+        self._resolver = resolver
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(partial(_Connection, left=self._left, resolver=self._resolver), req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(partial(_TlsConnection, left=self._left, resolver=self._resolver), req)
+
+
+class _Connection(HTTPConnection):
+    def __init__(self, host: str, *, left: Left, resolver: ResolveHost, **keywords: Any) -> None:  # noqa: ANN401
+        super().__init__(host, **keywords)
+        self._left = left
+        self._create_connection = partial(_connected, left=left, resolver=resolver)
+        self.response_class = partial(_Response, left=left)  # type: ignore[assignment]
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - bytes: urllib's requests have nothing else here
+        if self.sock is None:
+            self.connect()
+        rest = memoryview(data)
+        while rest:
+            self.sock.settimeout(self._left())
+            rest = rest[self.sock.send(rest) :]
+
+
+class _TlsConnection(_Connection, HTTPSConnection):
+    """CPython holds the whole handshake to the timeout that ``_connected`` has left on the socket."""
+
+
+class _Response(HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, left: Left, **keywords: Any) -> None:  # noqa: ANN401 - as above
+        super().__init__(sock, *args, **keywords)
+        self.fp = BufferedReader(_SocketReader(sock, self.fp.detach(), left))
+
+
+class _SocketReader(RawIOBase):
+    """What comes from a socket, by its own file ``raw``."""
+
+    def __init__(self, sock: socket.socket, raw: RawIOBase, left: Left) -> None:
+        self._sock = sock
+        self._raw = raw
+        self._left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self._sock.settimeout(self._left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _connected(address: tuple[str, int], *_: object, left: Left, resolver: ResolveHost) -> socket.socket:
+    """A connection to the first address of the name that answers; each try gets its share of the time that is left."""
+    host, port = address
+    *first, last = _looked_up(partial(resolver, host, port), left())
+    for index, one in enumerate(first):
+        try:
+            return _timed(socket.create_connection((one, port), left() / (len(first) + 1 - index)), left)
+        except OSError:
+            continue
+    return _timed(socket.create_connection((last, port), left()), left)
+
+
+def _timed(sock: socket.socket, left: Left) -> socket.socket:
+    sock.settimeout(left())
+    return sock
+
+
+def _looked_up(lookup: Callable[[], list[str]], seconds: float) -> list[str]:
+    """The addresses of a name. Nothing interrupts getaddrinfo: one that hangs is left to a thread of its own."""
+    answer: Future[list[str]] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(lookup())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            answer.set_exception(error)
+
+    Thread(target=run, name="lookup", daemon=True).start()
+    return answer.result(seconds)

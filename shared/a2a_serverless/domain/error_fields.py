@@ -1,0 +1,37 @@
+"""What a log may say of an exception: its kind and where it was raised. Its text may quote what a client has said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def safe_error_fields(error: BaseException) -> dict[str, object]:
+    """Fields for a log line: ``error`` is the exception's class, then its causes'; ``raised_at`` the way it took."""
+    chain = list(_chain(error))
+    kinds = " < ".join(_kind(one) for one in chain)
+    return {"error": kinds, "raised_at": [place for one in reversed(chain) for place in _places(one)]}
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it was raised from, or while handling of."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+
+
+def _kind(error: BaseException) -> str:
+    """The class; of an AWS error also what was asked and the code of the answer, which AWS makes and no client does."""
+    answer = getattr(error, "response", None)
+    code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
+    return f"{type(error).__name__}({getattr(error, 'operation_name', '')}: {code})" if code else type(error).__name__
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    step = error.__traceback__
+    while step:
+        code = step.tb_frame.f_code
+        yield f"{code.co_filename}:{step.tb_lineno} {code.co_name}"
+        step = step.tb_next

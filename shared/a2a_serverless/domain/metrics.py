@@ -1,0 +1,68 @@
+"""What is measured: every metric, its unit and its one dimension besides the stack, as alarms and dashboard name them.
+
+Dimensions are few and small (states, functions): each combination is a metric that is paid for. Ids go into the log
+line that carries a metric, where they cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator.
+
+    A ``fault`` is counted only when something went wrong, so it is a metric in every deployment and costs nothing idle.
+    """
+
+    description: str
+    unit: Unit = "Count"
+    dimension: str = ""
+    fault: bool = False
+
+
+METRICS: Final[dict[str, MetricSpec]] = {
+    "TaskStates": MetricSpec("Tasks that came into a state.", dimension="state"),
+    "StepTime": MetricSpec("How long a step of an agent's took.", "Milliseconds"),
+    "QueueAge": MetricSpec("How long a task, or an event of its, waited to be taken.", "Milliseconds", "queue"),
+    "DeliverySuccess": MetricSpec("1 for a POST to a webhook that was accepted, 0 for one that was not.", "None"),
+    "DeliveryAttempts": MetricSpec("How many POSTs an event took until it was accepted or given up."),
+    "DeliveryExhausted": MetricSpec("Webhooks that were given up after their last attempt.", fault=True),
+    "DeliveryUnverified": MetricSpec(
+        "Events that went to a webhook whose owner did not answer the challenge.", fault=True
+    ),
+    "OldestDueDelivery": MetricSpec("By how much the latest delivery has missed its time, our fault only.", "Seconds"),
+    "OpenCircuits": MetricSpec("Webhook hosts that an instance leaves alone, whenever that changes."),
+    "LeaseLost": MetricSpec(
+        "Runners and notifiers that died, or were too slow for their lease.", dimension="of", fault=True
+    ),
+    "ColdStart": MetricSpec("Processes that were started.", dimension="function"),
+    "Sweeps": MetricSpec("Rounds of the sweeper."),
+    "ItemsPostponed": MetricSpec(
+        "Items that were due and could not be read. They are looked at again, within the hour.", fault=True
+    ),
+    "KeyAge": MetricSpec("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
+    "ServerErrors": MetricSpec(
+        "Requests that failed by our fault, also those that JSON-RPC answers with status 200.", fault=True
+    ),
+}
+
+
+class NullMetrics:
+    """``ports.Metrics`` for where nobody looks."""
+
+    def count(self, name: str, **what: str | int) -> None:
+        """Forgets it."""
+
+    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+        """Forgets it."""
+
+
+NULL_METRICS: Final = NullMetrics()

@@ -1,0 +1,82 @@
+"""Bells: messages that carry ids only. The truth is in the log: a bell may be lost, doubled, late or out of order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from a2a_serverless.domain.model import Json, TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class WorkMessage:
+    """Task ``key`` has work.
+
+    With a ``fence`` it is the one message of the run with that fence which finds out whether the run has died.
+    """
+
+    key: TaskKey
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryMessage:
+    """Configuration ``config_id`` of task ``key`` has something to deliver."""
+
+    key: TaskKey
+    config_id: str
+
+
+VERSION: Final = 1
+LONGEST: Final = 1024
+
+QueueMessage: TypeAlias = WorkMessage | DeliveryMessage
+
+
+class InvalidMessage(ValueError):
+    """A message that is not a bell of ours. It is counted and thrown away: ringing it again would not mend it."""
+
+
+class UnsupportedMessageVersion(Exception):
+    """A bell of a release that is newer than this one: it goes back to its queue, for whoever can read it."""
+
+
+def to_json(message: QueueMessage) -> dict[str, Json]:
+    """The bell as a message body."""
+    key = message.key
+    body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
+    if isinstance(message, DeliveryMessage):
+        body |= {"kind": "deliver", "config": message.config_id}
+    elif message.fence:
+        body["fence"] = message.fence
+    return body
+
+
+def from_json(body: Json) -> QueueMessage:
+    """The message of a body; raises UnsupportedMessageVersion for a later form, InvalidMessage for anything else."""
+    version = body.get("v") if isinstance(body, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise UnsupportedMessageVersion(f"a bell of form {version}; this release reads form {VERSION}")
+    if not isinstance(body, dict) or version != VERSION:
+        raise InvalidMessage("not a bell")
+    key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
+    if body.get("kind") == "work":
+        return WorkMessage(key, _number(body, "fence"))
+    if body.get("kind") == "deliver":
+        return DeliveryMessage(key, _text(body, "config"))
+    raise InvalidMessage("an unknown kind of bell")
+
+
+def _text(body: dict[str, Json], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value or len(value) > LONGEST:
+        raise InvalidMessage(f"{name} is missing or wrong")
+    return value
+
+
+def _number(body: dict[str, Json], name: str) -> int:
+    """A number from 0 on; 0 when it is absent, as it is in what earlier releases sent."""
+    value = body.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidMessage(f"{name} is wrong")
+    return value

@@ -1,0 +1,264 @@
+"""What a run emits, beside what the log holds already.
+
+Outside of steps an emit is known by its number: a re-run skips the numbers that the log holds. A step that was
+interrupted runs again and may emit something else, so there the content counts. What the step says again is not
+written again. When it differs, the artifact is written anew in one event (``append=false``): what it held before the
+step, then what the step has said so far. Numbers only grow, and an event names the step that emitted it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import Artifact
+    from a2a_serverless.engine.run_session import RunSession
+
+EMPTY: Final = Part("text", "")
+"""What is left of an artifact whose step says nothing the second time: an artifact cannot be deleted."""
+
+
+@dataclass(eq=False, slots=True)
+class RunningStep:
+    """A step at work. ``began`` and ``ended`` are moments in the order of this run; ``counts`` goes into its result."""
+
+    owner: object
+    name: str
+    within: RunningStep | None
+    began: int
+    began_at: int
+    kept_before: int
+    ended: int | None = None
+    emitted: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    again: dict[str, RepeatedArtifact | None] = field(default_factory=dict)
+
+    def count(self, what: str, times: int) -> None:
+        """Notes what the step did, here and in the step that it is a part of."""
+        self.counts[what] += times
+        if self.within:
+            self.within.count(what, times)
+
+
+class RepeatedArtifact:
+    """What a step says of an artifact for the second time. The log holds the first time up to number ``end``."""
+
+    def __init__(self, header: Artifact, before: Sequence[Part], said: _Content, end: int) -> None:
+        self.end = end
+        self.header = header
+        self.parts = [*before]
+        self.last = False
+        self._said, self._said_last = _joined(said.parts), said.last
+        self._place, self._offset = 0, 0
+        self._same = all(map(self._follow, before))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the step has said all that the log holds, and nothing else."""
+        return self._same and self._place == len(self._said)
+
+    def matches(self, artifact: Artifact, *, append: bool, last: bool) -> bool:
+        """Takes what the step says next; whether the log holds just that."""
+        if not append or not self.parts:
+            self.parts, self._place, self._offset, self._same = [], 0, 0, True
+        self.header, self.last = artifact, last
+        self.parts += artifact.parts
+        self._same = self._same and all(map(self._follow, artifact.parts))
+        return self._same and (not last or (self.is_complete and self._said_last))
+
+    def _follow(self, part: Part) -> bool:
+        if part == EMPTY:
+            return True
+        if self._place == len(self._said):
+            return False
+        there = self._said[self._place]
+        if part.kind != "text":
+            self._place += 1
+            return part == there
+        if not _is_same_part(part, there) or not str(there.value).startswith(str(part.value), self._offset):
+            return False
+        self._offset += len(str(part.value))
+        if self._offset == len(str(there.value)):
+            self._place, self._offset = self._place + 1, 0
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    parts: tuple[Part, ...] = ()
+    last: bool = False
+
+
+class EmitTracker:
+    """The emits of one run, behind those that the log holds."""
+
+    def __init__(self, session: RunSession, events: Iterable[Event]) -> None:
+        self._session = session
+        self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
+        self._by_step: defaultdict[str, dict[str, list[ArtifactEvent]]] = defaultdict(dict)
+        self._numbers: Counter[str] = Counter()
+        self._moment = 0
+        self._emitters: dict[str, tuple[RunningStep | None, int]] = {}
+        for event in events:
+            if isinstance(event, ArtifactEvent):
+                self._note(event)
+
+    def moment(self) -> int:
+        """A number that is greater than all before it."""
+        self._moment += 1
+        return self._moment
+
+    def emit(
+        self, step: RunningStep | None, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool
+    ) -> bool:
+        """Emits what ``make`` gives. False, and nothing is written, when the log holds it."""
+        self._claim(artifact_id, step)
+        if step:
+            step.emitted = True
+            return self._emit_in(step, make(), append=append, last=last)
+        if self._numbers[artifact_id] < self._highest(artifact_id):
+            self._numbers[artifact_id] += 1
+            return False
+        self._write("", make(), append=append, last=last)
+        return True
+
+    def settle(self, step: RunningStep) -> None:
+        """Takes back what an earlier try of a step has said and this one, which is over, has not."""
+        for artifact_id in self._by_step[step.name]:
+            again = self._again(step, artifact_id)
+            if again and not again.is_complete:
+                self._write_anew(step.name, again.header, again.parts, last=again.last)
+                step.again[artifact_id] = None
+
+    def read_back(self, name: str, fence: int) -> None:
+        """Counts what a stored step has emitted as emitted. ``fence`` is that of the run which has stored it."""
+        for artifact_id, own in self._by_step[name].items():
+            late = own[-1].fence > fence
+            gone = own[0].emits[0] <= self._numbers[artifact_id]
+            if late or gone:
+                self._move_stored(name, artifact_id, own, fence)
+            else:
+                self._numbers[artifact_id] = own[-1].emits[1]
+
+    def _move_stored(self, name: str, artifact_id: str, own: Sequence[ArtifactEvent], fence: int) -> None:
+        """Puts a stored step's words to where they belong.
+
+        They are not there when another run has emitted in the same step, which was overtaken and stored its result
+        late, or when what stands before them has been written anew.
+        """
+        ours = [event.emits[1] for event in own if event.fence <= fence]
+        before = self._content(artifact_id, own[0].emits[0] - 1).parts
+        said = self._content(artifact_id, ours[-1]) if ours else _Content(before)
+        now = self._content(artifact_id, self._numbers[artifact_id])
+        appended = said.parts[: len(before)] == before
+        want = now.parts + said.parts[len(before) :] if appended else said.parts
+        end = max(own[-1].emits[1], self._numbers[artifact_id])
+        if _joined(want) == _joined(self._content(artifact_id, end).parts):
+            self._numbers[artifact_id] = end
+        else:
+            self._write_anew(name, own[-1].artifact, want, last=said.last)
+
+    def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> bool:
+        artifact_id = artifact.artifact_id
+        again = self._again(step, artifact_id)
+        if again is None:
+            self._write(step.name, artifact, append=append, last=last)
+            return True
+        more = again.is_complete and append and again.end == self._highest(artifact_id)
+        if again.matches(artifact, append=append, last=last):
+            return False
+        step.again[artifact_id] = None
+        if more:
+            self._write(step.name, artifact, append=append, last=last)
+        else:
+            self._write_anew(step.name, artifact, again.parts, last=last)
+        return True
+
+    def _again(self, step: RunningStep, artifact_id: str) -> RepeatedArtifact | None:
+        """What the step says for the second time, as far as the log holds something behind this place."""
+        if artifact_id not in step.again:
+            step.again[artifact_id] = self._emitted_before(step.name, artifact_id)
+        return step.again[artifact_id]
+
+    def _emitted_before(self, name: str, artifact_id: str) -> RepeatedArtifact | None:
+        number = self._numbers[artifact_id]
+        if number >= self._highest(artifact_id):
+            return None
+        own = self._by_step[name].get(artifact_id)
+        self._numbers[artifact_id] = end = max(number, own[-1].emits[1]) if own else number
+        before = self._content(artifact_id, number).parts
+        return RepeatedArtifact(self._log[artifact_id][-1].artifact, before, self._content(artifact_id, end), end)
+
+    def _write(self, name: str, artifact: Artifact, *, append: bool, last: bool) -> None:
+        artifact_id = artifact.artifact_id
+        self._numbers[artifact_id] += 1
+        number = self._numbers[artifact_id]
+        append = append and number > 1
+        self._session.emit(artifact, number, append=append, last=last, step=name)
+        self._note(ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self._session.fence, name))
+
+    def _write_anew(self, name: str, artifact: Artifact, parts: Sequence[Part], *, last: bool) -> None:
+        artifact_id = artifact.artifact_id
+        self._numbers[artifact_id] = self._highest(artifact_id)
+        self._write(name, replace(artifact, parts=tuple(parts) or (EMPTY,)), append=False, last=last)
+
+    def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
+        """Raises StepConflict when the order of two emitters of an artifact is left to chance."""
+        if step and (step.ended or step.within):
+            over = f"The step {step.name!r} is over, so it cannot emit any more."
+            inside = f"The step {step.name!r} is a part of another step, so it cannot emit. Emit in the outer one."
+            raise StepConflict(over if step.ended else inside)
+        other, at = self._emitters.get(artifact_id, (step, 0))
+        until = other.ended if other else at
+        if other is not step and (until is None or (step and until > step.began)):
+            both = " and ".join(f"the step {one.name!r}" if one else "the agent" for one in (other, step))
+            raise StepConflict(f"One artifact is emitted at the same time by {both}. Give each an artifact of its own.")
+        self._emitters[artifact_id] = step, self.moment()
+
+    def _note(self, event: ArtifactEvent) -> None:
+        artifact_id = event.artifact.artifact_id
+        self._log[artifact_id].append(event)
+        if event.step:
+            self._by_step[event.step].setdefault(artifact_id, []).append(event)
+
+    def _highest(self, artifact_id: str) -> int:
+        events = self._log[artifact_id]
+        return events[-1].emits[1] if events else 0
+
+    def _content(self, artifact_id: str, until: int) -> _Content:
+        """What the artifact is after the emit of number ``until``."""
+        parts: list[Part] = []
+        last = False
+        for event in takewhile(lambda event: event.emits[1] <= until, self._log[artifact_id]):
+            if not event.append:
+                parts.clear()
+            parts += event.artifact.parts
+            last = event.last_chunk
+        return _Content(tuple(parts), last)
+
+
+def _joined(parts: Iterable[Part]) -> list[Part]:
+    """The parts with texts that follow each other as one: chunks may be cut otherwise the second time."""
+    runs: list[list[Part]] = []
+    for part in parts:
+        if part == EMPTY:
+            continue
+        if runs and part.kind == "text" and _is_same_part(part, runs[-1][0]):
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
+
+
+def _is_same_part(one: Part, other: Part) -> bool:
+    return replace(one, value="") == replace(other, value="")

@@ -1,0 +1,38 @@
+"""Running inline agents, made when the first one is asked for: a cold start for another agent does not pay for it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Message, TaskKey
+    from a2a_serverless.ports import InlineRunner
+
+
+class LazyInlineRunner:
+    """``ports.InlineRunner``. ``make`` gives the real one, and is called once."""
+
+    def __init__(self, agents: Mapping[str, Agent], make: Callable[[], InlineRunner]) -> None:
+        self._inline = frozenset(name for name, agent in agents.items() if agent.runs == "inline")
+        self._make = make
+
+    def answer_directly(
+        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
+    ) -> Message | None:
+        return (
+            self._real.answer_directly(agent_id, message, accepted_output_modes) if agent_id in self._inline else None
+        )
+
+    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        return agent_id in self._inline and self._real.run(agent_id, key, time_ms)
+
+    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        return agent_id in self._inline and self._real.start(agent_id, key, time_ms)
+
+    @cached_property
+    def _real(self) -> InlineRunner:
+        return self._make()

@@ -1,0 +1,472 @@
+"""The task as its agent sees it: the author's side of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
+
+from a2a_serverless.domain.agent import Content, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless.domain.head import LeaseLost
+from a2a_serverless.domain.model import Artifact, Json, Message, Part, Role, Task, TaskState
+from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
+from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
+from a2a_serverless.engine.files import INLINE, TaskFiles
+from a2a_serverless.engine.run_session import StoreFailed
+from a2a_serverless.ports import StepResult
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Answer, CancelReason, PictureModel, TextModel
+    from a2a_serverless.domain.card import AgentCard
+    from a2a_serverless.engine.calls import AgentRegistry
+    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.engine.task_reader import TaskReader
+
+
+class AwaitInput(BaseException):
+    """The task waits for its client: the run ends here, and no author's ``except Exception`` may keep it."""
+
+
+class StepAlreadyStored(BaseException):
+    """Another run has stored what a step gave, and what it emitted: the next run reads both from the log."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
+NAME_LIMIT: Final = 256
+RUNNING: Final = "@running/"
+UNFINISHED_LIMIT: Final = 3
+PROGRESS: Final = "progress"
+SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
+"""What ends a run when the author's side raises it, whatever the agent or one of its libraries makes of it."""
+
+_STEP: ContextVar[RunningStep | None] = ContextVar("step", default=None)
+
+
+def _remember_signals(method: M) -> M:
+    """Remembers the first signal that a method of the author's side raises; every later call raises it again."""
+
+    @wraps(method)
+    async def remembering(self: TaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+        if self.signal:
+            await asyncio.sleep(0)  # an agent that calls in a loop must not keep its keeper from running
+            raise self.signal.with_traceback(None)
+        try:
+            return await method(self, *args, **kwargs)
+        except SIGNALS as signal:
+            if self.cancellation is None:
+                self.signal = self.signal or signal
+            raise
+
+    return cast("M", remembering)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The generators that this deployment is set to."""
+
+    text: TextModel
+    pictures: PictureModel
+
+
+class TaskContext:
+    """Implements ``domain.agent.AgentTask`` over a hold."""
+
+    def __init__(
+        self,
+        session: RunSession,
+        events: Sequence[Event],
+        models: Models,
+        others: TaskReader,
+        registry: AgentRegistry,
+        files: TaskFiles = INLINE,
+    ) -> None:
+        self._files = files
+        self._session = session
+        self._others = others
+        self._closed = False
+        self.cancellation: CancelReason | None = None
+        self.signal: BaseException | None = None
+        self._emits = EmitTracker(session, events)
+        self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
+        self._said = 0
+        self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
+        self._answers = _answers_in(events)
+        self._asked: Counter[str] = Counter()
+        self._steps = session.steps()
+        self._used: set[str] = set()
+        self._busy = 0
+        self._running: list[RunningStep] = []
+        self._unfinished: list[RunningStep] = []
+        self._kept = 0
+        self.calls = AgentCalls(registry, session, self._steps, self._keep)
+        self._models = models
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self._session.key.task
+
+    @property
+    def context_id(self) -> str:
+        """The id of the conversation."""
+        return self._session.head.context_id
+
+    @property
+    def message(self) -> Message:
+        """The message that the task was made for."""
+        return self._incoming.message
+
+    @property
+    def accepted_output_modes(self) -> tuple[str, ...]:
+        """The media types that the client can take."""
+        return self._incoming.accepted_output_modes
+
+    @property
+    def text_model(self) -> TextModel:
+        """The text generator."""
+        return self._models.text
+
+    @property
+    def picture_model(self) -> PictureModel:
+        """The picture generator."""
+        return self._models.pictures
+
+    def text(self) -> str:
+        """The text of the message."""
+        return self.message.text()
+
+    def data(self) -> Json:
+        """The first data part of the message; None when there is none."""
+        return self.message.data()
+
+    @overload
+    async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @_remember_signals
+    async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """See ``AgentTask.step``."""
+        self._check_name(name)
+        arguments = digest([list(args), kwargs])
+        kept = self._steps.get(name)
+        if kept is None:
+            kept = await self._run_step(name, arguments, partial(_result_of, work, *args, **kwargs))
+        else:
+            self._read_back(name, kept)
+        if kept.arguments != arguments:
+            raise StepConflict(f"The step {name!r} was stored with other arguments.")
+        return kept.value
+
+    @_remember_signals
+    async def emit(
+        self,
+        name: str,
+        content: Content | Sequence[Part],
+        *,
+        append: bool = False,
+        last: bool = False,
+        media_type: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        """See ``AgentTask.emit``."""
+        self._check_open()
+        artifact_id = _artifact_id(self.id, name)
+
+        def make() -> Artifact:
+            parts = tuple(self._files.store(self._session.key, part) for part in make_parts(content, media_type))
+            return Artifact(artifact_id, parts, name, description)
+
+        if self._emits.emit(self._step(), artifact_id, make, append=append, last=last):
+            await asyncio.sleep(0)
+
+    @_remember_signals
+    async def read_file(self, part: Part) -> bytes:
+        """See ``AgentTask.read_file``."""
+        with self._at_work():
+            return await asyncio.to_thread(self._files.read, self._session.key, part)
+
+    @_remember_signals
+    async def report_progress(self, text: str) -> None:
+        """See ``AgentTask.report_progress``."""
+        self._check_open()
+        self._said += 1
+        self._count(PROGRESS)
+        if self._said <= self._said_before:
+            return
+        self._session.report_status(TaskState.WORKING, self._session.make_message(text))
+        await asyncio.sleep(0)
+
+    @_remember_signals
+    async def ask(self, question: str, *, sign_in: bool = False) -> Message:
+        """See ``AgentTask.ask``."""
+        which = digest(question)[:16]
+        self._asked[which] += 1
+        self._count(which)
+        state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
+        return await self._answer(question, f"{self._asked[which]}\n{question}", state)
+
+    @_remember_signals
+    async def get_card(self, agent: str) -> AgentCard:
+        """See ``AgentTask.get_card``."""
+        self._check_reach(agent)
+        return await self.calls.card(agent)
+
+    @_remember_signals
+    async def call(
+        self,
+        name: str,
+        agent: str,
+        content: Content | Sequence[Part],
+        *,
+        timeout_s: float | None = None,
+        deadline_s: float | None = None,
+    ) -> Task | Message:
+        """See ``AgentTask.call``."""
+        self._check_name(f"call {name}")
+        self._check_reach(agent)
+        return await self.calls.call(name, agent, make_parts(content), CallLimit(timeout_s, deadline_s), self._answer)
+
+    @_remember_signals
+    async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
+        """See ``AgentTask.get_referenced_tasks``."""
+        said = message or self.message
+        pointed_at = (reference.task_id for reference in references_in(said.parts))
+        return self._others.read_tasks([*said.reference_task_ids, *pointed_at])
+
+    @_remember_signals
+    async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
+        """See ``AgentTask.get_previous_tasks``."""
+        return self._others.list_context(self.context_id, limit)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing happens here: every step is done, and a call waits for another agent."""
+        return self.calls.is_waiting and self._busy == 0
+
+    def outcome(self, done: asyncio.Future[Answer]) -> Answer:
+        """What the agent's function gave. Raises the signal if there was one, else what the function raised."""
+        if self.signal:
+            raise self.signal
+        return done.result()
+
+    def close(self, why: CancelReason | None = None) -> None:
+        """After this the agent can write nothing more, whatever it does with its cancellation."""
+        self._closed = True
+        self.cancellation = why
+        self._unfinished = [*self._running]
+
+    def note_unfinished(self) -> None:
+        """Stores which steps the end of the run's time has broken off though no step was done since they began."""
+        for step in self._unfinished:
+            if step.kept_before == self._kept:
+                times = sum(
+                    self._interrupted_step(step.name, number) is not None for number in range(1, UNFINISHED_LIMIT)
+                )
+                ms = self._session.now() - step.began_at
+                self._session.store_step(f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms))
+
+    async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
+        """The answer to the question ``name``, whose message has the same id in every run; asks it if need be."""
+        self._check_open()
+        message_id = _question_id(self.id, name)
+        if message_id in self._answers:
+            return self._answers[message_id]
+        self._session.report_status(state, replace(self._session.make_message(question), message_id=message_id))
+        self.close()
+        raise AwaitInput
+
+    async def _run_step(self, name: str, arguments: str, work: Callable[[], Awaitable[object]]) -> StepResult:
+        """The result of a step that is done now, as it is stored."""
+        self._check_fits(name)
+        self._session.flush()
+        with self._entered_step(name) as step, self._at_work():
+            try:
+                value = await work()
+            except Exception:
+                if not (self._closed or self.signal):
+                    self._emits.settle(step)
+                raise
+            self._check_open()
+            self._emits.settle(step)
+        self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
+        fence = self._session.fence if step.emitted else 0
+        result = StepResult(arguments, _json_value(name, value), fence, dict(step.counts))
+        kept = self._steps[name] = self._session.store_step(name, result)
+        self._kept += 1
+        if kept != result and (step.emitted or kept.fence):
+            self.close()
+            raise StepAlreadyStored
+        return kept
+
+    def _read_back(self, name: str, kept: StepResult) -> None:
+        """Counts what a stored step has said as said."""
+        self._emits.read_back(name, kept.fence)
+        for what, times in kept.counts.items():
+            if what == PROGRESS:
+                self._said += times
+            else:
+                self._asked[what] += times
+            self._count(what, times)
+
+    @contextmanager
+    def _entered_step(self, name: str) -> Iterator[RunningStep]:
+        """The step that everything in its context belongs to, also what it starts there."""
+        step = RunningStep(self, name, self._step(), self._emits.moment(), self._session.now(), self._kept)
+        self._running.append(step)
+        token = _STEP.set(step)
+        try:
+            yield step
+        finally:
+            with suppress(ValueError):  # a coroutine that was left behind is closed in another context
+                _STEP.reset(token)
+            self._running.remove(step)
+            step.ended = self._emits.moment()
+
+    def _step(self) -> RunningStep | None:
+        """The step that runs here."""
+        step = _STEP.get()
+        return step if step and step.owner is self else None
+
+    def _count(self, what: str, times: int = 1) -> None:
+        if step := self._step():
+            step.count(what, times)
+
+    def _check_fits(self, name: str) -> None:
+        """Raises StepTimedOut for a step that the end of a run has broken off too often."""
+        if self._interrupted_step(name, UNFINISHED_LIMIT) is None:
+            return
+        broken_off = (self._interrupted_step(name, number) for number in range(1, UNFINISHED_LIMIT + 1))
+        minutes = max(cast("int", kept.value) for kept in broken_off if kept) / 60_000
+        raise StepTimedOut(
+            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times: the longest gave it"
+            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work elsewhere and look for its result"
+            " in another step."
+        )
+
+    def _interrupted_step(self, name: str, number: int) -> StepResult | None:
+        return self._steps.get(f"{RUNNING}{name}/{number}")
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+    def _keep(self, name: str, value: Json) -> Json:
+        """Stores something of our own beside the author's steps; what is stored already counts."""
+        self._check_open()
+        kept = self._steps.get(name)
+        if kept is None:
+            kept = self._steps[name] = self._session.store_step(name, StepResult("", value))
+        return kept.value
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LeaseLost
+
+    def _check_reach(self, agent: str) -> None:
+        self._check_open()
+        try:
+            self.calls.check_reachable(agent)
+        except NeedsWorker:
+            self.close()
+            raise
+
+    def _check_name(self, name: str) -> None:
+        self._check_open()
+        if not name or len(name) > NAME_LIMIT or name.startswith("@"):
+            raise StepConflict(f"A step's name has 1 to {NAME_LIMIT} characters and does not begin with @.")
+        if name in self._used:
+            raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
+        self._used.add(name)
+
+
+def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
+    """The answers to the questions that the log holds, by the question's id: to each, the client's next message."""
+    answers: dict[str, Message] = {}
+    asked: str | None = None
+    for event in events:
+        if not isinstance(event, StatusEvent):
+            continue
+        if event.state in INTERRUPTED and event.message:
+            asked = event.message.message_id
+        if event.incoming and asked:
+            answers[asked], asked = event.incoming.message, None
+    return answers
+
+
+def _is_progress(event: StatusEvent) -> bool:
+    return event.state is TaskState.WORKING and event.fence > 0 and event.message is not None
+
+
+async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
+    """What an async function gives, or a plain one in a thread of its own."""
+    if inspect.iscoroutinefunction(work):
+        return await work(*args, **kwargs)
+    result = await asyncio.to_thread(work, *args, **kwargs)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _json_value(name: str, value: object) -> Json:
+    """The value as it will be read back, so that a first run and a re-run give the agent the same."""
+    try:
+        return cast("Json", json.loads(json.dumps(value, allow_nan=False)))
+    except (TypeError, ValueError):
+        raise TaskFailed(f"The step {name!r} gave a {type(value).__name__}, which is not a JSON value.") from None
+
+
+def _artifact_id(task_id: str, name: str) -> str:
+    """The same artifact has the same id in every run, and another one in every task."""
+    return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
+
+
+def _question_id(task_id: str, name: str) -> str:
+    return sha256(f"{task_id}\nask\n{name}".encode()).hexdigest()[:32]
+
+
+def attach_context(answer: Answer, context_id: str | None, task_id: str | None = None) -> Answer:
+    """What an agent has returned, as it can be sent: a message of its own belongs to the conversation (4.1.4).
+
+    Raises ValueError for one that has no parts (5.7) or is not the agent's.
+    """
+    if not isinstance(answer, Message):
+        return answer
+    if not answer.parts or answer.role is not Role.AGENT:
+        raise ValueError("an agent's message has parts, and the role of an agent")
+    return replace(answer, context_id=context_id, task_id=task_id)
+
+
+def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
+    """What an author gave, as parts. ``media_type`` is that of a single text, bytes or JSON value."""
+    several = [one for one in content if isinstance(one, Part)] if isinstance(content, list | tuple) else []
+    return several or [_part(cast("Content", content), media_type)]
+
+
+def _part(content: Content, media_type: str | None) -> Part:
+    if isinstance(content, Part):
+        return content
+    if isinstance(content, str):
+        return Part("text", content, media_type)
+    if isinstance(content, bytes):
+        return Part("raw", base64.b64encode(content).decode(), media_type or "application/octet-stream")
+    return Part("data", content, media_type)

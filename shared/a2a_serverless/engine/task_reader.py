@@ -1,0 +1,40 @@
+"""The other tasks that an agent may look at: those of the same tenant and owner, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Task, TaskKey
+    from a2a_serverless.ports import TaskIndex, TaskLog
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReader:
+    """Reads the tasks beside ``key``."""
+
+    log: TaskLog
+    index: TaskIndex
+    key: TaskKey
+
+    @property
+    def _principal(self) -> Principal:
+        return Principal(self.key.tenant, self.key.owner)
+
+    def read_tasks(self, task_ids: Iterable[str]) -> list[Task]:
+        """Those of the tasks that exist."""
+        found = (self._task(task_id) for task_id in dict.fromkeys(task_ids))
+        return [task for task in found if task]
+
+    def list_context(self, context_id: str, limit: int) -> list[Task]:
+        """The newest tasks of a conversation but this one."""
+        entries, _ = self.index.list_page(self._principal, context_id, None, 0, limit + 1)
+        return self.read_tasks(entry.task for entry in entries if entry.task != self.key.task)[:limit]
+
+    def _task(self, task_id: str) -> Task | None:
+        found = self.log.read_task(self._principal.key(task_id))
+        return found[1] if found else None

@@ -1,0 +1,237 @@
+"""One operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
+
+The bindings differ in their envelopes only. Before the first item of a stream an error is an ordinary answer; after it,
+the error is the stream's last event, and that event is called ``error``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import A2AError, ExtendedCardNotConfigured, UnsupportedOperation
+from a2a_serverless.domain.model import Task
+from a2a_serverless.domain.publications import extended_card_name
+from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.services.contents import INLINE, resolve_contents
+from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.wire import sse, v1, versions
+from a2a_serverless.wire.errors import code_of, headers_of, status_of
+from a2a_serverless.wire.operations import READING, SENDING, STREAMING, Operation
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.queries import Request
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.ports import Publications
+    from a2a_serverless.services.operations import OpenStream
+    from a2a_serverless.services.rate_limiter import RateLimiter, StreamSlot
+    from a2a_serverless.services.streams import Heartbeat, OffLoop, StreamItem
+    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.wire.codecs import Codec
+    from a2a_serverless.wire.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+UNCACHED: Final = {"cache-control": "no-store"}
+STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream.
+
+    ``resumes``: a stream goes on behind ``Last-Event-ID``; those of the early shapes cannot do without the task.
+    """
+
+    content_type: str
+    success: Callable[[Json], bytes]
+    failure: Callable[[Exception], tuple[int, bytes]]
+    streams_errors: bool = False
+    resumes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OperationHandler:
+    """Serves operations of one agent in one version over one binding. A stream lasts ``stream_ms`` at most."""
+
+    service: TaskService
+    authenticator: Authenticator
+    agent: Agent
+    codec: Codec
+    version: WireVersion
+    stream_ms: int
+    limits: Limits
+    public: Publications
+    limiter: RateLimiter | None = None
+
+    def handle(
+        self, caller: Caller, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
+    ) -> HttpResponse:
+        """The answer. Never raises. What the caller may do is checked before anything that it names is looked at."""
+        try:
+            caller.check(self.agent.id, "read" if operation in READING else "operate")
+            echoed = UNCACHED | self._negotiate(request)
+            asked = self.codec.parse(operation, params, self.limits)
+            principal = self._principal(caller.principal, params)
+            if self.limiter and operation in SENDING:
+                self.limiter.admit_send(principal)
+            if operation in STREAMING:
+                opened, slot = self._open(principal, request, asked, envelope)
+                _log(self, operation, opened.task_id)
+                frames = self._frames(principal, opened, envelope, slot)
+                stream = _FramesWithSlot(frames, slot, self.service.off_loop) if slot else frames
+                return HttpResponse(200, b"", STREAM_HEADERS | echoed, stream)
+            if operation is Operation.CARD:
+                return self._serve(operation, None, envelope.success(self._extended_card()), envelope, echoed)
+            answer = resolve_contents(
+                self.service.contents,
+                principal,
+                run_operation(self.service, principal, self.agent, asked, self.version),
+                INLINE,
+            )
+            task = answer.task_id if isinstance(answer, Task) else None
+            body = envelope.success(self.codec.answer(operation, answer))
+            return self._serve(operation, task, body, envelope, echoed)
+        except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
+            _log(self, operation, None, error)
+            in_stream = operation in STREAMING and envelope.streams_errors
+            return error_response(
+                log_error(error, self.service), envelope.failure, envelope.content_type, in_stream=in_stream
+            )
+
+    def _serve(
+        self, operation: Operation, task: str | None, body: bytes, envelope: Envelope, echoed: dict[str, str]
+    ) -> HttpResponse:
+        _log(self, operation, task)
+        return HttpResponse(200, body, {"content-type": envelope.content_type} | echoed)
+
+    def _extended_card(self) -> Json:
+        """The card for callers that have signed in, as the rotator has published it for this version."""
+        if not self.agent.extended_skills:
+            raise UnsupportedOperation("This agent has no extended card.")
+        document = self.public.get_document(extended_card_name(self.agent.id))
+        if not isinstance(document, dict):
+            raise ExtendedCardNotConfigured
+        forms: JsonObject = json.loads(str(document["body"]))
+        return forms[self.version]
+
+    def _negotiate(self, request: HttpRequest) -> dict[str, str]:
+        """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
+        headers, query = request.headers, dict(request.query)
+        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
+        versions.check(self.version, asked)
+        named = versions.requested(*(headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values()))
+        offered = self.agent.extensions
+        required = [one.uri for one in offered if one.required]
+        active = versions.activated(named, [one.uri for one in offered], required)
+        return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
+
+    def _principal(self, principal: Principal, params: Json) -> Principal:
+        """The caller in the tenant that the request names; 0.3 knows none."""
+        tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
+        return self.authenticator.enter_tenant(principal, tenant) if tenant else principal
+
+    def _open(
+        self, principal: Principal, request: HttpRequest, asked: Request, envelope: Envelope
+    ) -> tuple[OpenStream, StreamSlot | None]:
+        """The stream, and its place among those that are open."""
+        after = sse.last_event_id(request.headers.get("last-event-id")) if envelope.resumes else None
+        until = self.service.clock.now() + self.stream_ms
+        slot = self.limiter.open_stream(principal, until) if self.limiter else None
+        try:
+            return open_stream(self.service, principal, self.agent, asked, self.version, after, until), slot
+        except BaseException:
+            if slot:
+                slot.release()
+            raise
+
+    async def _frames(
+        self, principal: Principal, opened: OpenStream, envelope: Envelope, slot: StreamSlot | None
+    ) -> AsyncGenerator[bytes]:
+        try:
+            async with aclosing(opened.items) as items:
+                async for item in items:
+                    if slot and slot.is_renewal_due:
+                        await self.service.off_loop(slot.renew)
+                    yield self._frame(principal, item, opened, envelope)
+        except Exception as error:  # noqa: BLE001 - the status line is long gone
+            yield sse.failure(envelope.failure(log_error(error, self.service))[1])
+
+    def _frame(
+        self, principal: Principal, item: StreamItem | Heartbeat, opened: OpenStream, envelope: Envelope
+    ) -> bytes:
+        if item is None:
+            return sse.BEAT
+        told = resolve_contents(self.service.contents, principal, item.content)
+        content = self.codec.stream_item(told, opened.task_id, opened.context_id)
+        return sse.frame(envelope.success(content), item.n)
+
+
+class _FramesWithSlot:
+    """The frames of a stream that gives its slot back when it ends or is closed.
+
+    A generator could not: closed before its first frame was asked for, it never runs.
+    """
+
+    def __init__(self, frames: AsyncGenerator[bytes], slot: StreamSlot, off_loop: OffLoop) -> None:
+        self._frames = frames
+        self._slot = slot
+        self._off_loop = off_loop
+
+    def __aiter__(self) -> _FramesWithSlot:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._frames)
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        await self._frames.aclose()
+        await self._off_loop(self._slot.release)
+
+
+def log_error(error: Exception, service: TaskService) -> Exception:
+    """The error; one that is our fault is counted and goes into the log, where alone its reason may be read."""
+    if not isinstance(error, A2AError):
+        logger.error("request failed", extra=safe_error_fields(error) | {"trace": trace_id(service.trace)})
+        service.metrics.count("ServerErrors")
+    return error
+
+
+def _log(operator: OperationHandler, operation: Operation, task: str | None, error: Exception | None = None) -> None:
+    """One line for a request: which operation of which agent on which task, and what became of it."""
+    said = {"operation": operation.value, "agent": operator.agent.id, "version": operator.version, "task": task}
+    outcome = type(error).__name__ if error else "ok"
+    logger.info("request answered", extra={**said, "outcome": outcome, "trace": trace_id(operator.service.trace)})
+
+
+def error_response(
+    error: Exception,
+    failure: Callable[[Exception], tuple[int, bytes]],
+    content_type: str = JSON,
+    *,
+    in_stream: bool = False,
+) -> HttpResponse:
+    """The answer that an error is. What HTTP itself has a status for is never told in a stream."""
+    status, body = failure(error)
+    if in_stream and not code_of(error).by_http:
+        return HttpResponse(200, b"", STREAM_HEADERS | headers_of(error), _single_frame(sse.frame(body)))
+    headers = UNCACHED | {"content-type": content_type} | headers_of(error)
+    return HttpResponse(status_of(error, status), body, headers)
+
+
+async def _single_frame(frame: bytes) -> AsyncGenerator[bytes]:
+    yield frame

@@ -1,0 +1,145 @@
+"""The hosts that this instance sends to: how many requests each has in flight, and which of them are left alone.
+
+Health lives in memory. Only a trip is told to the other instances, by one item of the host's that expires; they look
+at it when they first meet the host and every half minute. Safe between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import circuit_breaker
+from a2a_serverless.domain.circuit_breaker import BreakerState, OpenBreaker
+from a2a_serverless.domain.metrics import NULL_METRICS
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.ports import BreakerStore, Metrics
+
+IN_FLIGHT: Final = 5
+REFRESH_MS: Final = 30_000
+ANSWERED_MS: Final = 600_000
+HOSTS_KEPT: Final = 4_096
+
+
+class HostBusy(Exception):
+    """The host has as many requests in flight as it may have."""
+
+
+class CircuitOpen(Exception):
+    """The host is left alone until ``until`` (ms)."""
+
+    def __init__(self, until: int) -> None:
+        super().__init__(f"left alone until {until}")
+        self.until = until
+
+
+@dataclass
+class _Host:
+    health: BreakerState = field(default_factory=BreakerState)
+    in_flight: int = 0
+    asked_at: int | None = None
+
+
+class ChallengeCache:
+    """Which hosts have answered a challenge of which owners, as far as this instance knows. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[str, str, str], int] = {}
+        self._lock = Lock()
+
+    def knows(self, key: TaskKey, host: str, now: int) -> bool:
+        return self._until.get((key.tenant, key.owner, host), 0) > now
+
+    def learn(self, key: TaskKey, host: str, now: int) -> None:
+        """Remembers it for ten minutes; then the table is asked again."""
+        with self._lock:
+            if len(self._until) >= HOSTS_KEPT:
+                self._until.clear()
+            self._until[key.tenant, key.owner, host] = now + ANSWERED_MS
+
+
+class NullBreakerStore:
+    """For one instance alone: nobody is told, and nobody tells."""
+
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
+        del host
+        return None
+
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        pass
+
+
+class CircuitBreakers:
+    """What this instance knows of the hosts. ``in_flight`` is how many requests each may have at a time."""
+
+    def __init__(
+        self, store: BreakerStore | None = None, in_flight: int = IN_FLIGHT, metrics: Metrics = NULL_METRICS
+    ) -> None:
+        self._store = store or NullBreakerStore()
+        self._metrics = metrics
+        self._limit = in_flight
+        self._lock = Lock()
+        self._hosts: dict[str, _Host] = {}
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    def check(self, name: str, now: int) -> None:
+        """Raises CircuitOpen while the host is to be left alone."""
+        self._refresh(name, now)
+        with self._lock:
+            until = circuit_breaker.blocked_until(self._state_of(name).health, now)
+        if until:
+            raise CircuitOpen(until)
+
+    @contextmanager
+    def request_slot(self, name: str, now: int) -> Iterator[None]:
+        """One request to the host. Raises CircuitOpen, or Busy when it has enough of them."""
+        with self._lock:
+            host = self._state_of(name)
+            if until := circuit_breaker.blocked_until(host.health, now):
+                raise CircuitOpen(until)
+            if host.in_flight >= self._limit:
+                raise HostBusy
+            host.health = circuit_breaker.start_attempt(host.health, now)
+            host.in_flight += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                host.in_flight -= 1
+
+    def learn(self, name: str, outcome: Outcome, now: int) -> None:
+        """Takes in what became of a request. The others are told of a trip."""
+        with self._lock:
+            host = self._state_of(name)
+            before, host.health = host.health.open_breaker, circuit_breaker.record_outcome(host.health, outcome, now)
+            open_breaker = host.health.open_breaker
+            alone = sum(1 for one in self._hosts.values() if one.health.open_breaker)
+        if (open_breaker is None) != (before is None):
+            self._metrics.record({"OpenCircuits": alone}, host=name)
+        if open_breaker and open_breaker != before:
+            self._store.store_open_breaker(name, open_breaker)
+
+    def _refresh(self, name: str, now: int) -> None:
+        with self._lock:
+            host = self._state_of(name)
+            if host.asked_at is not None and now - host.asked_at < REFRESH_MS:
+                return
+            host.asked_at = now
+        open_breaker = self._store.get_open_breaker(name)
+        with self._lock:
+            host.health = circuit_breaker.merge_open_breaker(host.health, open_breaker)
+
+    def _state_of(self, name: str) -> _Host:
+        if name not in self._hosts and len(self._hosts) >= HOSTS_KEPT:
+            self._hosts = {
+                name: host for name, host in self._hosts.items() if host.in_flight or host.health.open_breaker
+            }
+        return self._hosts.setdefault(name, _Host())

@@ -1,0 +1,161 @@
+"""How the webhooks of a task stand: for its owner, and for the operator, who may also pause, resume and redrive them.
+
+An operator's rights are those to the table and the queue; an owner's, as everywhere, are in the key of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import delivery
+from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.errors import Overloaded, TaskNotFound, UnsupportedOperation
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, WebhookStatus
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.services.task_changes import read_existing_head
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.ports import Clock, PushStore, Queues, TaskLog
+
+TRIES: Final = 20
+ATTEMPTS_SHOWN: Final = 100
+EVERYTHING: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryAdmin:
+    """What an operator needs."""
+
+    log: TaskLog
+    store: PushStore
+    queues: Queues
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """All that an operator can do: ``rotator`` and ``eraser`` take a command of that function's and give its answer."""
+
+    admin: DeliveryAdmin
+    rotator: Callable[[Mapping[str, str]], JsonObject]
+    eraser: Callable[[JsonObject], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the given up are meant: those of one ``host`` (``name`` or ``name:port``), those since ``since`` (ms).
+
+    Without either it is all of them.
+    """
+
+    host: str = ""
+    since: int = 0
+
+    def matches(self, config: PushConfig) -> bool:
+        host = host_of(config.url)
+        return self.host.lower() in {"", host, host.partition(":")[0]}
+
+
+def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
+    """Every configuration of the owner's task; raises TaskNotFound."""
+    read_existing_head(log, key, agent)
+    return list_statuses(log, store, key)
+
+
+def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookStatus]:
+    """Every configuration of the task, by id; raises TaskNotFound."""
+    snapshot = log.read_head(key)
+    if snapshot is None:
+        raise TaskNotFound
+    configs = {config.config_id: config for config in store.list_configs(key)}
+    attempts = store.list_attempts(key)
+    return [
+        WebhookStatus(key, configs[cursor.config_id], cursor, snapshot.last, _of(attempts, cursor.config_id))
+        for cursor in store.list_cursors(key)
+        if cursor.config_id in configs
+    ]
+
+
+def list_exhausted(admin: DeliveryAdmin, limit: int, selection: Selection = Selection()) -> list[WebhookStatus]:
+    """What was given up in the whole deployment, longest ago first, at most ``limit``."""
+    rows = list(islice(_given_up(admin, selection), limit))
+    tasks = {key: list_statuses(admin.log, admin.store, key) for key in dict(rows) if admin.log.read_head(key)}
+    wanted = set(rows)
+    return [one for found in tasks.values() for one in found if (one.key, one.config.config_id) in wanted]
+
+
+def redrive_all(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
+    """Redrives everything that was given up and is meant, longest ago first; what was changed meanwhile is passed over.
+
+    No storm comes of it: the limits of each host and its breaker hold for redriven deliveries too.
+    """
+    for key, config_id in _given_up(admin, selection):
+        try:
+            redrive(admin, key, config_id)
+        except (TaskNotFound, UnsupportedOperation):
+            continue
+        yield key, config_id
+
+
+def redrive(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
+    """Tries again at once, with all tries ahead of it. A URL that was refused is asked once more."""
+    return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _redrive_cursor(admin, cursor)))
+
+
+def pause(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
+    """Sends no more until it is resumed. A notification that is under way arrives and counts."""
+    return _change(admin, key, config_id, _pause_cursor)
+
+
+def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
+    """Goes on where it was paused."""
+    return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _resume_cursor(admin, cursor)))
+
+
+def _given_up(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
+    for key, config_id in admin.store.list_exhausted(EVERYTHING, selection.since):
+        config = admin.store.get_config(key, config_id)
+        if config is not None and selection.matches(config):
+            yield key, config_id
+
+
+def _redrive_cursor(admin: DeliveryAdmin, cursor: Cursor) -> Cursor:
+    if cursor.state is CursorState.PAUSED:
+        raise UnsupportedOperation("It is paused. Resume it.")
+    return delivery.redrive(cursor, now=admin.clock.now())
+
+
+def _pause_cursor(cursor: Cursor) -> Cursor:
+    if cursor.state not in {CursorState.ACTIVE, CursorState.PAUSED}:
+        raise UnsupportedOperation(f"It is {cursor.state} and sends nothing.")
+    return replace(cursor, state=CursorState.PAUSED, due_at=None)
+
+
+def _resume_cursor(admin: DeliveryAdmin, cursor: Cursor) -> Cursor:
+    if cursor.state is not CursorState.PAUSED:
+        raise UnsupportedOperation(f"It is {cursor.state}, not paused.")
+    return delivery.redrive(cursor, now=admin.clock.now())
+
+
+def _change(admin: DeliveryAdmin, key: TaskKey, config_id: str, change: Callable[[Cursor], Cursor]) -> Cursor:
+    for _ in range(TRIES):
+        cursor = admin.store.get_cursor(key, config_id)
+        if cursor is None or cursor.state is CursorState.CLOSED:
+            raise TaskNotFound("The push notification configuration was not found.")
+        after = change(cursor)
+        if admin.store.move_cursor(key, cursor, after):
+            return after
+    raise Overloaded
+
+
+def _enqueue(admin: DeliveryAdmin, key: TaskKey, cursor: Cursor) -> Cursor:
+    admin.queues.enqueue(DeliveryMessage(key, cursor.config_id))
+    return cursor
+
+
+def _of(attempts: list[Attempt], config_id: str) -> tuple[Attempt, ...]:
+    return tuple(attempt for attempt in attempts if attempt.config_id == config_id)[-ATTEMPTS_SHOWN:]

@@ -1,0 +1,258 @@
+"""Any operation of A2A, version-free: request in, answer out. The edge decodes before and encodes after."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from a2a_serverless.domain.contents import StoredFile, file_of
+from a2a_serverless.domain.errors import (
+    ContentTypeNotSupported,
+    FieldViolation,
+    InvalidParams,
+    PushNotSupported,
+    UnsupportedOperation,
+)
+from a2a_serverless.domain.media_types import fits_any
+from a2a_serverless.domain.model import Message, SendRequest
+from a2a_serverless.domain.queries import (
+    CancelTask,
+    CreatePush,
+    DeletePush,
+    GetPush,
+    GetTask,
+    ListPushes,
+    ListTasks,
+    PushPage,
+    SubscribeToTask,
+    TaskPush,
+    limit_task,
+)
+from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.services import tasks, webhooks
+from a2a_serverless.services.listing import list_tasks
+from a2a_serverless.services.streams import (
+    TURN_ENDS,
+    StreamContext,
+    StreamItem,
+    StreamStart,
+    follow_events,
+    start_stream,
+)
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Principal, TaskState
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.queries import Answer, Request
+    from a2a_serverless.services.streams import Heartbeat
+    from a2a_serverless.services.tasks import StartedTask, TaskService
+
+    Server: TypeAlias = Callable[[TaskService, Principal, Agent, Any, WireVersion], Answer]
+
+
+MOST_NAMED: Final = 32
+
+
+def run_operation(
+    service: TaskService, principal: Principal, agent: Agent, request: Request, wire: WireVersion
+) -> Answer:
+    """The answer to a request that does not stream. Raises A2AError for what is refused."""
+    server = _OPERATIONS.get(type(request))
+    if server is None:
+        raise UnsupportedOperation
+    return server(service, principal, agent, request, wire)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStream:
+    """A stream that has begun."""
+
+    task_id: str
+    context_id: str
+    items: AsyncGenerator[StreamItem | Heartbeat]
+
+
+def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until when
+    service: TaskService,
+    principal: Principal,
+    agent: Agent,
+    request: Request,
+    wire: WireVersion,
+    after: int | None,
+    until: int,
+) -> OpenStream:
+    """The stream that a sent message or a subscription opens. ``after`` is the last event that the client has seen.
+
+    Raises A2AError for what is refused. A send stream ends where the turn becomes the client's; a subscription goes on
+    until the task ends (specification 3.1.2, 3.1.6, 11.7; which of them when is written down in docs/deviations.md).
+    In 0.3 a question is ``final``, so that there a subscription ends with it too.
+    """
+    if not agent.streaming:
+        raise UnsupportedOperation("This agent does not stream.")
+    if isinstance(request, SubscribeToTask):
+        beginning = start_stream(service.log, principal.key(request.task_id), agent.id, after)
+        return _open_stream(service, principal, beginning, until, TERMINAL if wire == "1.0" else TURN_ENDS)
+    if not isinstance(request, SendRequest):
+        raise UnsupportedOperation
+    _check_send(service, principal, agent, request)
+    begun = tasks.accept_message(service, principal, agent.id, request, wire)
+    if isinstance(begun, Message):
+        return OpenStream("", begun.context_id or "", _single_item(StreamItem(None, begun)))
+    beginning = _start_from_message(service, agent, begun, after, until)
+    beginning = replace(beginning, task=limit_task(beginning.task, request.history_length))
+    if beginning.told and beginning.task.status.state in TURN_ENDS:
+        return OpenStream(
+            beginning.task.task_id,
+            beginning.task.context_id,
+            _single_item(StreamItem(beginning.task.n, beginning.task)),
+        )
+    return _open_stream(service, principal, beginning, until, TURN_ENDS)
+
+
+def _start_from_message(
+    service: TaskService, agent: Agent, begun: StartedTask, after: int | None, until: int
+) -> StreamStart:
+    """Where the stream of a message that has been taken in begins; that is read before anybody works on the task."""
+    if begun.task:
+        beginning = StreamStart(begun.task, told=True, after=begun.task.n)
+    else:
+        beginning = start_stream(service.log, begun.head.key, agent.id, after, ends_fine=True)
+    if service.inline_runner is None or not service.inline_runner.start(
+        agent.id, begun.head.key, until - service.clock.now()
+    ):
+        tasks.enqueue_task(service, begun.head)
+    return beginning
+
+
+def _open_stream(
+    service: TaskService, principal: Principal, beginning: StreamStart, until: int, ends: frozenset[TaskState]
+) -> OpenStream:
+    task = beginning.task
+    stream = StreamContext(service.log, service.clock, until, service.off_loop)
+    rest = follow_events(stream, principal.key(task.task_id), beginning.after, ends)
+    return OpenStream(task.task_id, task.context_id, _items(beginning, rest))
+
+
+async def _items(
+    beginning: StreamStart, rest: AsyncGenerator[StreamItem | Heartbeat]
+) -> AsyncGenerator[StreamItem | Heartbeat]:
+    async with aclosing(rest):
+        if beginning.told:
+            yield StreamItem(beginning.task.n, beginning.task)
+        async for item in rest:
+            yield item
+
+
+async def _single_item(item: StreamItem) -> AsyncGenerator[StreamItem | Heartbeat]:
+    """A stream of one item: a message (specification 3.1.2), or a task whose turn is over already."""
+    yield item
+
+
+def _send(service: TaskService, principal: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
+    _check_send(service, principal, agent, request)
+    sent = tasks.send(service, principal, agent.id, request, wire)
+    return sent if isinstance(sent, Message) else limit_task(sent, request.history_length)
+
+
+def _get(service: TaskService, principal: Principal, agent: Agent, request: GetTask, _: WireVersion) -> Answer:
+    return limit_task(tasks.get(service, principal, agent.id, request.task_id), request.history_length)
+
+
+def _list(service: TaskService, principal: Principal, agent: Agent, request: ListTasks, _: WireVersion) -> Answer:
+    return list_tasks(service.lister, principal, agent.id, request)
+
+
+def _cancel(service: TaskService, principal: Principal, agent: Agent, request: CancelTask, _: WireVersion) -> Answer:
+    return tasks.cancel(service, principal, agent.id, request.task_id)
+
+
+def _create_push(
+    service: TaskService, principal: Principal, agent: Agent, request: CreatePush, wire: WireVersion
+) -> Answer:
+    _check_push(agent)
+    return TaskPush(request.task_id, service.webhooks.add(principal.key(request.task_id), agent.id, request.push, wire))
+
+
+def _get_push(service: TaskService, principal: Principal, agent: Agent, request: GetPush, _: WireVersion) -> Answer:
+    _check_push(agent)
+    config = webhooks.get(service.webhooks, principal.key(request.task_id), agent.id, request.config_id)
+    return TaskPush(request.task_id, config)
+
+
+def _list_pushes(
+    service: TaskService, principal: Principal, agent: Agent, request: ListPushes, _: WireVersion
+) -> Answer:
+    _check_push(agent)
+    configs = webhooks.list_configs(service.webhooks, principal.key(request.task_id), agent.id)
+    return PushPage(tuple(TaskPush(request.task_id, config) for config in configs))
+
+
+def _delete_push(
+    service: TaskService, principal: Principal, agent: Agent, request: DeletePush, _: WireVersion
+) -> Answer:
+    _check_push(agent)
+    webhooks.delete(service.webhooks, principal.key(request.task_id), agent.id, request.config_id)
+    return None
+
+
+def _check_push(agent: Agent) -> None:
+    if not agent.push:
+        raise PushNotSupported
+
+
+def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendRequest) -> None:
+    """What would be refused, before anything is stored."""
+    if request.push is not None:
+        _check_push(agent)
+        service.webhooks.check_request(request.push)
+    _check_content(agent, request)
+    _check_files(service, principal, request)
+
+
+def _check_content(agent: Agent, request: SendRequest) -> None:
+    """Refuses what the card does not offer (specification 3.3.2). A part that names no media type is taken as it is."""
+    takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
+    makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
+    named = {f"message.parts[{at}].mediaType": part.media_type for at, part in enumerate(request.message.parts)}
+    wrong = [
+        FieldViolation(field, f"must be one of {', '.join(takes)}")
+        for field, media_type in named.items()
+        if media_type and not fits_any(takes, media_type)
+    ]
+    wanted = request.accepted_output_modes
+    if wanted and not any(fits_any(makes, mode) for mode in wanted):
+        wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
+    if wrong:
+        raise ContentTypeNotSupported(violations=tuple(wrong))
+
+
+def _check_files(service: TaskService, principal: Principal, request: SendRequest) -> None:
+    """Refuses parts that name content of ours which is not there, and more of it than is looked for."""
+    named: dict[StoredFile, str] = {}
+    for at, part in enumerate(request.message.parts):
+        if content := file_of(part):
+            named.setdefault(content, f"message.parts[{at}].url")
+    if service.contents is None or not named:
+        return
+    if len(named) > MOST_NAMED:
+        description = f"is one too many: a message may name {MOST_NAMED} different uploads"
+        raise InvalidParams(violations=(FieldViolation([*named.values()][MOST_NAMED], description),))
+    missing = [field for content, field in named.items() if not service.contents.exists(principal, content)]
+    if missing:
+        description = "names no upload of yours: PUT the content first, and name it by the address that you were given"
+        raise InvalidParams(violations=tuple(FieldViolation(field, description) for field in missing))
+
+
+_OPERATIONS: Final[dict[type, Server]] = {
+    SendRequest: _send,
+    GetTask: _get,
+    ListTasks: _list,
+    CancelTask: _cancel,
+    CreatePush: _create_push,
+    GetPush: _get_push,
+    ListPushes: _list_pushes,
+    DeletePush: _delete_push,
+}

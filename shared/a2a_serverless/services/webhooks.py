@@ -1,0 +1,254 @@
+"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within what the policy allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import challenges
+from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.delivery import replace_cursor, same_lease
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound, TooManyRequests
+from a2a_serverless.domain.head import GRACE_MS, mark_push
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.services.circuit_breakers import ChallengeCache
+from a2a_serverless.services.task_changes import read_existing_head
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import PushRequest, TaskKey
+    from a2a_serverless.ports import Clock, Ids, PushStore, Queues, Resolver, Sealer, TaskLog
+
+CONFIGS_PER_TASK: Final = 20
+PER_DAY: Final = 100_000
+DAY_MS: Final = 86_400_000
+TRIES: Final = 20
+CLOSE_POLL_S: Final = 0.1
+_TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
+_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_CONFIG_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
+SECRET_LIMIT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """What the configuration use cases need. ``ownership`` False: no challenge is asked of anybody.
+
+    ``per_day`` is how many an owner may register on one day (UTC). A number of those that stand would have to be given
+    back when a task expires, and storage does that in silence. ``own`` gives the base URLs of this deployment.
+    """
+
+    log: TaskLog
+    store: PushStore
+    queues: Queues
+    sealer: Sealer
+    clock: Clock
+    ids: Ids
+    policy: EgressPolicy
+    resolver: Resolver
+    ownership: bool = True
+    per_day: int = PER_DAY
+    own_urls: Callable[[], tuple[str, ...]] = tuple
+    enforce_ownership: bool = True
+    answered: ChallengeCache = field(default_factory=ChallengeCache)
+
+    def check_request(self, request: PushRequest) -> WebhookTarget:
+        """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
+        return check(replace(self.policy, own=self.own_urls()), request)
+
+    def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+        """Creates or replaces a configuration; it is due at once."""
+        return add(self, key, agent, request, wire)
+
+
+def add(webhooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+    """Creates a configuration, or replaces the one with its id, and rings for its first notification."""
+    read_existing_head(webhooks.log, key, agent)
+    _check_count(webhooks, key, request.config_id)
+    config, cursor = new_config(webhooks, key, request, wire)
+    cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
+    for _ in range(TRIES):
+        snapshot = read_existing_head(webhooks.log, key, agent)
+        _check_count(webhooks, key, config.config_id)
+        replaced = webhooks.store.get_cursor(key, config.config_id)
+        first = replace_cursor(replaced, replace(cursor, start=snapshot.last), now=webhooks.clock.now())
+        if webhooks.store.add_config(snapshot.head, mark_push(snapshot.head), config, first, replaced):
+            _wait_for_attempt(webhooks.store, webhooks.clock, key, first)
+            webhooks.queues.enqueue(DeliveryMessage(key, config.config_id))
+            return config
+    raise Overloaded
+
+
+def get(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> PushConfig:
+    """One configuration, the first for None; raises TaskNotFound when it or its task is not there (3.1.8)."""
+    read_existing_head(webhooks.log, key, agent)
+    config = (
+        webhooks.store.get_config(key, config_id) if config_id else next(iter(webhooks.store.list_configs(key)), None)
+    )
+    if config is None:
+        raise TaskNotFound("The push notification configuration was not found.")
+    return config
+
+
+def list_configs(webhooks: Webhooks, key: TaskKey, agent: str) -> list[PushConfig]:
+    """Every configuration of the task."""
+    read_existing_head(webhooks.log, key, agent)
+    return webhooks.store.list_configs(key)
+
+
+def delete(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
+    """Deletes a configuration; absent is fine. When this returns, nothing more is sent to it."""
+    read_existing_head(webhooks.log, key, agent)
+    close(webhooks.store, webhooks.clock, key, config_id)
+
+
+def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
+    """A configuration as it is stored, its secrets sealed.
+
+    Raises InvalidParams naming every field that is wrong, and TooManyRequests.
+    """
+    target = _vet(webhooks, request)
+    verification = _verification(webhooks, target)
+    if verification is Verification.UNVERIFIED and webhooks.enforce_ownership:
+        _count_challenge(webhooks, key, host_of(request.url))
+    _count_webhook(webhooks, key)
+    config_id, incarnation = request.config_id or webhooks.ids.new(), webhooks.ids.new()
+    context = sealing_context(key, config_id)
+    config = PushConfig(
+        config_id=config_id,
+        url=request.url,
+        wire=wire,
+        incarnation=incarnation,
+        created_at=webhooks.clock.now(),
+        scheme=request.scheme,
+        token=request.token and webhooks.sealer.seal(request.token, context),
+        credentials=request.credentials and webhooks.sealer.seal(request.credentials, context),
+    )
+    return config, Cursor(config_id, incarnation, verification=verification)
+
+
+def sealing_context(key: TaskKey, config_id: str) -> str:
+    """What a configuration's secrets are bound to."""
+    return f"{key.tenant}\n{key.owner}\n{key.task}\n{config_id}"
+
+
+def _verification(webhooks: Webhooks, target: WebhookTarget) -> Verification:
+    trusted = not webhooks.ownership or target.local or webhooks.policy.trusts(target.host)
+    return Verification.TRUSTED if trusted else Verification.UNVERIFIED
+
+
+def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
+    """Deletes the configuration, waits for an attempt in flight to end (its lease bounds that), deletes the cursor.
+
+    Whoever dies in between leaves a closed cursor without a configuration: nobody sees it and nothing is sent for it.
+    """
+    while cursor := store.get_cursor(key, config_id):
+        if cursor.state is not CursorState.CLOSED:
+            store.close_config(key, cursor)
+        elif cursor.lease_until > clock.now():
+            clock.sleep(CLOSE_POLL_S)
+        else:
+            store.remove_config(key, config_id, cursor.incarnation)
+
+
+def _wait_for_attempt(store: PushStore, clock: Clock, key: TaskKey, lease: Cursor) -> None:
+    """Returns when the attempt that ``lease`` was taken for has ended; the lease bounds that."""
+    while (
+        (kept := store.get_cursor(key, lease.config_id)) and same_lease(kept, lease) and kept.lease_until > clock.now()
+    ):
+        clock.sleep(CLOSE_POLL_S)
+
+
+def _count_webhook(webhooks: Webhooks, key: TaskKey) -> None:
+    day, since = divmod(webhooks.clock.now(), DAY_MS)
+    if not webhooks.store.count_webhook(key, day, webhooks.per_day):
+        text = f"You may register {webhooks.per_day} push notification configurations a day."
+        raise TooManyRequests(text, (DAY_MS - since) // 1000)
+
+
+def _count_challenge(webhooks: Webhooks, key: TaskKey, host: str) -> None:
+    """Counts one more webhook at a host that has not answered a challenge of the owner's; raises TooManyRequests."""
+    now = webhooks.clock.now()
+    if webhooks.answered.knows(key, host, now):
+        return
+    for _ in range(TRIES):
+        before = webhooks.store.get_challenge_state(key, host)
+        if before.answered:
+            webhooks.answered.learn(key, host, now)
+            return
+        after = challenges.add_webhook(before)
+        if after is None:
+            text = (
+                f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
+                "More can be registered there once one of them has."
+            )
+            raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
+        if webhooks.store.store_challenge_state(key, host, before, after, now // 1000 + challenges.UNANSWERED_S):
+            return
+    raise Overloaded
+
+
+def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> None:
+    others = [config for config in webhooks.store.list_configs(key) if config.config_id != config_id]
+    if len(others) >= CONFIGS_PER_TASK:
+        raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
+
+
+def _vet(webhooks: Webhooks, request: PushRequest) -> WebhookTarget:
+    """The vetted target. A name that has no address now is no refusal: every attempt asks again."""
+    target = webhooks.check_request(request)
+    try:
+        with suppress(NameUnresolved):
+            webhooks.resolver.check(target)
+    except UrlNotAllowed as refused:
+        field = f"{request.at}.url" if request.at else "url"
+        raise InvalidParams(violations=(_refused(field, refused),)) from None
+    return target
+
+
+def check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
+    """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
+    wrong = {
+        "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.config_id)),
+        "token": (_SECRETS, _is_bad_secret(request.token)),
+        "authentication.credentials": (_SECRETS, _is_bad_secret(request.credentials)),
+        "authentication.scheme": (_SCHEMES, _is_bad_scheme(request)),
+    }
+    below = f"{request.at}." if request.at else ""
+    violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
+    try:
+        target = check_url(request.url, policy)
+    except UrlNotAllowed as refused:
+        raise InvalidParams(violations=(*violations, _refused(below + "url", refused))) from None
+    if violations:
+        raise InvalidParams(violations=tuple(violations))
+    return target
+
+
+def _refused(field: str, refused: UrlNotAllowed) -> FieldViolation:
+    return FieldViolation(field, f"is refused: {refused}")
+
+
+_SECRETS: Final = f"is printable ASCII, at most {SECRET_LIMIT} characters"
+_SCHEMES: Final = (
+    "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
+    "with credentials any scheme is passed on as it is"
+)
+
+
+def _is_bad_id(config_id: str | None) -> bool:
+    return config_id is not None and not _CONFIG_ID.fullmatch(config_id)
+
+
+def _is_bad_scheme(request: PushRequest) -> bool:
+    if request.scheme is None:
+        return request.credentials is not None
+    return not _SCHEME.fullmatch(request.scheme) or (request.credentials is None and request.scheme.lower() != "bearer")
+
+
+def _is_bad_secret(secret: str | None) -> bool:
+    return secret is not None and (len(secret) > SECRET_LIMIT or not _TOKEN68.fullmatch(secret))

@@ -1,0 +1,166 @@
+"""Other agents over HTTP, both versions: an agent elsewhere that answers from a script on a loopback socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, Task, TaskState
+
+pytestmark = pytest.mark.enable_socket
+
+ME = Principal("acme", "alice")
+HELLO = Message("m-1", Role.USER, (Part("text", "hello"), Part("data", {"n": 1})), "context")
+CALLBACK = PushRequest("https://parent.example.com/callbacks/1", config_id="parent", token="t-1")
+TASKS: dict[str, dict[str, Any]] = {
+    "1.0": {"task": {"id": "far", "contextId": "context", "status": {"state": "TASK_STATE_WORKING"}}},
+    "0.3": {"kind": "task", "id": "far", "contextId": "context", "status": {"state": "working"}},
+}
+METHODS = {"1.0": ["SendMessage", "GetTask", "CancelTask"], "0.3": ["message/send", "tasks/get", "tasks/cancel"]}
+
+
+class Elsewhere:
+    """An agent: its card, its next answers, and what it was asked."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.card: dict[str, Any] = {}
+        self.answers: list[Any] = []
+        self.asked: list[tuple[str, dict[str, str], Any]] = []
+
+    def speaks(self, version: str, url: str | None = None) -> None:
+        about = {"name": "Far", "description": "d", "version": "1", "capabilities": {}, "skills": []}
+        modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
+        at = url or f"{self.url}/rpc"
+        interface = {"url": at, "protocolBinding": "JSONRPC", "protocolVersion": version, "tenant": "acme"}
+        new = {"supportedInterfaces": [interface]}
+        old = {"url": at, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
+        self.card = about | modes | (new if version == "1.0" else old)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Elsewhere]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._say(agent.card if self.path == "/.well-known/agent-card.json" else {})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            agent.asked.append((self.path, dict(self.headers), body))
+            answer = agent.answers.pop(0)
+            self._say({"jsonrpc": "2.0", "id": 1} | (answer if "error" in answer else {"result": answer}))
+
+        def _say(self, document: Any) -> None:
+            content = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        agent = Elsewhere(f"http://127.0.0.1:{server.server_port}")
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield agent
+        server.shutdown()
+
+
+def test_calls_carry_the_trace_that_they_belong_to_and_the_others_none(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [TASKS["1.0"]["task"]] * 2
+    remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
+    remote_agents.with_trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(Caller(ME), "far", "far")
+    remote_agents.get(Caller(ME), "far", "far")
+    sent = [headers.get("Traceparent") for _, headers, _ in elsewhere.asked]
+    assert sent == ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None]
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_an_agent_is_spoken_to_in_the_version_and_at_the_address_that_its_card_says(
+    elsewhere: Elsewhere, version: str
+) -> None:
+    elsewhere.speaks(version)
+    task = TASKS[version]
+    elsewhere.answers = [task, task.get("task", task), task.get("task", task)]
+    remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
+    sent = remote_agents.send(Caller(ME), "far", HELLO, CALLBACK)
+    assert isinstance(sent, Task)
+    assert (sent.task_id, remote_agents.get(Caller(ME), "far", "far").status.state) == ("far", TaskState.WORKING)
+    remote_agents.cancel(Caller(ME), "far", "far")
+    assert [body["method"] for _, _, body in elsewhere.asked] == METHODS[version]
+    assert {(path, headers["A2A-Version"]) for path, headers, _ in elsewhere.asked} == {("/rpc", version)}
+
+
+@pytest.mark.parametrize(("version", "waits"), [("1.0", {"returnImmediately": True}), ("0.3", {"blocking": False})])
+def test_a_message_says_where_news_goes_and_does_not_wait(
+    elsewhere: Elsewhere, version: str, waits: dict[str, bool]
+) -> None:
+    elsewhere.speaks(version)
+    elsewhere.answers = [TASKS[version]]
+    A2ARemoteAgents({}, {"far": elsewhere.url}).send(Caller(ME), "far", HELLO, CALLBACK)
+    params = elsewhere.asked[0][2]["params"]
+    push = params["configuration"]["taskPushNotificationConfig" if version == "1.0" else "pushNotificationConfig"]
+    assert (push["url"], push["token"]) == (CALLBACK.url, "t-1")
+    assert waits.items() <= params["configuration"].items()
+    assert params["message"]["contextId"] == "context"
+    assert params.get("tenant") == ("acme" if version == "1.0" else None)
+
+
+def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere) -> None:
+    elsewhere.answers = [{"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}]
+    answer = A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).send(Caller(ME), "near", HELLO, CALLBACK)
+    assert isinstance(answer, Message)
+    assert (answer.text(), elsewhere.asked[0][0]) == ("hi", "/near")
+
+
+def test_a_card_that_leads_to_another_host_is_not_followed(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0", "https://internal.example.com/rpc")
+    with pytest.raises(AgentCallFailed, match=r"another host, internal\.example\.com"):
+        A2ARemoteAgents({}, {"far": elsewhere.url}).card("far")
+
+
+def test_an_agent_with_a_binding_that_we_do_not_speak_is_refused(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.card["supportedInterfaces"][0]["protocolBinding"] = "GRPC"
+    with pytest.raises(AgentCallFailed, match="does not speak A2A over JSON-RPC"):
+        A2ARemoteAgents({}, {"far": elsewhere.url}).card("far")
+
+
+@pytest.mark.parametrize("code", [-32001, -32002])
+def test_canceling_what_has_ended_or_is_gone_is_fine(elsewhere: Elsewhere, code: int) -> None:
+    elsewhere.answers = [{"error": {"code": code, "message": "no"}}]
+    A2ARemoteAgents({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
+    assert len(elsewhere.asked) == 1
+
+
+def test_an_error_of_the_agent_is_told_in_its_words(elsewhere: Elsewhere) -> None:
+    elsewhere.answers = [{"error": {"code": -32603, "message": "out of order"}}]
+    with pytest.raises(AgentCallFailed, match="'near' refused: out of order"):
+        A2ARemoteAgents({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
+
+
+@pytest.mark.parametrize("answer", [{"task": {"id": "far"}}, {"nothing": 1}])
+def test_an_answer_that_is_not_a2a_is_a_failure_of_the_peer(elsewhere: Elsewhere, answer: dict[str, Any]) -> None:
+    elsewhere.answers = [answer]
+    with pytest.raises(AgentCallFailed, match="not A2A"):
+        A2ARemoteAgents({"near": elsewhere.url}).send(Caller(ME), "near", HELLO, CALLBACK)
+
+
+def test_nobody_at_the_address_is_a_failure_of_the_peer() -> None:
+    with pytest.raises(AgentCallFailed, match="could not be reached"):
+        A2ARemoteAgents({"near": "http://127.0.0.1:9"}).get(Caller(ME), "near", "far")
+
+
+def test_a_name_that_is_not_in_the_directory_is_told_with_those_that_are() -> None:
+    with pytest.raises(AgentCallFailed, match="no agent 'far' in the directory; there are near"):
+        A2ARemoteAgents({"near": "http://127.0.0.1:9"}).card("far")

@@ -1,0 +1,61 @@
+import io
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, keep_logs, running_stack
+from a2a_serverless.cli.options import CliContext
+from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.client import HttpError
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.paths import Paths
+from tests.stack.local import LocalStack
+
+
+def demo_run(folder: Path) -> DemoRun:
+    terminal = Terminal(Console(file=io.StringIO(), width=100, color_system=None))
+    return DemoRun(CliContext(terminal), Paths(folder, folder / "state"), folder / "out", 1)
+
+
+def told(at: DemoRun) -> str:
+    assert isinstance(at.console.file, io.StringIO)
+    return at.console.file.getvalue()
+
+
+def test_a_step_shows_its_remarks(tmp_path: Path) -> None:
+    at = demo_run(tmp_path)
+    with at.step("card", "Reading the card") as remarks:
+        remarks += ["Writer", "1.0"]
+    assert "✓ Reading the card (Writer, 1.0, " in told(at)
+
+
+@pytest.mark.parametrize("error", [HttpError(503, "later"), TaskNotFound(), OSError("no space")])
+def test_what_goes_wrong_in_a_part_is_its_fault(error: Exception) -> None:
+    with pytest.raises(StackError) as failed, attribute_failure("send"):
+        raise error
+    assert (failed.value.part, failed.value.why) == ("send", str(error))
+
+
+def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), demo_run(tmp_path).step("send", "Sending"):
+        raise ZeroDivisionError
+
+
+@pytest.mark.enable_socket
+def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(OSError, match="emulator"), running_stack(demo_run(tmp_path)):
+        pytest.fail("it stands without an emulator")
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert keep_logs(Paths(tmp_path, tmp_path / "state")) is None
+
+
+@pytest.mark.enable_socket
+@pytest.mark.stack
+def test_the_functions_logs_outlive_the_emulator(stack: LocalStack) -> None:
+    path = keep_logs(stack.paths)
+    assert path
+    assert "[rotator] " in (stack.paths.root / path).read_text()

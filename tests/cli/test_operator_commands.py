@@ -1,0 +1,227 @@
+"""The operator's commands, over a world in the same process."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.erasure import MemoryErasureStore
+from a2a_serverless.adapters.keys import path
+from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.adapters.owners import MemoryOwnerStore
+from a2a_serverless.cli.app import run
+from a2a_serverless.cli.operator_commands import moment_of
+from a2a_serverless.cli.options import CliContext as Outside
+from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.domain.deployed import StackName, StackNotFound
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
+from a2a_serverless.services.erasure import ErasureService, parse_request, run_request
+from tests.echo import Writer
+from tests.world import HOUR_MS, ME, World, accepting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.model import JsonObject
+
+RING: JsonObject = {
+    "current": {"kid": "kid-1", "madeAt": 1_790_000_000_000, "signsSince": 1_790_000_000_000},
+    "next": {"kid": "kid-2", "madeAt": 1_790_000_000_000, "promotableAt": 1_790_003_720_000},
+    "previous": [{"kid": "kid-0", "until": 1_790_000_900_000}],
+}
+
+
+@dataclass
+class Deployed:
+    """A world with one task whose webhook was given up, and a rotator that notes its commands."""
+
+    world: World
+    commands: list[Mapping[str, str]] = field(default_factory=list)
+
+    def operations(self, stack: StackName) -> Operations:
+        if stack != StackName("a2a-serverless"):
+            raise StackNotFound(f"the stack {stack.name} cannot be read")
+        table, clock = self.world.table, self.world.clock
+        erasure = ErasureService(
+            log=table,
+            store=table,
+            erasure_store=MemoryErasureStore(table, MemoryOwnerStore(clock.now)),
+            blobs=MemoryBlobStore(),
+            api_keys=MemoryApiKeyStore(),
+            clock=clock,
+            ids=self.world.ids,
+            place=lambda *names: f"{keys.path(*names)}/",
+        )
+        return Operations(
+            DeliveryAdmin(table, table, self.world.queue, clock),
+            self.rotator,
+            lambda order: run_request(erasure, parse_request(order)).to_json(),
+        )
+
+    def rotator(self, command: Mapping[str, str]) -> JsonObject:
+        self.commands.append(command)
+        return RING
+
+    def type(self, *arguments: str, state: Path | None = None) -> tuple[int, str, str]:
+        out, err = (Console(file=io.StringIO(), width=200, highlight=False) for _ in range(2))
+        environment = {"A2A_STATE": str(state)} if state else {}
+        outside = Outside(
+            Terminal(out, err), environment=environment, operations=self.operations, sleep=self.world.clock.sleep
+        )
+        with pytest.raises(SystemExit) as ended:
+            run(arguments, outside)
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, _written(out), _written(err)
+
+    def json(self, *arguments: str) -> Any:
+        code, out, err = self.type(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+
+def _written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def deployed() -> Deployed:
+    world = World([Writer().agent])
+    world.receiver.answers = lambda _: Outcome(status=404)
+    world.send("hello")
+    world.settle(10 * HOUR_MS)
+    world.receiver.answers = accepting
+    return Deployed(world)
+
+
+def test_what_was_given_up_is_listed_with_its_task_and_config(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    key = deployed.world.table.list_exhausted()[0][0]
+    assert one["task"] == path(key.tenant, key.owner, key.task)
+    assert (one["state"], one["verification"]) == ("exhausted", "verified")
+    code, out, _ = deployed.type("push", "list")
+    assert (code, out.count("exhausted")) == (0, 1)
+
+
+def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    assert deployed.json("push", "redrive", one["task"], one["id"])["state"] == "active"
+    deployed.world.settle()
+    shown = deployed.json("push", "show", one["task"], one["id"])
+    assert shown["deliveredUpTo"] == shown["lastEvent"]
+    assert [attempt.get("status") for attempt in shown["attempts"]].count(404) == 5
+    code, out, err = deployed.type("push", "list")
+    assert (code, out, err) == (0, "", "There are none.\n")
+
+
+@pytest.mark.parametrize(
+    ("meant", "hits"),
+    [
+        (["--all"], 1),
+        (["--host", "hooks.example.com"], 1),
+        (["--host", "hooks.example.com:443"], 0),
+        (["--since", "2020-01-01T00:00:00Z"], 1),
+        (["--since", "2999-01-01T00:00:00Z", "--host", "hooks.example.com"], 0),
+    ],
+)
+def test_many_are_redriven_at_once_by_host_and_time(deployed: Deployed, meant: list[str], hits: int) -> None:
+    before = deployed.json("push", "list")["deliveries"]
+    redriven = deployed.json("push", "redrive", *meant)["redriven"]
+    assert redriven == [{"task": one["task"], "id": one["id"]} for one in before] * hits
+    assert len(deployed.json("push", "list")["deliveries"]) == 1 - hits
+    code, out, err = deployed.type("push", "redrive", "--all")
+    assert (code, out.count("tenant/me/"), err) == (0, 1 - hits, f"Redriven: {1 - hits}.\n")
+
+
+def test_what_was_given_up_is_listed_by_host_and_time(deployed: Deployed) -> None:
+    assert len(deployed.json("push", "list", "--host", "HOOKS.example.com")["deliveries"]) == 1
+    assert deployed.json("push", "list", "--host", "example.com")["deliveries"] == []
+    assert deployed.json("push", "list", "--since", "2999-01-01T00:00:00Z")["deliveries"] == []
+
+
+@pytest.mark.parametrize("wrong", [[], ["t/o/k"], ["t/o/k", "c", "--all"], ["--since", "5x"], ["--since", "0h"]])
+def test_a_redrive_names_one_webhook_or_says_which_are_meant(deployed: Deployed, wrong: list[str]) -> None:
+    assert deployed.type("push", "redrive", *wrong)[0] == 2
+
+
+def test_a_time_ago_is_taken_from_now() -> None:
+    now = time.time_ns() // 1_000_000
+    assert abs(moment_of("2h") - (now - 2 * HOUR_MS)) < HOUR_MS
+    assert moment_of("3d") < moment_of("90m")
+
+
+def test_the_stack_of_this_machine_is_found_by_its_state(deployed: Deployed, tmp_path: Path) -> None:
+    code, _, err = deployed.type("push", "list", "--local", state=tmp_path)
+    assert code == 1
+    assert "emulator: does not run" in err
+    assert "a2a-serverless up" in err
+
+
+def test_a_webhook_is_paused_and_resumed(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    where = (one["task"], one["id"])
+    deployed.json("push", "redrive", *where)
+    assert deployed.json("push", "pause", *where)["state"] == "paused"
+    assert deployed.json("push", "resume", *where)["state"] == "active"
+    code, _, err = deployed.type("push", "resume", *where)
+    assert code == 1
+    assert "not paused" in err
+
+
+def test_the_attempts_of_a_webhook_are_told_line_by_line(deployed: Deployed) -> None:
+    (one,) = deployed.json("push", "list")["deliveries"]
+    code, out, _ = deployed.type("push", "show", one["task"], one["id"])
+    assert code == 0
+    assert "challenge, attempt 1: 200" in out
+    assert "event 1, attempt 5: 404" in out
+
+
+def test_a_task_that_is_not_there_and_a_name_that_is_none_are_refused(deployed: Deployed) -> None:
+    assert deployed.type("push", "show", "tenant/me/none", "x")[0] == 1
+    assert deployed.type("push", "list", "none")[0] == 2
+
+
+def test_the_key_ring_is_shown_turned_and_cleared_of_a_key(deployed: Deployed) -> None:
+    assert deployed.json("keys", "show")["next"]["promotableAt"] == "2026-09-21T15:15:20.000Z"
+    assert "kid-1" in deployed.type("keys", "rotate")[1]
+    deployed.type("keys", "revoke", "kid-0")
+    assert [command["command"] for command in deployed.commands] == ["show", "rotate", "show", "revoke", "show"]
+    assert deployed.commands[3]["kid"] == "kid-0"
+
+
+def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed) -> None:
+    code, _, err = deployed.type("keys", "show", "--stack", "other")
+    assert code == 1
+    assert "the stack other cannot be read" in err
+    assert "--stack" in err
+
+
+# ---- Erasing
+
+
+@pytest.mark.parametrize("what", ["task", "context", "owner"])
+def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, what: str) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    path = {"task": f"tenant/me/{task.task_id}", "context": f"tenant/me/{task.context_id}", "owner": "tenant/me"}[what]
+    counted = deployed.json("erase", what, path, "--dry-run")
+    assert counted["tasks"] == (2 if what == "owner" else 1)
+    assert deployed.world.table.read_head(ME.key(task.task_id)) is not None
+    code, out, _ = deployed.type("erase", what, path)
+    assert (code, out.partition(",")[0]) == (0, f"Erased {counted['tasks']} tasks")
+    assert deployed.world.table.read_head(ME.key(task.task_id)) is None
+    assert deployed.json("erase", what, path, "--dry-run")["tasks"] == 0
+
+
+@pytest.mark.parametrize("line", ["task tenant/me", "owner tenant", "owner tenant/me/task", "context //", "owner /me"])
+def test_nobody_erases_more_by_naming_less(deployed: Deployed, line: str) -> None:
+    assert deployed.type("erase", *line.split())[0] == 2

@@ -1,0 +1,75 @@
+"""Bells carry ids only, and only what is a bell is taken for one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_serverless.domain.model import Json, TaskKey
+from a2a_serverless.domain.queue_messages import (
+    LONGEST,
+    DeliveryMessage,
+    InvalidMessage,
+    QueueMessage,
+    WorkMessage,
+    from_json,
+    to_json,
+)
+from tests.wire.strategies import JSON, NAMES
+
+KEYS = st.builds(TaskKey, NAMES, NAMES, NAMES)
+MESSAGES = st.builds(WorkMessage, KEYS, st.integers(0, 2**40)) | st.builds(DeliveryMessage, KEYS, NAMES)
+WORK: dict[str, Json] = {"v": 1, "kind": "work", "tenant": "t", "owner": "o", "task": "x"}
+
+
+@settings(deadline=None)
+@given(MESSAGES)
+def test_a_bell_comes_out_of_its_message_as_it_went_in(message: QueueMessage) -> None:
+    assert from_json(json.loads(json.dumps(to_json(message)))) == message
+
+
+def test_rule_05_a_bell_carries_ids_and_a_number_and_nothing_else() -> None:
+    key = TaskKey("t", "o", "x")
+    assert to_json(WorkMessage(key)) == WORK
+    assert to_json(WorkMessage(key, 3)) == WORK | {"fence": 3}
+    assert to_json(DeliveryMessage(key, "c")) == WORK | {"kind": "deliver", "config": "c"}
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_what_is_no_bell_is_refused(value: Json) -> None:
+    with pytest.raises(InvalidMessage):
+        from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"v": 0}, "not a bell"),
+        ({"v": "1"}, "not a bell"),
+        ({"kind": "play"}, "an unknown kind of bell"),
+        ({"kind": None}, "an unknown kind of bell"),
+        ({"task": ""}, "task is missing or wrong"),
+        ({"task": 7}, "task is missing or wrong"),
+        ({"owner": None}, "owner is missing or wrong"),
+        ({"tenant": ["t"]}, "tenant is missing or wrong"),
+        ({"task": "x" * (LONGEST + 1)}, "task is missing or wrong"),
+        ({"fence": -1}, "fence is wrong"),
+        ({"fence": "1"}, "fence is wrong"),
+        ({"fence": True}, "fence is wrong"),
+        ({"kind": "deliver"}, "config is missing or wrong"),
+        ({"kind": "deliver", "config": {}}, "config is missing or wrong"),
+    ],
+)
+def test_a_bad_bell_is_refused_by_name(change: dict[str, Json], text: str) -> None:
+    with pytest.raises(InvalidMessage, match=text):
+        from_json(WORK | change)
+
+
+def test_a_refusal_does_not_repeat_what_it_was_given() -> None:
+    with pytest.raises(InvalidMessage) as refusal:
+        from_json(WORK | {"kind": "secret-kind", "task": "secret-task"})
+    assert "secret" not in str(refusal.value)

@@ -1,0 +1,55 @@
+"""What runs inline agents is made for the first of them that is asked, once, and for no queued one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.model import Message, Part, Role
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.lazy_inline import LazyInlineRunner
+from tests.echo import agent_of
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.ports import InlineRunner
+
+HELLO = Message("m", Role.USER, (Part("text", "hello"),), "context")
+
+
+async def echo(task: AgentTask) -> str:
+    return task.text()
+
+
+class Making:
+    """Counts how often the real thing is made."""
+
+    def __init__(self) -> None:
+        inline = replace(agent_of(echo, "quick"), runs="inline")
+        self.world = World([inline, agent_of(echo, "slow")])
+        self.made = 0
+        self.inline_runner = LazyInlineRunner(self.world.engine.agents, self.make)
+
+    def make(self) -> InlineRunner:
+        self.made += 1
+        return EngineInlineRunner(self.world.engine, self.world.play)
+
+
+def test_a_queued_agent_is_not_run_here_and_nothing_is_made_for_it() -> None:
+    making = Making()
+    key = ME.key("task")
+    assert making.inline_runner.answer_directly("slow", HELLO, ()) is None
+    assert not making.inline_runner.run("slow", key, 1000)
+    assert not making.inline_runner.start("nobody", key, 1000)
+    assert making.made == 0
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_inline_agent_answers_here_and_what_it_needs_is_made_once(times: int) -> None:
+    making = Making()
+    answers = [making.inline_runner.answer_directly("quick", HELLO, ()) for _ in range(times)]
+    assert [answer and answer.text() for answer in answers] == ["hello"] * times
+    assert making.made == 1

@@ -1,0 +1,91 @@
+"""Long logs are folded while they grow, so that nobody reads one whole; short ones cost nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.events import event_size, replay
+from a2a_serverless.domain.model import TaskState
+from a2a_serverless.engine.run_session import SNAPSHOT_BYTES
+from tests.echo import agent_of
+from tests.faults.plans import At, Count, NoFaults, die, fail
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import Task
+
+CHUNK = 32 * 1024
+LONG = 60
+
+
+async def write(task: AgentTask, chunks: int) -> None:
+    for _ in range(chunks):
+        await task.emit("novel.txt", "x" * CHUNK, append=True)
+
+
+async def novel(task: AgentTask) -> None:
+    await write(task, LONG)
+
+
+async def note(task: AgentTask) -> None:
+    await write(task, SNAPSHOT_BYTES // CHUNK - 1)
+
+
+async def talker(task: AgentTask) -> None:
+    for _ in range(LONG):
+        await task.report_progress("x" * CHUNK)
+
+
+def played(work: Callable[[AgentTask], object], faults: NoFaults | At) -> tuple[World, Task, Head]:
+    world = World([agent_of(work)], faults=faults)
+    task = world.send("hello", push=False)
+    world.settle()
+    found = world.table.read_log(ME.key(task.task_id))
+    return world, world.get(task.task_id), found[0]
+
+
+@pytest.mark.parametrize("work", [novel, talker])
+def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
+    work: Callable[[AgentTask], object],
+) -> None:
+    count = Count()
+    world, task, head = played(work, count)
+    rest = sum(event_size(event) for event in world.events(task.task_id)[head.snapshot_position :])
+    assert rest < SNAPSHOT_BYTES + CHUNK
+    assert count.calls.count("table.store_snapshot") == LONG * CHUNK // SNAPSHOT_BYTES
+
+
+def test_a_log_below_half_a_megabyte_is_never_folded() -> None:
+    count = Count()
+    _, task, head = played(note, count)
+    assert (task.status.state, head.fold) == (TaskState.COMPLETED, "")
+    assert "table.store_snapshot" not in count.calls
+
+
+def test_what_earlier_runs_wrote_is_folded_too() -> None:
+    async def asks(task: AgentTask) -> None:
+        await write(task, SNAPSHOT_BYTES // CHUNK - 1)
+        await task.ask("More?")
+        await write(task, 2)
+
+    world = World([agent_of(asks)])
+    task = world.send("hello", push=False)
+    world.settle(1000)
+    world.send("yes", task_id=task.task_id, push=False)
+    world.settle()
+    assert world.table.read_log(ME.key(task.task_id))[0].snapshot_position > 0
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the fold is stored", "before the head names it"])
+@pytest.mark.parametrize("what", [die, fail])
+def test_a_death_around_a_fold_loses_and_doubles_nothing(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
+    world, task, head = played(novel, At(1, late=late, what=what, only="table.store_snapshot"))
+    assert task == replay(task.task_id, task.context_id, world.events(task.task_id))
+    assert [len(one.parts) for one in task.artifacts] == [LONG]
+    assert (task.status.state, head.snapshot_position > 0) == (TaskState.COMPLETED, True)

@@ -1,0 +1,43 @@
+"""The notifier answers the bells of a batch side by side, so that a slow host does not hold the others' bells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from threading import Barrier
+from typing import Any
+
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
+from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.services.deliver import DeliveryOutcome
+
+
+class Context:
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def batch(*tasks: str) -> dict[str, Any]:
+    queues = [DeliveryMessage(TaskKey("t", "o", task), "c") for task in tasks]
+    return {"Records": [{"messageId": message.key.task, "body": json.dumps(to_json(message))} for message in queues]}
+
+
+def test_bells_of_a_batch_are_answered_at_the_same_time() -> None:
+    meeting = Barrier(3)
+
+    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+        meeting.wait()
+        return DeliveryOutcome.CAUGHT_UP
+
+    assert make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b", "c"), Context()) == {"batchItemFailures": []}
+
+
+def test_only_the_bell_that_failed_is_reported_back() -> None:
+    def answer(message: DeliveryMessage, _: Callable[[], int]) -> DeliveryOutcome:
+        if message.key.task == "b":
+            raise ConnectionError
+        return DeliveryOutcome.CAUGHT_UP
+
+    failures = make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b", "c"), Context())
+    assert failures == {"batchItemFailures": [{"itemIdentifier": "b"}]}

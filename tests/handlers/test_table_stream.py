@@ -1,0 +1,108 @@
+"""Batches of the table's stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from a2a_serverless.adapters.keys import task_key_of
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.handlers.table_stream import make_stream_handler
+from tests.handlers.test_queues import Clock
+
+KEYS = [TaskKey("tenant", "owner", f"task-{number}") for number in (1, 2)]
+
+
+def record(pk: object, number: int = 1) -> dict[str, Any]:
+    """A record as DynamoDB's stream has it."""
+    return {
+        "eventID": f"event-{number}",
+        "eventName": "INSERT",
+        "eventSource": "aws:dynamodb",
+        "dynamodb": {
+            "Keys": {"pk": {"S": pk}, "sk": {"S": "EVENT#0000000001"}},
+            "NewImage": {"pk": {"S": pk}, "body": {"S": "the client's secret"}},
+            "SequenceNumber": f"{number}00",
+            "StreamViewType": "NEW_IMAGE",
+        },
+    }
+
+
+GOOD = [record("TASK#tenant/owner/task-1", 1), record("TASK#tenant/owner/task-2", 2)]
+
+
+class Relay:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.asked: list[list[TaskKey]] = []
+
+    def __call__(self, tasks: Iterable[TaskKey]) -> int:
+        self.asked.append(list(tasks))
+        if self.error:
+            raise self.error
+        return 3
+
+
+def handled(relay: Relay, *records: Any) -> dict[str, Any]:
+    return make_stream_handler(relay, task_key_of)({"Records": list(records)}, Clock())
+
+
+def test_the_tasks_of_a_batch_are_rung_for_together() -> None:
+    relay = Relay()
+    assert handled(relay, *GOOD) == {"batchItemFailures": []}
+    assert relay.asked == [KEYS]
+
+
+def test_a_batch_that_could_not_be_relayed_comes_again_from_its_first_record() -> None:
+    assert handled(Relay(OSError("queue is down")), *GOOD) == {"batchItemFailures": [{"itemIdentifier": "100"}]}
+
+
+STRAYS: dict[str, Any] = {
+    "another partition": record("SENT#tenant/owner"),
+    "a partition that is no text": record(7),
+    "no partition": {"eventID": "e", "dynamodb": {"SequenceNumber": "1", "Keys": {}}},
+    "no keys": {"eventID": "e", "dynamodb": {"SequenceNumber": "1"}},
+    "no dynamodb": {"eventID": "e"},
+    "empty": {},
+    "no object": "record",
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("stray", STRAYS.values(), ids=STRAYS)
+def test_a_stray_record_is_passed_over_and_its_neighbours_are_rung_for(
+    stray: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    relay = Relay()
+    assert handled(relay, stray, *GOOD) == {"batchItemFailures": []}
+    assert relay.asked == [KEYS]
+    assert [line.getMessage() for line in caplog.records] == ["not an event of a task, passed over"]
+
+
+@pytest.mark.parametrize("stray", STRAYS.values(), ids=STRAYS)
+def test_a_batch_that_begins_with_a_stray_record_can_still_come_again(stray: object) -> None:
+    answer = handled(Relay(OSError("queue is down")), stray, *GOOD)
+    (failure,) = answer["batchItemFailures"]
+    assert failure["itemIdentifier"] in {"1", "100"}, "from the first record that has a position"
+
+
+def test_an_empty_batch_rings_nothing() -> None:
+    relay = Relay()
+    assert handled(relay) == {"batchItemFailures": []}
+    assert relay.asked == [[]]
+
+
+def test_rule_10_the_log_counts_and_shows_no_content(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    handled(Relay(), *GOOD, STRAYS["another partition"])
+    handled(Relay(OSError("down")), *GOOD)
+    assert [line.getMessage() for line in caplog.records] == [
+        "not an event of a task, passed over",
+        "batch relayed",
+        "batch not relayed",
+    ]
+    assert (caplog.records[1].__dict__["records"], caplog.records[1].__dict__["enqueued"]) == (3, 3)
+    assert "the client's secret" not in caplog.text + str([line.__dict__ for line in caplog.records])

@@ -1,0 +1,120 @@
+"""What one instance knows of the hosts, and what the instances tell each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, OPEN_MS, OpenBreaker
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.services.circuit_breakers import HOSTS_KEPT, REFRESH_MS, CircuitBreakers, CircuitOpen, HostBusy
+
+NOW = 1_790_000_000_000
+HOST = "hooks.example.com"
+SILENT = Outcome(error=OutboundError.CONNECT)
+
+
+class Breakers:
+    """A board that counts who looks at it and who writes."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, OpenBreaker] = {}
+        self.asked = 0
+        self.told = 0
+
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
+        self.asked += 1
+        return self.opened.get(host)
+
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        self.told += 1
+        self.opened[host] = open_breaker
+
+
+def visited(hosts: CircuitBreakers, outcome: Outcome, now: int, host: str = HOST) -> None:
+    with hosts.request_slot(host, now):
+        pass
+    hosts.learn(host, outcome, now)
+
+
+def test_a_host_has_so_many_requests_in_flight_and_no_more() -> None:
+    hosts = CircuitBreakers(in_flight=2)
+    with hosts.request_slot(HOST, NOW), hosts.request_slot(HOST, NOW):
+        with pytest.raises(HostBusy), hosts.request_slot(HOST, NOW):
+            pass
+        with hosts.request_slot("other.example.com", NOW):
+            pass
+    with hosts.request_slot(HOST, NOW):
+        pass
+
+
+def test_a_visit_that_fails_gives_its_place_back() -> None:
+    hosts = CircuitBreakers(in_flight=1)
+    with pytest.raises(ZeroDivisionError), hosts.request_slot(HOST, NOW):
+        raise ZeroDivisionError
+    with hosts.request_slot(HOST, NOW):
+        pass
+
+
+def test_a_trip_is_told_once_and_nothing_else_is_written() -> None:
+    store = Breakers()
+    hosts = CircuitBreakers(store)
+    visited(hosts, Outcome(status=200), NOW)
+    for _ in range(FAILURE_THRESHOLD):
+        visited(hosts, SILENT, NOW)
+    hosts.learn(HOST, SILENT, NOW)
+    assert (store.told, store.opened) == (1, {HOST: OpenBreaker(NOW + OPEN_MS)})
+    with pytest.raises(CircuitOpen) as alone, hosts.request_slot(HOST, NOW):
+        pass
+    assert alone.value.until == NOW + OPEN_MS
+
+
+def test_another_instance_leaves_the_host_alone_too() -> None:
+    store = Breakers()
+    first, second = CircuitBreakers(store), CircuitBreakers(store)
+    for _ in range(FAILURE_THRESHOLD):
+        visited(first, SILENT, NOW)
+    with pytest.raises(CircuitOpen):
+        second.check(HOST, NOW)
+    second.check("other.example.com", NOW)
+
+
+def test_the_board_is_looked_at_every_half_minute_and_not_for_every_bell() -> None:
+    store = Breakers()
+    hosts = CircuitBreakers(store)
+    for ms in range(0, REFRESH_MS, 1_000):
+        hosts.check(HOST, NOW + ms)
+    assert store.asked == 1
+    hosts.check(HOST, NOW + REFRESH_MS)
+    assert store.asked == 2
+
+
+def test_after_a_trip_one_visitor_at_a_time_finds_out() -> None:
+    hosts, later = CircuitBreakers(), NOW + OPEN_MS
+    for _ in range(FAILURE_THRESHOLD):
+        visited(hosts, SILENT, NOW)
+    with hosts.request_slot(HOST, later), pytest.raises(CircuitOpen), hosts.request_slot(HOST, later):
+        pass
+    hosts.learn(HOST, Outcome(status=200), later)
+    with hosts.request_slot(HOST, later), hosts.request_slot(HOST, later):
+        pass
+
+
+def test_many_hosts_do_not_fill_the_memory_and_a_trip_is_not_forgotten_for_them() -> None:
+    hosts = CircuitBreakers()
+    for _ in range(FAILURE_THRESHOLD):
+        visited(hosts, SILENT, NOW)
+    for number in range(2 * HOSTS_KEPT):
+        hosts.check(f"h{number}.example.com", NOW)
+    assert len(hosts) <= HOSTS_KEPT
+    with pytest.raises(CircuitOpen):
+        hosts.check(HOST, NOW)
+
+
+def test_the_word_of_a_trip_expires() -> None:
+    now = [NOW]
+    table = MemoryTable(lambda: now[0])
+    table.store_open_breaker(HOST, OpenBreaker(NOW + OPEN_MS))
+    assert table.get_open_breaker(HOST) == OpenBreaker(NOW + OPEN_MS)
+    now[0] += OPEN_MS + 3_600_000
+    assert table.get_open_breaker(HOST) is None

@@ -1,0 +1,87 @@
+import json
+
+import pytest
+from hypothesis import given
+
+from a2a_serverless.domain.errors import InvalidRequest, ParseError
+from a2a_serverless.domain.model import Json
+from a2a_serverless.wire.errors import BodyTooLarge
+from a2a_serverless.wire.limits import Limits
+from a2a_serverless.wire.strict_json import dumps, loads
+from tests.wire import strategies
+from tests.wire.strategies import SOME
+
+
+@given(strategies.JSON)
+@SOME
+def test_what_is_printed_is_read_back_unchanged(value: Json) -> None:
+    assert loads(dumps(value)) == value
+
+
+@pytest.mark.requirement(35, 124)
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "line 1, column 2"),
+        (b'{"a": 1} x', "Extra data"),
+        (b"NaN", "NaN is not a JSON number"),
+        (b"[Infinity]", "Infinity is not a JSON number"),
+        (b"[-Infinity]", "-Infinity is not a JSON number"),
+        (b"1e999", "a number is too large"),
+        (b"1" * 5000, "a number is too long"),
+        (b'{"a": 1, "a": 1}', "the same name twice"),
+        (b'{"b": [{"a": 1, "\\u0061": 1}]}', "the same name twice"),
+        (b'"\\ud800"', "lone surrogate"),
+        (b'{"\\uDC00": 1}', "lone surrogate"),
+        (b'"\xff"', "not UTF-8"),
+        (b'"\xed\xa0\x80"', "not UTF-8"),
+        ("{}".encode("utf-16"), "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "Expecting value"),
+        (b'"\x01"', "control character"),
+    ],
+)
+def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes, reason: str) -> None:
+    with pytest.raises(ParseError, match=reason):
+        loads(body)
+
+
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    assert loads(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("depth", [65, 1_000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_deep_nesting_is_refused_with_the_limit(depth: int, opening: bytes, closing: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="at most 64 levels"):
+        loads(opening * depth + b"1" * (opening != b"[") + closing * depth)
+
+
+def test_a_body_as_deep_as_the_limit_is_read() -> None:
+    assert loads(b"[" * 64 + b"]" * 64) == json.loads("[" * 64 + "]" * 64)
+
+
+def test_many_brackets_are_not_deep() -> None:
+    assert loads(b"[" + b"[[]]," * 100 + b"[]]") == [[[]]] * 100 + [[]]
+
+
+@pytest.mark.requirement(121)
+def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
+    with pytest.raises(BodyTooLarge, match="6000000 bytes; at most 5800000"):
+        loads(b"\xff" * 6_000_000)
+
+
+def test_the_body_limit_is_inclusive() -> None:
+    assert loads(b"[1]", Limits(body=3)) == [1]
+    with pytest.raises(BodyTooLarge):
+        loads(b"[12]", Limits(body=3))
+
+
+@pytest.mark.requirement(124)
+def test_output_is_compact_utf8() -> None:
+    assert dumps({"a": [1, "漢"], "b": None}) == '{"a":[1,"漢"],"b":null}'.encode()
+
+
+def test_nan_is_not_printed() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps(float("nan"))

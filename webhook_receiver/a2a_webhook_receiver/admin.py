@@ -1,0 +1,80 @@
+"""Who may see the inbox and say what we expect: this machine, or whoever knows the password.
+
+Everything from this machine is trusted only while nobody else can reach us: when our own webhook URL is loopback. A
+receiver that the world can reach stands behind some proxy, and a proxy's requests come from this machine too. The Host
+header must name this machine as well, or a page on the web could reach us under a name of its own (DNS rebinding);
+open registration lets other machines in too, under an address or a name that nobody can have on the net. A browser says
+when another site's page asks; such requests are refused with or without password.
+"""
+
+import base64
+import hmac
+import ipaddress
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+from a2a_webhook_receiver.expectations import digest
+from a2a_webhook_receiver.outbound import is_loopback
+from a2a_webhook_receiver.settings import Settings
+
+
+class Access(Enum):
+    """What a caller may do."""
+
+    GRANTED = "granted"
+    UNKNOWN = "unknown"
+    """Ask for the password."""
+    FORBIDDEN = "forbidden"
+
+
+def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> Access:
+    """Whether the caller at address ``peer`` may see the inbox. ``headers`` has lower-case names."""
+    if _is_foreign(headers):
+        return Access.FORBIDDEN
+    if settings.is_local and (_is_this_machine(headers, peer) or (settings.open_registration and _is_near(headers))):
+        return Access.GRANTED
+    if settings.admin_token_sha256 is None:
+        return Access.FORBIDDEN
+    given = digest(_password(headers.get("authorization", "")))
+    return Access.GRANTED if hmac.compare_digest(given, settings.admin_token_sha256) else Access.UNKNOWN
+
+
+def _is_foreign(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another origin asks, by the word of its browser."""
+    if "sec-fetch-site" in headers:
+        return headers["sec-fetch-site"] not in ("none", "same-origin")
+    return "origin" in headers and headers["origin"].partition("://")[2] != headers.get("host", "")
+
+
+def _is_this_machine(headers: Mapping[str, str], peer: str | None) -> bool:
+    return peer is not None and is_loopback(peer) and is_loopback(_host(headers))
+
+
+def _is_near(headers: Mapping[str, str]) -> bool:
+    """Whether the Host is an address, or a name that no public zone has: of one word, or under ``internal``."""
+    name = _host(headers)
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.internal|[a-z0-9-]+", name.lower()) is not None
+    return True
+
+
+def _host(headers: Mapping[str, str]) -> str:
+    """The name in the Host header, without the port."""
+    host = headers.get("host", "")
+    return host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+
+
+def _password(authorization: str) -> str:
+    """The secret of a Bearer or Basic ``Authorization``; the empty string for anything else."""
+    scheme, _, rest = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return rest
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
+    except ValueError:
+        return ""

@@ -1,0 +1,184 @@
+"""The webhook over HTTP, and the dependency with which an application of yours receives webhooks itself.
+
+::
+
+    install(app, receiver, settings)
+
+    @app.post("/webhook")
+    def webhook(claimed: VerifiedWebhook) -> dict[str, bool]:
+        ...
+
+Such a handler runs once per genuine notification. Refusals, challenges and duplicates are answered before it; when it
+returns, the notification is settled; when it raises, the sender's next attempt comes here again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from a2a_webhook_receiver import http_inbox
+from a2a_webhook_receiver.errors import (
+    Refused,
+    TooLarge,
+    TooSlow,
+    TryLater,
+    Unauthentic,
+    Unreadable,
+    UnsupportedMedia,
+)
+from a2a_webhook_receiver.preview import view_refusal
+from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, finish, release, settle
+from a2a_webhook_receiver.replay import Duplicate
+from a2a_webhook_receiver.settings import Settings
+from a2a_webhook_receiver.verifier import VerifiedChallenge
+
+logger = logging.getLogger(__name__)
+
+UNAUTHENTICATED = {"error": "unauthenticated"}
+_STATUS: dict[type[Refused], int] = {
+    Unauthentic: 401,
+    Unreadable: 400,
+    TooSlow: 408,
+    TooLarge: 413,
+    UnsupportedMedia: 415,
+    TryLater: 503,
+}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Answered(Exception):
+    """A genuine request that needs nothing more than this answer."""
+
+    def __init__(self, content: dict[str, str | bool]) -> None:
+        super().__init__()
+        self.content = content
+
+
+async def read_body(request: Request) -> bytes:
+    """The raw body. Raises TooLarge or TooSlow before more than the limit is read."""
+    settings: Settings = request.app.state.settings
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdecimal() or int(declared) > settings.max_body_bytes:
+        raise TooLarge(f"more than {settings.max_body_bytes} bytes")
+    try:
+        async with asyncio.timeout(settings.body_seconds):
+            return await _read_bounded(request, settings.max_body_bytes)
+    except TimeoutError as error:
+        raise TooSlow(f"the body did not arrive in {settings.body_seconds} s") from error
+    except ClientDisconnect as error:
+        raise TooSlow("the client left before the body was there") from error
+
+
+async def _read_bounded(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise TooLarge(f"more than {limit} bytes")
+    return bytes(body)
+
+
+def verified_notification(request: Request, body: Annotated[bytes, Depends(read_body)]) -> Iterator[Claimed]:
+    """A dependency: a verified notification that is ours to handle, settled when the handler returns."""
+    receiver: Receiver = request.app.state.receiver
+    begun = begin(receiver, WebhookRequest(_header_pairs(request), body))
+    if isinstance(begun, VerifiedChallenge):
+        raise Answered({"challenge": begun.challenge})
+    if isinstance(begun, Duplicate):
+        raise Answered({"received": True, "duplicate": True})
+    try:
+        yield begun
+    except BaseException:
+        release(receiver, begun)
+        raise
+    settle(receiver, begun)
+
+
+VerifiedWebhook = Annotated[Claimed, Depends(verified_notification, scope="function")]
+
+router = APIRouter()
+
+
+@router.post("/webhook")
+def receive_webhook(request: Request, claimed: VerifiedWebhook) -> JSONResponse:
+    """Takes one A2A notification or ownership challenge."""
+    delivery = finish(request.app.state.receiver, claimed)
+    subject = delivery.notification.subject
+    logger.info("accepted task=%s event=%d", subject.task_id, subject.event_number)
+    return JSONResponse({"received": True, "duplicate": False, "late": delivery.late})
+
+
+@router.get("/healthz")
+def tell_health() -> JSONResponse:
+    """Says that the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+def install(app: FastAPI, receiver: Receiver, settings: Settings) -> None:
+    """Makes ``VerifiedWebhook`` work in ``app``: its state, and the answers to what never reaches a handler."""
+    app.state.receiver = receiver
+    app.state.settings = settings
+    app.add_exception_handler(Refused, _answer_refusal)
+    app.add_exception_handler(Answered, _answer_answered)
+
+
+def create_app(receiver: Receiver, settings: Settings) -> FastAPI:
+    """The whole receiver: webhook, inbox page and expectations."""
+    app = FastAPI(title="A2A webhook receiver", docs_url=None, redoc_url=None, openapi_url=None)
+    install(app, receiver, settings)
+    app.include_router(router)
+    app.include_router(http_inbox.router)
+    app.add_middleware(SafeHeaders)
+    return app
+
+
+class SafeHeaders:
+    """Middleware: no answer is stored, sniffed or named to other sites."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, send_safely)
+
+
+def _header_pairs(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+
+
+async def _answer_answered(_request: Request, answered: Exception) -> JSONResponse:
+    assert isinstance(answered, Answered)  # noqa: S101 - Starlette types all handlers alike
+    return JSONResponse(answered.content)
+
+
+async def _answer_refusal(request: Request, refusal: Exception) -> JSONResponse:
+    """The one place where a refusal becomes an answer, a log line and an entry of the inbox."""
+    assert isinstance(refusal, Refused)  # noqa: S101 - as above
+    receiver: Receiver = request.app.state.receiver
+    logger.warning("refused code=%s: %s", refusal.code, refusal)
+    receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, _header_pairs(request)))
+    return _refusal_answer(refusal)
+
+
+def _refusal_answer(refusal: Refused) -> JSONResponse:
+    status = next(_STATUS[kind] for kind in type(refusal).__mro__ if kind in _STATUS)
+    if isinstance(refusal, Unauthentic):
+        return JSONResponse(UNAUTHENTICATED, status, {"WWW-Authenticate": "Bearer"})
+    headers = {"Retry-After": str(refusal.retry_after)} if isinstance(refusal, TryLater) else None
+    return JSONResponse({"error": refusal.code, "detail": str(refusal)}, status, headers)

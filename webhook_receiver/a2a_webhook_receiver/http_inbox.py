@@ -1,0 +1,142 @@
+"""The inbox over HTTP: a page, its live feed, the same as JSON, and what we expect. For admins only."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from a2a_webhook_receiver.admin import Access, decide
+from a2a_webhook_receiver.errors import STEPS
+from a2a_webhook_receiver.expectations import Expectation, digest
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.outbound import is_loopback, require_safe_url
+
+if TYPE_CHECKING:
+    from a2a_webhook_receiver.receive import Receiver
+    from a2a_webhook_receiver.settings import Settings
+
+HEARTBEAT_SECONDS = 15.0
+_FULL_RETRY = 30_000
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+def require_admin(request: Request) -> None:
+    """Lets admins through."""
+    peer = request.client.host if request.client else None
+    access = decide(request.app.state.settings, request.headers, peer)
+    if access is Access.FORBIDDEN:
+        raise HTTPException(403, "The inbox is for this machine, or for its password: see ADMIN_TOKEN_SHA256.")
+    if access is Access.UNKNOWN:
+        raise HTTPException(401, headers={"WWW-Authenticate": 'Basic realm="inbox", charset="UTF-8"'})
+
+
+router = APIRouter(dependencies=[Depends(require_admin)])
+
+
+def _safe_url(url: str) -> str:
+    require_safe_url(url)
+    return url
+
+
+Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
+
+
+class ExpectationRequest(BaseModel):
+    """What to expect: a task, a token, or neither, which makes a token. ``authorization`` is the whole header value."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+    task_id: Visible | None = None
+    token: Visible | None = None
+    authorization: Annotated[str, Field(pattern=r"^[\x20-\x7e]+$", max_length=4096)] | None = None
+    agent_url: Annotated[str, Field(max_length=2048), AfterValidator(_safe_url)] | None = None
+
+
+@router.post("/expectations", status_code=201)
+def expect(wanted: ExpectationRequest, request: Request) -> JSONResponse:
+    """From now on a notification that meets this is ours. Say so before the task is sent: a webhook may be faster."""
+    receiver: Receiver = request.app.state.receiver
+    settings: Settings = request.app.state.settings
+    _check_agent(wanted, settings)
+    made = secrets.token_urlsafe(24) if wanted.token is None and wanted.task_id is None else None
+    expectation = _expectation(wanted, wanted.token or made, receiver.clock() + settings.expectation_seconds * 1000)
+    receiver.expectations.add(expectation)
+    answer = {"id": expectation.id, "expires": expectation.expires, "taskId": expectation.task_id}
+    config = {"url": receiver.audience} | ({"token": made} if made else {})
+    return JSONResponse(answer | {"pushNotificationConfig": config}, 201)
+
+
+def _check_agent(wanted: ExpectationRequest, settings: "Settings") -> None:
+    """A receiver on the net has no business with its own machine."""
+    host = require_safe_url(wanted.agent_url).hostname if wanted.agent_url else None
+    if host is not None and is_loopback(host) and not settings.is_local:
+        raise HTTPException(422, "agentUrl is on this machine, and the receiver is not")
+
+
+def _expectation(wanted: ExpectationRequest, token: str | None, expires: int) -> Expectation:
+    return Expectation(
+        id=secrets.token_hex(8),
+        expires=expires,
+        task_id=wanted.task_id,
+        token_digest=digest(token) if token else None,
+        authorization_digest=digest(wanted.authorization) if wanted.authorization else None,
+        agent_url=wanted.agent_url,
+    )
+
+
+@router.get("/api/notifications")
+def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> JSONResponse:
+    """What came after entry ``after``, what is known of each task, and who we are."""
+    receiver: Receiver = request.app.state.receiver
+    settings: Settings = request.app.state.settings
+    about = {"issuer": receiver.issuer, "audience": receiver.audience, "jwksUrl": settings.jwks_url}
+    return JSONResponse(
+        {
+            "receiver": about | {"live": settings.live, "expecting": receiver.expectations.any_open(receiver.clock())},
+            "checks": list(STEPS),
+            "tasks": [line.as_json() for line in receiver.inbox.tasks()],
+            "entries": [entry.as_json() for entry in receiver.inbox.after(after)],
+        }
+    )
+
+
+@router.get("/events")
+async def follow(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> Response:
+    """The entries after ``after`` (or Last-Event-ID) and all that follow, as server-sent events; 204 on Lambda."""
+    if not request.app.state.settings.live:
+        return Response(status_code=204)
+    last = request.headers.get("last-event-id", "")
+    start = int(last) if last.isdecimal() and last.isascii() else after
+    feed = stream_entries(request.app.state.receiver.inbox, start, HEARTBEAT_SECONDS)
+    return StreamingResponse(feed, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def stream_entries(inbox: Inbox, after: int, heartbeat: float) -> AsyncIterator[str]:
+    """Server-sent events, one per entry, with a comment when nothing came for ``heartbeat`` seconds. Never ends."""
+    with inbox.watch() as watch:
+        yield f"retry: {2000 if watch else _FULL_RETRY}\n\n"
+        while watch is not None:
+            for entry in inbox.after(after):
+                after = entry.number
+                yield f"id: {entry.number}\ndata: {json.dumps(entry.as_json())}\n\n"
+            if not await watch.wait(heartbeat):
+                yield ": alive\n\n"
+
+
+@router.get("/")
+def show_page() -> HTMLResponse:
+    """The inbox. Its policy lets it run its own script and nothing else."""
+    nonce = secrets.token_urlsafe(16)
+    page = resources.files("a2a_webhook_receiver").joinpath("page.html").read_text("utf-8")
+    policy = _POLICY.format(nonce=nonce)
+    return HTMLResponse(page.replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})

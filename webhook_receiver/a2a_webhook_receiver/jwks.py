@@ -1,0 +1,127 @@
+"""The issuer's keys, kept so that neither an outage of the issuer nor a flood of invented key ids is our problem.
+
+* One URL, from configuration. At most one fetch per cool-down, whether it succeeds or fails, whoever asks for what.
+* A known key is answered from memory, at once, always. When the set has aged, it is fetched again beside the requests.
+* An unknown key waits for the one fetch under way; only a few may wait, so invented ids cannot occupy the threads.
+* When fetching fails, what we have stays good for a day. A fetch that has not ended by the next cool-down is given up.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final
+
+from a2a_webhook_receiver.errors import KeysUnavailable
+from a2a_webhook_receiver.keys import BadKeySet, KeySet, parse_key_set
+from a2a_webhook_receiver.outbound import Unreachable
+
+logger = logging.getLogger(__name__)
+
+COOL_DOWN = 30_000
+REFRESH_AFTER = 240_000
+STALE_AFTER = 86_400_000
+WAITERS = 4
+WAIT_SECONDS = 5.0
+NEVER: Final = -STALE_AFTER
+
+Fetch = Callable[[], bytes]
+"""The JWK set as bytes, within a deadline of its own. Raises Unreachable."""
+Spawn = Callable[[Callable[[], None]], None]
+"""Runs something beside the request."""
+
+
+def spawn_thread(work: Callable[[], None]) -> None:
+    """Runs ``work`` in a thread that does not keep the process alive."""
+    threading.Thread(target=work, name="jwks", daemon=True).start()
+
+
+class JwksCache:
+    """The key set of one issuer. Times are milliseconds since the epoch and come in."""
+
+    def __init__(self, fetch: Fetch, spawn: Spawn = spawn_thread) -> None:
+        self._fetch = fetch
+        self._spawn = spawn
+        self._keys = KeySet({})
+        self._fetched = self._tried = NEVER
+        self._pending_fetch: Future[None] | None = None
+        self._lock = threading.Lock()
+        self._waiters = threading.Semaphore(WAITERS)
+
+    def keys_for(self, kid: str, now: int) -> KeySet:
+        """The current keys; ``kid`` is missing from them only if the issuer did not publish it a moment ago.
+
+        Raises KeysUnavailable when the issuer cannot be asked and what we have does not answer.
+        """
+        known = self._usable(now)
+        if kid in known:
+            self._refresh_beside(now)
+            return known
+        flight = self._join_or_start(now)
+        if flight is not None:
+            self._wait(flight)
+        return self._answer(kid, now)
+
+    def _usable(self, now: int) -> KeySet:
+        with self._lock:
+            return self._keys if now - self._fetched < STALE_AFTER else KeySet({})
+
+    def _refresh_beside(self, now: int) -> None:
+        with self._lock:
+            due = now - self._fetched >= REFRESH_AFTER and self._may_try(now)
+            flight = self._start_fetch(now) if due else None
+        if flight is not None:
+            self._spawn(lambda: self._run_fetch(flight, now))
+
+    def _join_or_start(self, now: int) -> "Future[None] | None":
+        """The fetch to wait for; None when there is nothing to wait for."""
+        with self._lock:
+            if not self._may_try(now):
+                return self._pending_fetch
+            flight = self._start_fetch(now)
+        self._run_fetch(flight, now)
+        return None
+
+    def _may_try(self, now: int) -> bool:
+        return now - self._tried >= COOL_DOWN
+
+    def _start_fetch(self, now: int) -> "Future[None]":
+        self._tried = now
+        self._pending_fetch = Future()
+        return self._pending_fetch
+
+    def _run_fetch(self, flight: "Future[None]", now: int) -> None:
+        keys = None
+        try:
+            keys = parse_key_set(self._fetch())
+        except (Unreachable, BadKeySet) as error:
+            logger.warning("the issuer's keys could not be fetched: %s", error)
+        finally:
+            self._finish_fetch(flight, keys, now)
+
+    def _finish_fetch(self, flight: "Future[None]", keys: KeySet | None, now: int) -> None:
+        with self._lock:
+            if keys is not None and now >= self._fetched:
+                self._keys, self._fetched = keys, now
+            if self._pending_fetch is flight:
+                self._pending_fetch = None
+        flight.set_result(None)
+
+    def _wait(self, flight: "Future[None]") -> None:
+        if not self._waiters.acquire(blocking=False):
+            raise KeysUnavailable("the issuer's keys are on their way", 1)
+        try:
+            flight.result(WAIT_SECONDS)
+        except TimeoutError as error:
+            raise KeysUnavailable("the issuer is slow to give its keys", 1) from error
+        finally:
+            self._waiters.release()
+
+    def _answer(self, kid: str, now: int) -> KeySet:
+        with self._lock:
+            failed = self._fetched < self._tried
+            wait = max(1, (self._tried + COOL_DOWN - now) // 1000)
+        known = self._usable(now)
+        if failed and kid not in known:
+            raise KeysUnavailable("the issuer's keys cannot be had", wait)
+        return known

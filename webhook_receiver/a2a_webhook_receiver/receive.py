@@ -1,0 +1,123 @@
+"""One webhook request, from bytes to effect: the rules of the other modules in their order.
+
+``check`` proves it, ``begin`` claims it, ``finish`` has its effect. In between a caller may do work of its own: see
+``receiver.http.verified_notification``.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from a2a_webhook_receiver.errors import UnknownTask
+from a2a_webhook_receiver.expectations import Expectation, Expectations, digest
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.preview import view_challenge, view_claims
+from a2a_webhook_receiver.replay import Admitted, Duplicate, ReplayStore, Sighting, sighting_of
+from a2a_webhook_receiver.tasks import Delivery, Relay, TaskSource, with_task
+from a2a_webhook_receiver.verifier import (
+    VerifiedChallenge,
+    VerifiedNotification,
+    accept,
+    accept_challenge,
+    authenticate,
+    is_challenge,
+    read_envelope,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRequest:
+    """What came, untouched. ``headers`` in order and with duplicates."""
+
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Everything that a receiver needs. ``clock`` tells milliseconds since the epoch."""
+
+    issuer: str
+    audience: str
+    keys: JwksCache
+    expectations: Expectations
+    replays: ReplayStore
+    tasks: TaskSource
+    relays: tuple[Relay, ...]
+    inbox: Inbox
+    clock: Callable[[], int]
+    expectation_seconds: int = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A verified notification that is ours to handle now."""
+
+    notification: VerifiedNotification
+    sighting: Sighting
+    admitted: Admitted
+    received_at: int
+
+
+def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[str, str]:
+    """Registers a fresh token; returns the ``url`` and ``token`` to send as the message's push notification config.
+
+    Call it before the message is sent: a webhook can be faster than the answer. The token is good for one task, the
+    first that comes verified with it, until ``expectation_seconds`` have passed. ``agent_url`` is where the task can
+    be fetched.
+    """
+    token = secrets.token_urlsafe(24)
+    expires = receiver.clock() + receiver.expectation_seconds * 1000
+    expectation = Expectation(secrets.token_hex(8), expires, token_digest=digest(token), agent_url=agent_url)
+    receiver.expectations.add(expectation)
+    return {"url": receiver.audience, "token": token}
+
+
+def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNotification | VerifiedChallenge:
+    """The proof that the request is genuine and expected. Raises the ``Refused`` that says why not."""
+    envelope = read_envelope(request.headers)
+    keys = receiver.keys.keys_for(envelope.kid, now)
+    authentic = authenticate(envelope, request.body, keys, now, issuer=receiver.issuer, audience=receiver.audience)
+    if is_challenge(envelope):
+        return accept_challenge(authentic, expected=receiver.expectations.any_open(now))
+    presented = authentic.presented
+    expected = receiver.expectations.find(presented.task_id, presented.token_digest, now)
+    notification = accept(authentic, expected, now)
+    if not receiver.expectations.bind(notification.expectation, notification.subject.task_id):
+        raise UnknownTask("its token belongs to another task")
+    return notification
+
+
+def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | VerifiedChallenge:
+    """Proves and claims a request. Raises ``Refused``."""
+    now = receiver.clock()
+    checked = check(receiver, request, now)
+    if isinstance(checked, VerifiedChallenge):
+        receiver.inbox.add(now, "challenge", view_challenge(checked))
+        return checked
+    sighting = sighting_of(checked)
+    admitted = receiver.replays.admit(sighting, now)
+    if isinstance(admitted, Duplicate):
+        receiver.inbox.add(now, "duplicate", view_claims(checked))
+        return admitted
+    return Claimed(checked, sighting, admitted, now)
+
+
+def finish(receiver: Receiver, claimed: Claimed) -> Delivery:
+    """Fetches the task and passes both on. What a relay raises leaves the notification to the next attempt."""
+    plain = Delivery(claimed.notification, claimed.received_at, late=claimed.admitted.late)
+    delivery = with_task(plain, receiver.tasks)
+    for relay in receiver.relays:
+        relay(delivery)
+    return delivery
+
+
+def settle(receiver: Receiver, claimed: Claimed) -> None:
+    """Every further attempt is a duplicate."""
+    receiver.replays.settle(claimed.sighting, claimed.admitted)
+
+
+def release(receiver: Receiver, claimed: Claimed) -> None:
+    """The next attempt may have the effect."""
+    receiver.replays.release(claimed.sighting, claimed.admitted)

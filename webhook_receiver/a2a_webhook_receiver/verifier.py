@@ -1,0 +1,408 @@
+"""Whether a webhook is genuine: pure functions over headers, the raw body, keys, the time and what we expect.
+
+The issuer signs each attempt with an ES256 JWT of its own type, bound to one receiver, one moment and the bytes of one
+body. Everything else that a JWT could say is refused rather than ignored: the token's header holds ``alg``, ``typ`` and
+``kid`` and nothing more, so no embedded key, key URL, critical extension or compression is ever looked at.
+
+PyJWT checks the signature. Claims are checked here, against the ``now`` that comes in.
+"""
+
+import hmac
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import InitVar, dataclass, replace
+from hashlib import sha256
+from typing import Final
+
+from jwt import InvalidTokenError, PyJWS
+from jwt.utils import base64url_decode, base64url_encode
+
+from a2a_webhook_receiver import strict_json
+from a2a_webhook_receiver.body import Content, read_challenge, read_content
+from a2a_webhook_receiver.errors import (
+    AmbiguousSignature,
+    DuplicateHeader,
+    Expired,
+    ForbiddenHeader,
+    LivesTooLong,
+    MalformedClaims,
+    MalformedToken,
+    NoSignature,
+    NotYetValid,
+    UnexpectedChallenge,
+    UnknownKey,
+    UnsupportedMedia,
+    WrongAlgorithm,
+    WrongAudience,
+    WrongBody,
+    WrongIssuer,
+    WrongSignature,
+    WrongTask,
+    WrongType,
+)
+from a2a_webhook_receiver.expectations import Expectation, Presented, match
+from a2a_webhook_receiver.keys import KEY_ID, KeySet
+from a2a_webhook_receiver.strict_json import Json
+
+Headers = Iterable[tuple[str, str]]
+
+NOTIFICATION_TYPE = "a2a-notification+jwt"
+CHALLENGE_TYPE = "a2a-challenge+jwt"
+TOKEN_HEADER = "x-a2a-notification-jwt"  # noqa: S105 - a header's name
+CLIENT_TOKEN_HEADER = "x-a2a-notification-token"  # noqa: S105 - a header's name
+MEDIA_TYPES = frozenset({"application/a2a+json", "application/json"})
+
+CLOCK_SKEW = 60_000
+MAX_LIFETIME = 300_000
+MAX_TOKEN = 8192
+MAX_NUMBER = 2**53 - 1
+
+_SINGLE = ("authorization", TOKEN_HEADER, CLIENT_TOKEN_HEADER, "a2a-version", "content-type", "content-encoding")
+_COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_BEARER = re.compile(r"Bearer (\S+)", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[\x21-\x7e]{1,256}")
+_LABEL = re.compile(r"[^\x00-\x1f\x7f]+")
+_HEX_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ES256: Final = PyJWS(algorithms=["ES256"])
+_SEAL: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What the headers say, read but not believed."""
+
+    token: str
+    type: str
+    kid: str
+    client_token: str | None
+    authorization: str | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Which event of which task a notification is about. ``notification_id`` stays the same over all attempts."""
+
+    task_id: str
+    config_id: str
+    notification_id: str
+    event_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the issuer vouches for. Times are milliseconds since the epoch. A challenge has no subject."""
+
+    issuer: str
+    audience: str
+    issued_at: int
+    expires_at: int
+    jti: str
+    body_sha256: str
+    subject: Subject | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedNotification:
+    """A notification that passed every check. Only the verifier makes one, so holding one is the proof."""
+
+    kid: str
+    claims: Claims
+    subject: Subject
+    content: Content
+    expectation: Expectation
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        _check_seal(seal)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedChallenge:
+    """A question of our issuer whether this address wants its webhooks. Only the verifier makes one."""
+
+    kid: str
+    jti: str
+    challenge: str
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        _check_seal(seal)
+
+
+@dataclass(frozen=True, slots=True)
+class Authentic:
+    """Our issuer signed this body for us, just now; whether we asked for it is open. Only the verifier makes one."""
+
+    envelope: Envelope
+    claims: Claims
+    body: bytes
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        _check_seal(seal)
+
+    @property
+    def subject(self) -> Subject:
+        """Which event it is about. Raises WrongType for a challenge, which is about none."""
+        if self.claims.subject is None:
+            raise WrongType("a challenge is not a notification")
+        return self.claims.subject
+
+    @property
+    def presented(self) -> Presented:
+        """What an expectation is matched with."""
+        return Presented(self.subject.task_id, self.envelope.client_token, self.envelope.authorization)
+
+
+def verify(  # noqa: PLR0913 - everything that decides comes in
+    headers: Headers,
+    body: bytes,
+    keys: KeySet,
+    now: int,
+    *,
+    issuer: str,
+    audience: str,
+    expectations: Collection[Expectation],
+) -> VerifiedNotification | VerifiedChallenge:
+    """The proof that this request is genuine. Raises the ``Refused`` that names the first rule it breaks."""
+    authentic = authenticate(read_envelope(headers), body, keys, now, issuer=issuer, audience=audience)
+    if is_challenge(authentic.envelope):
+        return accept_challenge(authentic, expected=any(each.expires > now for each in expectations))
+    return accept(authentic, expectations, now)
+
+
+def read_envelope(headers: Headers) -> Envelope:
+    """The one token of a request and its key id. Raises what is wrong with the headers or with the token's header."""
+    single = _single_headers(headers)
+    _check_media(single)
+    token, authorization = _find_token(single)
+    jose = _jose_header(token)
+    return Envelope(
+        token=token,
+        type=_check_type(jose),
+        kid=_check_kid(jose),
+        client_token=single.get(CLIENT_TOKEN_HEADER),
+        authorization=authorization,
+        version=single.get("a2a-version", "0.3"),
+    )
+
+
+def is_challenge(envelope: Envelope) -> bool:
+    """Whether this is an ownership challenge, not a notification."""
+    return envelope.type == CHALLENGE_TYPE
+
+
+def authenticate(envelope: Envelope, body: bytes, keys: KeySet, now: int, *, issuer: str, audience: str) -> Authentic:
+    """The proof that ``issuer`` signed this body for ``audience``, within the lifetime that it claims."""
+    claims = _read_claims(_check_signature(envelope, keys), challenge=is_challenge(envelope))
+    if claims.issuer != issuer:
+        raise WrongIssuer(f"the issuer is not {issuer}")
+    if claims.audience != audience:
+        raise WrongAudience(f"the audience is not {audience}")
+    _check_times(claims, now)
+    if not hmac.compare_digest(sha256(body).hexdigest(), claims.body_sha256):
+        raise WrongBody("the body is not the one that was signed")
+    return Authentic(envelope, claims, body, seal=_SEAL)
+
+
+def accept(authentic: Authentic, expectations: Iterable[Expectation], now: int) -> VerifiedNotification:
+    """The proof that we asked for it and that its body speaks of the task it claims to."""
+    expectation = match(authentic.presented, expectations, now)
+    content = read_content(authentic.body, authentic.envelope.version)
+    if content.task_id != authentic.subject.task_id:
+        raise WrongTask("the body speaks of another task than the token")
+    return VerifiedNotification(
+        authentic.envelope.kid, authentic.claims, authentic.subject, content, expectation, seal=_SEAL
+    )
+
+
+def accept_challenge(authentic: Authentic, *, expected: bool) -> VerifiedChallenge:
+    """The challenge to send back. Raises UnexpectedChallenge when nothing here waits for a webhook."""
+    if not is_challenge(authentic.envelope):
+        raise WrongType("a notification is not a challenge")
+    if not expected:
+        raise UnexpectedChallenge("a challenge while nothing here waits for a webhook")
+    return VerifiedChallenge(authentic.envelope.kid, authentic.claims.jti, read_challenge(authentic.body), seal=_SEAL)
+
+
+def _check_seal(seal: object) -> None:
+    if seal is not _SEAL:
+        raise TypeError("only the verifier vouches for a request")
+
+
+def _single_headers(headers: Headers) -> dict[str, str]:
+    """The headers that decide something, each of which may come once."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        lower = name.lower()
+        if lower in found:
+            raise DuplicateHeader(f"{lower} comes twice")
+        if lower in _SINGLE:
+            found[lower] = value
+    return found
+
+
+def _check_media(single: dict[str, str]) -> None:
+    media_type, _, parameters = single.get("content-type", "").partition(";")
+    charset = parameters.strip().lower().replace('"', "")
+    if media_type.strip().lower() not in MEDIA_TYPES or charset not in ("", "charset=utf-8"):
+        raise UnsupportedMedia(f"the content type is none of {', '.join(sorted(MEDIA_TYPES))}")
+    if single.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMedia("the body is compressed")
+
+
+def _find_token(single: dict[str, str]) -> tuple[str, str | None]:
+    """The token, and the client's own ``Authorization`` when the token has a header of its own."""
+    authorization = single.get("authorization")
+    bearer = _BEARER.fullmatch(authorization or "")
+    own = single.get(TOKEN_HEADER)
+    if own is None:
+        if bearer is None:
+            raise NoSignature("no Bearer token and no X-A2A-Notification-JWT")
+        return bearer.group(1), None
+    if bearer is not None and _claims_our_type(bearer.group(1)):
+        raise AmbiguousSignature("a token of ours in two headers")
+    return own, authorization
+
+
+def _claims_our_type(token: str) -> bool:
+    try:
+        jose = _jose_header(token)
+    except (MalformedToken, ForbiddenHeader):
+        return False
+    return jose.get("typ") in (NOTIFICATION_TYPE, CHALLENGE_TYPE)
+
+
+def _jose_header(token: str) -> dict[str, Json]:
+    shape = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN else None
+    if shape is None:
+        raise MalformedToken("not three segments of base64url")
+    segments = [_canonical(segment) for segment in shape.groups()]
+    try:
+        jose = strict_json.parse_object(segments[0])
+    except ValueError as error:
+        raise MalformedToken(f"the token's header: {error}") from error
+    if not jose.keys() <= {"alg", "typ", "kid"}:
+        raise ForbiddenHeader("the token's header names more than alg, typ and kid")
+    return jose
+
+
+def _canonical(segment: str) -> bytes:
+    """The bytes of a segment; of the texts that decode to them, only the one that an encoder makes is accepted."""
+    try:
+        decoded = base64url_decode(segment)
+    except ValueError as error:
+        raise MalformedToken("a segment is not base64url") from error
+    if base64url_encode(decoded) != segment.encode("ascii"):
+        raise MalformedToken("a segment is not canonical base64url")
+    return decoded
+
+
+def _check_type(jose: dict[str, Json]) -> str:
+    if jose.get("alg") != "ES256":
+        raise WrongAlgorithm("the algorithm is not ES256")
+    for known in (NOTIFICATION_TYPE, CHALLENGE_TYPE):
+        if jose.get("typ") == known:
+            return known
+    raise WrongType(f"the type is neither {NOTIFICATION_TYPE} nor {CHALLENGE_TYPE}")
+
+
+def _check_kid(jose: dict[str, Json]) -> str:
+    kid = jose.get("kid")
+    if not isinstance(kid, str) or KEY_ID.fullmatch(kid) is None:
+        raise MalformedToken("the token names no key")
+    return kid
+
+
+def _check_signature(envelope: Envelope, keys: KeySet) -> bytes:
+    """The claims as bytes, signed by the key that the token names."""
+    key = keys.get(envelope.kid)
+    if key is None:
+        raise UnknownKey("the issuer publishes no such key")
+    try:
+        signed = _ES256.decode_complete(envelope.token, key, algorithms=["ES256"])
+    except InvalidTokenError as error:
+        raise WrongSignature("the key that the token names did not sign it") from error
+    payload: bytes = signed["payload"]
+    return payload
+
+
+def _read_claims(payload: bytes, *, challenge: bool) -> Claims:
+    try:
+        claims = strict_json.parse_object(payload)
+        common = _common_claims(claims)
+        return common if challenge else replace(common, subject=_read_subject(claims))
+    except ValueError as error:
+        raise MalformedClaims(str(error)) from error
+
+
+def _common_claims(claims: dict[str, Json]) -> Claims:
+    if "nbf" in claims and _number(claims, "nbf") > _number(claims, "iat"):
+        raise ValueError("nbf is after iat")
+    return Claims(
+        issuer=_string(claims, "iss", 2048),
+        audience=_string(claims, "aud", 2048),
+        issued_at=_number(claims, "iat") * 1000,
+        expires_at=_number(claims, "exp") * 1000,
+        jti=_identifier(claims, "jti"),
+        body_sha256=_hash(claims, "request_body_sha256"),
+        subject=None,
+    )
+
+
+def _read_subject(claims: dict[str, Json]) -> Subject:
+    task_id = _identifier(claims, "taskId")
+    if _identifier(claims, "sub") != task_id:
+        raise ValueError("sub is not the task")
+    return Subject(
+        task_id=task_id,
+        config_id=_label(claims, "configId"),
+        notification_id=_identifier(claims, "notificationId"),
+        event_number=_number(claims, "eventNumber"),
+    )
+
+
+def _check_times(claims: Claims, now: int) -> None:
+    if not 0 < claims.expires_at - claims.issued_at <= MAX_LIFETIME:
+        raise LivesTooLong(f"not between 1 and {MAX_LIFETIME // 1000} seconds from iat to exp")
+    if claims.issued_at > now + CLOCK_SKEW:
+        raise NotYetValid(f"issued {(claims.issued_at - now) // 1000} s ahead of our clock")
+    if claims.expires_at + CLOCK_SKEW <= now:
+        raise Expired(f"expired {(now - claims.expires_at) // 1000} s ago")
+
+
+def _string(claims: dict[str, Json], name: str, limit: int) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= limit:
+        raise ValueError(f"{name} is not a string of at most {limit} characters")
+    return value
+
+
+def _identifier(claims: dict[str, Json], name: str) -> str:
+    value = _string(claims, name, 256)
+    if _IDENTIFIER.fullmatch(value) is None:
+        raise ValueError(f"{name} holds more than visible ASCII characters")
+    return value
+
+
+def _label(claims: dict[str, Json], name: str) -> str:
+    """A name that a client chose: any characters but control characters."""
+    value = _string(claims, name, 256)
+    if _LABEL.fullmatch(value) is None:
+        raise ValueError(f"{name} holds control characters")
+    return value
+
+
+def _number(claims: dict[str, Json], name: str) -> int:
+    value = claims.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_NUMBER:
+        raise ValueError(f"{name} is not a whole number from 1")
+    return value
+
+
+def _hash(claims: dict[str, Json], name: str) -> str:
+    value = _string(claims, name, 64)
+    if _HEX_SHA256.fullmatch(value) is None:
+        raise ValueError(f"{name} is not 64 lower-case hex digits")
+    return value

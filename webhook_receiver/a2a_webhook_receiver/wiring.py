@@ -1,0 +1,73 @@
+"""The one place that makes real things out of settings."""
+
+import time
+from typing import Protocol
+
+from fastapi import FastAPI
+
+from a2a_webhook_receiver import outbound
+from a2a_webhook_receiver.expectations import Expectations, WithStaticToken
+from a2a_webhook_receiver.http import create_app
+from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.keys import MAX_BYTES
+from a2a_webhook_receiver.receive import Receiver
+from a2a_webhook_receiver.relay_inbox import InboxRelay
+from a2a_webhook_receiver.relay_sns import SnsRelay
+from a2a_webhook_receiver.replay import ReplayStore
+from a2a_webhook_receiver.settings import Settings
+from a2a_webhook_receiver.store_sqlite import SqliteStore
+from a2a_webhook_receiver.tasks import JsonRpcTasks, Relay
+
+JWKS_SECONDS = 3.0
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """The receiver that ``settings`` describe."""
+    return create_app(build_receiver(settings), settings)
+
+
+def build_receiver(settings: Settings) -> Receiver:
+    """Everything that the receiver needs. Opens its store; connects to nothing."""
+    store = open_store(settings)
+    inbox = Inbox(first=tell_time())
+    return Receiver(
+        issuer=settings.issuer,
+        audience=settings.audience,
+        keys=JwksCache(lambda: outbound.get(settings.jwks_url, seconds=JWKS_SECONDS, limit=MAX_BYTES)),
+        expectations=WithStaticToken(store, settings.webhook_token) if settings.webhook_token else store,
+        replays=store,
+        tasks=JsonRpcTasks(settings.issuer, settings.agent_authorization),
+        relays=(*_relays(settings), InboxRelay(inbox)),
+        inbox=inbox,
+        clock=tell_time,
+        expectation_seconds=settings.expectation_seconds,
+    )
+
+
+class Store(Expectations, ReplayStore, Protocol):
+    """Both memories in one."""
+
+
+def open_store(settings: Settings) -> Store:
+    """The table if one is named, otherwise the file."""
+    if settings.replay_table is None:
+        return SqliteStore(settings.replay_db)
+    import boto3
+
+    from a2a_webhook_receiver.store_dynamodb import DynamoStore
+
+    return DynamoStore(boto3.client("dynamodb"), settings.replay_table)
+
+
+def tell_time() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _relays(settings: Settings) -> tuple[Relay, ...]:
+    if settings.relay_topic_arn is None:
+        return ()
+    import boto3
+
+    return (SnsRelay(boto3.client("sns"), settings.relay_topic_arn),)
