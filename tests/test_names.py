@@ -1,0 +1,95 @@
+"""Names: retired ones do not come back, and a class name means one thing in the library."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+LIBRARY: Final = ROOT / "shared" / "a2a_serverless"
+FOLDERS: Final = ("shared", "functions", "webhook_receiver", "bench", "examples", "tests")
+
+# Words that said something to us alone, and what the thing is called instead.
+RETIRED: Final = {
+    "allowance": "quota",
+    "bell": "message",
+    "bells": "messages, queues",
+    "broom": "sweeper",
+    "desk": "service",
+    "fold": "replay, snapshot",
+    "folded": "replayed",
+    "folds": "snapshots",
+    "letterbox": "queue",
+    "locksmith": "key_rotation",
+    "patience": "timeout, retry_policy",
+    "proofs": "verifier",
+    "rang": "enqueued",
+    "rehearsal": "harness",
+    "remains": "erasure",
+    "rubber": "erasure",
+    "rung": "enqueued",
+    "shelf": "lister",
+    "smith": "rotation",
+    "switchboard": "admin",
+    "telling": "replayer",
+    "turnstile": "limiter",
+    "unfolded": "bytes_since_snapshot",
+    "vault": "store",
+}
+ALLOWED: Final = {
+    "fold": "an attribute of stored heads, `Head.fold`",
+}
+VERSIONS: Final = "protocol"  # the models of each version are counted by themselves
+
+
+def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            below = path.relative_to(ROOT)
+            if not {"renames", "builtin"} & set(below.parts):
+                yield below, ast.parse(path.read_bytes())
+
+
+def defined(tree: ast.Module) -> Iterator[str]:
+    """Every name that a module gives to something."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(asname=str(name)):
+                yield name
+
+
+def words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_identifier_has_a_retired_word_in_it(folder: str) -> None:
+    found = {
+        f"{path}: {name} ({', '.join(RETIRED[word] for word in sorted(words(name) & RETIRED.keys()))})"
+        for path, tree in sources(folder)
+        for name in {*defined(tree), path.stem}
+        if words(name) & RETIRED.keys() and name not in ALLOWED and not name.startswith("test_")
+    }
+    assert not found
+
+
+def test_no_two_classes_of_the_library_have_one_name() -> None:
+    places = defaultdict(list)
+    for path, tree in sources("shared/a2a_serverless"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and VERSIONS not in path.parts:
+                places[node.name].append(str(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_every_exception_is_still_needed() -> None:
+    names = {name for _, tree in sources(*FOLDERS) for name in defined(tree)}
+    assert ALLOWED.keys() <= names
