@@ -130,7 +130,7 @@ bench: $(ENVIRONMENTS) $(PEERS) ## every number, beside its peers: make bench AR
 .PHONY: lock
 lock: | $(UV) ## newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra picture -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra models --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt

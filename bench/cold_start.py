@@ -73,6 +73,7 @@ def environment(endpoint: str) -> dict[str, str]:
         "SEALING_KEY_ID": "00000000-0000-4000-8000-000000000000",
         "PUBLIC_BASE_URL": "https://agents.example.com",
         "POWERTOOLS_METRICS_NAMESPACE": "bench",
+        "POWERTOOLS_SERVICE_NAME": "bench",
         "PATH": os.environ["PATH"],
     }
 

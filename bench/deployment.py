@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
-from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.memory import MemoryQueues, MemoryResolver, MemorySealer
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.agent import Agent, AgentSkill
@@ -17,7 +15,6 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.engine.task_context import Models
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.tasks import TaskService, send
 from a2a_serverless.services.webhooks import Webhooks
@@ -55,8 +52,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     queues: Any = MemoryQueues(clock.now)
     nobody: Any = SimpleNamespace(traced=lambda _: None)
     registry = AgentRegistry(nobody, ids, "https://agents.example.com")
-    models = Models(BuiltinText(), BuiltinPicture())
-    engine = Engine(log, index, queues, ids, clock.now, {agent.id: agent}, models, registry)
+    engine = Engine(log, index, queues, ids, clock.now, {agent.id: agent}, registry)
     webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(

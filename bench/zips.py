@@ -36,8 +36,8 @@ def measure(_rounds: int) -> Report:
         ],
         [
             goal("N2", "smallest share of a zip's sources that come compiled, unchecked", ">=", 1, [min(shares)]),
-            goal("N3", "api, zipped MB", "<=", 16, [sizes["api"][0]]),
-            goal("N3", "api, unzipped MB", "<=", 46, [sizes["api"][1]]),
+            goal("N3", "api, zipped MB", "<=", 17, [sizes["api"][0]]),
+            goal("N3", "api, unzipped MB", "<=", 54, [sizes["api"][1]]),
             goal("N3", "largest of the others, zipped MB", "<=", 8, [max(size[0] for size in others)]),
             goal("N3", "largest of the others, unzipped MB", "<=", 26, [max(size[1] for size in others)]),
         ],

@@ -1,4 +1,4 @@
-"""The smallest agent. To deploy it, copy it to shared/a2a_serverless/agents/hello.py and name it in registry.py."""
+"""The smallest agent. To deploy it, copy it to shared/my_agents/hello.py and add it to AGENTS in template.yaml."""
 
 from a2a_serverless.domain.agent import AgentSkill, AgentTask, agent
 

@@ -16,7 +16,7 @@ HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 LOCAL_SWITCHES = {
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:8010",
     "ANONYMOUS_ACCESS": "on",
-    "CONFORMANCE_AGENT": "on",
+    "LOCAL_AGENTS": "tests.agents:mine",
     "CARD_SHAPE": "v1",
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
@@ -45,7 +45,7 @@ def test_every_default_is_safe() -> None:
     settings = read({})
     assert (settings.webhook_ownership, settings.idempotency) == ("enforce", True)
     assert not settings.anonymous_access
-    assert not settings.conformance_agent
+    assert settings.local_agents == ()
     assert settings.webhook_local_allow == ()
 
 
@@ -107,7 +107,11 @@ def test_a_local_switch_is_refused_without_an_endpoint(name: str) -> None:
 def test_local_switches_may_be_on_where_aws_is_on_this_machine(endpoint: str) -> None:
     settings = read(LOCAL_SWITCHES | {"AWS_ENDPOINT_URL": endpoint})
     assert settings.webhook_local_allow == ("127.0.0.1:8010",)
-    assert (settings.anonymous_access, settings.conformance_agent, settings.idempotency) == (True, True, False)
+    assert (settings.anonymous_access, settings.local_agents, settings.idempotency) == (
+        True,
+        ("tests.agents:mine",),
+        False,
+    )
     assert (settings.card_shape, settings.webhook_ownership) == ("v1", "off")
 
 
@@ -133,7 +137,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
-        "models",
+        "agents",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
     assert {field.name for field in fields(Settings)} == harmless | local
@@ -161,7 +165,7 @@ def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: in
             read({name: text})
 
 
-@pytest.mark.parametrize("name", ["ANONYMOUS_ACCESS", "CONFORMANCE_AGENT", "IDEMPOTENCY"])
+@pytest.mark.parametrize("name", ["ANONYMOUS_ACCESS", "IDEMPOTENCY"])
 def test_a_switch_is_on_or_off(name: str) -> None:
     for text in ("true", "1", "yes", "enabled", "on off"):
         with pytest.raises(SettingsError, match=f'{name} must be "on" or "off"'):
@@ -219,13 +223,11 @@ def test_a_claim_that_nobody_knows_is_named(text: str, wrong: str) -> None:
         read(environment | {"OIDC_CLAIMS": "keys=http://id"})
 
 
-def test_models_are_named_by_what_they_make() -> None:
-    assert read({"MODELS": "text=arn:aws:bedrock:eu-west-1::x/a=b, image=painter"}).models == {
-        "text": "arn:aws:bedrock:eu-west-1::x/a=b",
-        "image": "painter",
-    }
-    with pytest.raises(SettingsError, match="MODELS must be a list of name=value with each of text, image once"):
-        read({"MODELS": "sound=singer"})
+def test_agents_are_named_by_import_paths() -> None:
+    assert read({"AGENTS": "mine.agents:tailor, other:agent"}).agents == ("mine.agents:tailor", "other:agent")
+    for text in ("tailor", "mine.agents:", ":tailor", "mine/agents.py:tailor", "mine.agents:tailor.work", "a:b:c"):
+        with pytest.raises(SettingsError, match=r"AGENTS must be a list of import paths such as package\.module:attr"):
+            read({"AGENTS": text})
 
 
 def test_origins_are_origins() -> None:

@@ -13,8 +13,6 @@ from hashlib import sha256
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.contents import BlobContentStore
 from a2a_serverless.adapters.memory import (
     MemoryBlobStore,
@@ -45,7 +43,6 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.engine.task_context import Models
 from a2a_serverless.ports import SHARDS, CallbackRequest, Signed
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -61,7 +58,7 @@ from tests.wire.schema import assert_notification
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports import Clock, Queues
@@ -226,8 +223,6 @@ class World:
     def __init__(
         self,
         agents: Sequence[Agent],
-        text_model: TextModel | None = None,
-        pictures: PictureModel | None = None,
         faults: Faults | None = None,
         *,
         table: Callable[[Callable[[], int]], Any] = MemoryTable,
@@ -253,7 +248,6 @@ class World:
         sender: Any = Frail(self.receiver, "receiver", faults)
         sealer: Any = Frail(MemorySealer(), "sealer", faults)
         signer: Any = Frail(PlainSigner(), "signer", faults)
-        models = Models(text_model or BuiltinText(), pictures or BuiltinPicture())
         self.remote_agents = Siblings(self)
         self.registry = AgentRegistry(self.remote_agents, self.ids, "https://api.example.com")
         self.resolver = MemoryResolver()
@@ -265,7 +259,7 @@ class World:
         self.service = replace(self.service, contents=self.contents)
         by_id = {agent.id: agent for agent in agents}
         self.engine = Engine(
-            log, log, queues, self.ids, self.clock.now, by_id, models, self.registry, files=TaskFiles(self.contents)
+            log, log, queues, self.ids, self.clock.now, by_id, self.registry, files=TaskFiles(self.contents)
         )
         self.receiver.calls_back = self.called_back
         self.metrics = MemoryMetrics()

@@ -49,9 +49,9 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     quota: Quota = field(default_factory=Quota)
     agent_urls: Mapping[str, str] = field(default_factory=dict)
-    models: Mapping[str, str] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+    local_agents: tuple[str, ...] = ()
     anonymous_access: bool = False
-    conformance_agent: bool = False
     card_shape: CardShape = "both"
     idempotency: bool = True
 
@@ -111,9 +111,9 @@ def read(environment: Mapping[str, str]) -> Settings:
             streams_in_all=_whole(environment, "STREAMS_PER_DEPLOYMENT", 0, 0, 100_000),
         ),
         agent_urls=_pairs(environment, "AGENT_URLS"),
-        models=_named(environment, "MODELS", ("text", "image")),
+        agents=_import_paths(environment, "AGENTS"),
+        local_agents=_import_paths(environment, "LOCAL_AGENTS"),
         anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
-        conformance_agent=_switch(environment, "CONFORMANCE_AGENT", default=False),
         card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
         idempotency=_switch(environment, "IDEMPOTENCY", default=True),
     )
@@ -151,7 +151,7 @@ def _opened(settings: Settings) -> list[str]:
     switches = {
         "WEBHOOK_LOCAL_ALLOW": bool(settings.webhook_local_allow),
         "ANONYMOUS_ACCESS": settings.anonymous_access,
-        "CONFORMANCE_AGENT": settings.conformance_agent,
+        "LOCAL_AGENTS": bool(settings.local_agents),
         "CARD_SHAPE": settings.card_shape != "both",
         "IDEMPOTENCY": not settings.idempotency,
         "WEBHOOK_OWNERSHIP=off": settings.webhook_ownership == "off",
@@ -193,6 +193,13 @@ def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...])
 
 def _list(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in environment.get(name, "").split(",") if item.strip())
+
+
+def _import_paths(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    paths = _list(environment, name)
+    if not all(re.fullmatch(r"\w+(\.\w+)*:\w+", path) for path in paths):
+        raise SettingsError(f"{name} must be a list of import paths such as package.module:attribute, not {paths!r}")
+    return paths
 
 
 def _origins(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -23,8 +23,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.memory import (
     MemoryCallbackVerifier,
     MemoryQueues,
@@ -46,7 +44,7 @@ from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, RunOutcome, run
-from a2a_serverless.engine.task_context import Models, make_parts
+from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports import SHARDS, CallbackRequest, TaskEntry
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
@@ -57,7 +55,7 @@ from a2a_serverless.services.webhooks import Webhooks
 if TYPE_CHECKING:
     from types import FrameType
 
-    from a2a_serverless.domain.agent import Agent, Content, PictureModel, TextModel
+    from a2a_serverless.domain.agent import Agent, Content
     from a2a_serverless.domain.model import Artifact, Json, PushRequest
 
 T = TypeVar("T")
@@ -239,8 +237,6 @@ class AgentTestHarness:
     def __init__(
         self,
         *agents: Agent,
-        text_model: TextModel | None = None,
-        picture_model: PictureModel | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
         self.now = START
@@ -256,7 +252,6 @@ class AgentTestHarness:
         clock, ids, table, sealer = _Clock(self), Counter(), MemoryTable(lambda: self.now), MemorySealer()
         self._table, self._ids, self._queues = table, ids, MemoryQueues(lambda: self.now)
         self._siblings = _Siblings(self, by_id)
-        models = Models(text_model or BuiltinText(), picture_model or BuiltinPicture())
         registry = AgentRegistry(self._siblings, ids, BASE_URL)
         self._engine = Engine(
             table,
@@ -265,7 +260,6 @@ class AgentTestHarness:
             ids,
             clock.now,
             by_id,
-            models,
             registry,
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
             on_error=lambda key, error: self._errors.update({key.task: error}),

@@ -6,21 +6,22 @@ A function of the deployment calls one of them when it starts. What a function d
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.settings import DAY_MS, Settings, read
+from a2a_serverless.settings import DAY_MS, Settings, SettingsError, read
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
     from fastapi import FastAPI
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run import Engine
-    from a2a_serverless.engine.task_context import Models
     from a2a_serverless.handlers.authentication import Authenticator
     from a2a_serverless.handlers.http import Edge
-    from a2a_serverless.handlers.queues import Handler
+    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.handlers.runtime import Answer
     from a2a_serverless.ports import (
         ApiKeyStore,
         ContentStore,
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.services.webhooks import Webhooks
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 KEY_RING_CACHE_MS: Final = 300_000
 FETCH_MS: Final = 60_000
 MESSAGES_AT_ONCE: Final = 10  # the notifier's BatchSize
@@ -66,31 +70,57 @@ TOKEN_LIFE_S: Final = 300
 ANYBODY: Final = ("local", "anybody")
 
 
+def _uncollected(make: Callable[P, T]) -> Callable[P, T]:
+    """The same, while the collector of garbage rests.
+
+    What is imported and built meanwhile lives as long as the process, so the collector never looks at it.
+    """
+
+    @wraps(make)
+    def resting(*args: P.args, **kwargs: P.kwargs) -> T:
+        gc.disable()
+        try:
+            return make(*args, **kwargs)
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    return resting
+
+
+@_uncollected
 def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the api function."""
-    from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+    from a2a_serverless.handlers.lambda_proxy import NotHttp, make_gateway_handler
 
     metrics = _metrics(environment)
-    return _keep_for_process(make_gateway_handler(make_edge(environment, metrics)), metrics, "api")
+    handler = make_gateway_handler(make_edge(environment, metrics))
+    return _keep_for_process(handler, environment, metrics, "api", (NotHttp,))
 
 
 def stream_api(environment: Mapping[str, str] = os.environ) -> None:
     """Serves the api function's events for ever, streaming; what ``functions/api/stream`` starts."""
-    from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
-    from a2a_serverless.handlers.runtime import RuntimeApi, log_json_lines, serve
+    from a2a_serverless.handlers.runtime import RuntimeApi, serve
 
-    log_json_lines()
+    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), _make_streaming_api(environment))
+
+
+@_uncollected
+def _make_streaming_api(environment: Mapping[str, str]) -> Callable[[Any, LambdaContext], Answer]:
+    from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+    from a2a_serverless.handlers.runtime import make_streaming_handler
+
     metrics = _metrics(environment)
     edge = make_edge(environment, metrics)
-    handler = _keep_for_process(make_gateway_handler(edge), metrics, "api")
-    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), edge, handler)
+    return _started(make_streaming_handler(edge, make_gateway_handler(edge)), environment, metrics, "api")
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
     """The same as an ASGI application, for uvicorn on a developer's machine."""
+    from a2a_serverless.adapters.logs import start_logging
     from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
 
-    _log_lines()
+    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     edge, public = make_edge(environment), urlsplit(environment.get("PUBLIC_BASE_URL", ""))
     return refuse_foreign_pages(make_asgi_app(edge), public.hostname or "localhost", edge.origins)
 
@@ -185,6 +215,7 @@ def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> Rat
     return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
 
 
+@_uncollected
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the worker function."""
     import asyncio
@@ -202,13 +233,14 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     handler = make_queue_handler(
         WorkMessage, lambda message, remaining_ms: asyncio.run(run(engine, message.key, remaining_ms, message.fence))
     )
-    return _keep_for_process(handler, metrics, "worker")
+    return _keep_for_process(handler, environment, metrics, "worker")
 
 
+@_uncollected
 def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the relay function."""
     from a2a_serverless.adapters.dynamo import DynamoPushStore
-    from a2a_serverless.adapters.keys import task_key_of
+    from a2a_serverless.adapters.keys import task_key
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.handlers.table_stream import make_stream_handler
@@ -217,10 +249,11 @@ def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
     settings, aws, clock = read(environment), _aws(), SystemClock()
     store = DynamoPushStore(_table(settings, aws))
     queues = SqsQueues(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL"))
-    handler = make_stream_handler(lambda tasks: relay(store, queues, tasks, clock.now()), task_key_of)
-    return _keep_for_process(handler, _metrics(environment), "relay")
+    handler = make_stream_handler(lambda tasks: relay(store, queues, tasks, clock.now()), task_key)
+    return _keep_for_process(handler, environment, _metrics(environment), "relay")
 
 
+@_uncollected
 def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the notifier function."""
     from a2a_serverless.adapters.dynamo import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
@@ -259,9 +292,10 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     handler = make_queue_handler(
         DeliveryMessage, lambda message, remaining_ms: deliver(context, message, remaining_ms), MESSAGES_AT_ONCE
     )
-    return _keep_for_process(handler, metrics, "notifier")
+    return _keep_for_process(handler, environment, metrics, "notifier")
 
 
+@_uncollected
 def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the sweeper function."""
     from concurrent.futures import ThreadPoolExecutor
@@ -279,9 +313,10 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     metrics = _metrics(environment)
     each = ThreadPoolExecutor(SWEEPS_AT_ONCE, "sweep").map
     sweeper = Sweeper(log, store, queues, SystemClock(), UuidIds(), metrics, each)
-    return _keep_for_process(make_schedule_handler(partial(sweep, sweeper), "swept"), metrics, "sweeper")
+    return _keep_for_process(make_schedule_handler(partial(sweep, sweeper), "swept"), environment, metrics, "sweeper")
 
 
+@_uncollected
 def make_rotator(
     environment: Mapping[str, str] = os.environ, answer: Callable[[str, bytes], None] | None = None
 ) -> Handler:
@@ -289,8 +324,15 @@ def make_rotator(
 
     What is wrong with its settings is raised by each command, so that CloudFormation is told and does not wait.
     """
-    from a2a_serverless.handlers.schedules import make_rotator_handler, put_answer
-    from a2a_serverless.services.key_rotation import describe, ensure_ring, revoke_key, rotate_ring, rotate_when_old
+    from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler, put_answer
+    from a2a_serverless.services.key_rotation import (
+        KeyRingError,
+        describe,
+        ensure_ring,
+        revoke_key,
+        rotate_ring,
+        rotate_when_old,
+    )
 
     metrics, rotation = _metrics(environment), cache(partial(_key_rotation, environment))
     with suppress(Exception):
@@ -312,8 +354,10 @@ def make_rotator(
             },
             answer or put_answer,
         ),
+        environment,
         metrics,
         "rotator",
+        (KeyRingError, SettingsError, UnknownCommand),
     )
 
 
@@ -339,12 +383,15 @@ def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:
     return KeyRotation(store, Es256Keys(), publisher, waits, settings.key_ring_rotation_days * DAY_MS)
 
 
+@_uncollected
 def make_eraser(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the eraser function."""
+    from a2a_serverless.domain.errors import InvalidParams
     from a2a_serverless.handlers.eraser import make_eraser_handler
 
     settings = read(environment)
-    return _keep_for_process(make_eraser_handler(_erasure(settings, _aws())), _metrics(environment), "eraser")
+    handler = make_eraser_handler(_erasure(settings, _aws()))
+    return _keep_for_process(handler, environment, _metrics(environment), "eraser", (InvalidParams,))
 
 
 def make_api_keys(stack: StackName) -> ApiKeyStore:
@@ -449,30 +496,9 @@ def _engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, *, c
         UuidIds(),
         now,
         agents,
-        make_models(settings),
         _agent_registry(settings, aws, agents, now, calls=calls),
         metrics,
         files=TaskFiles(_contents(settings, aws), _fetch(settings)),
-    )
-
-
-def make_models(settings: Settings) -> Models:
-    """What writes and draws: models on Amazon Bedrock where they are named, what is built in elsewhere."""
-    from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-    from a2a_serverless.adapters.builtin.text import BuiltinText
-    from a2a_serverless.engine.task_context import Models
-
-    text, image = settings.models.get("text", ""), settings.models.get("image", "")
-    if not text and not image:
-        return Models(BuiltinText(), BuiltinPicture())
-    from a2a_serverless.adapters.bedrock.picture import BedrockPicture
-    from a2a_serverless.adapters.bedrock.runtime import Bedrock, make_runtime
-    from a2a_serverless.adapters.bedrock.text import BedrockText
-
-    bedrock = Bedrock(make_runtime(_aws().session))
-    return Models(
-        BedrockText(bedrock, text) if text else BuiltinText(),
-        BedrockPicture(bedrock, image) if image else BuiltinPicture(),
     )
 
 
@@ -520,31 +546,38 @@ def _published_base_url(table: Table) -> str:
 def _metrics(environment: Mapping[str, str]) -> Metrics:
     """What CloudWatch reads off the log of a function, for the whole stack."""
     from a2a_serverless.adapters.metrics import EmfMetrics
-    from a2a_serverless.adapters.system import SystemClock
 
     settings = Settings(environment)
     return EmfMetrics(
         settings.get("POWERTOOLS_METRICS_NAMESPACE"),
         settings.get("POWERTOOLS_SERVICE_NAME"),
-        SystemClock().now,
         every=settings.get("OBSERVABILITY") == "full",
     )
 
 
-def _keep_for_process(handler: Handler, metrics: Metrics, function: str) -> Handler:
-    """The handler; what was built for it lives as long as the process, so the collector need not look at it."""
-    _log_lines()
+def _keep_for_process(
+    handler: Handler,
+    environment: Mapping[str, str],
+    metrics: Metrics,
+    function: str,
+    told: tuple[type[Exception], ...] = (),
+) -> Handler:
+    """The handler of a function. Of what it fails by, only ``told`` errors say more than their kind."""
+    from a2a_serverless.handlers.invocations import hide_texts
+
+    return _started(hide_texts(handler, told), environment, metrics, function)
+
+
+def _started(
+    handler: Callable[[Any, LambdaContext], T], environment: Mapping[str, str], metrics: Metrics, function: str
+) -> Callable[[Any, LambdaContext], T]:
+    """The handler, whose log lines name their invocation."""
+    from a2a_serverless.adapters.logs import start_logging
+
+    logger = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     metrics.count("ColdStart", function=function)
-    gc.freeze()
-    return handler
-
-
-def _log_lines() -> None:
-    """Makes a process log as under Lambda where nothing has set up its log: in the emulator, under uvicorn."""
-    if not logging.getLogger().handlers:
-        from a2a_serverless.handlers.runtime import log_json_lines
-
-        log_json_lines()
+    named: Callable[[Any, LambdaContext], T] = logger.inject_lambda_context(handler, log_event=False)
+    return named
 
 
 def _aws() -> Aws:
@@ -643,13 +676,10 @@ def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, .
 
 def _agents(settings: Settings) -> Mapping[str, Agent]:
     """What this deployment runs; the first one's card is also the card at the root."""
-    from a2a_serverless.agents.registry import AGENTS, by_id
+    from a2a_serverless.agent_loader import MANIFEST, by_id, load_agents
 
-    if not settings.conformance_agent:
-        return by_id(AGENTS)
-    from a2a_serverless.agents import conformance
-
-    return by_id((*conformance.AGENTS, *AGENTS))
+    settings.need("AGENTS")
+    return by_id(load_agents((*settings.local_agents, *settings.agents), Path(__file__).parents[1] / MANIFEST))
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:

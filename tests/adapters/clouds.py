@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from boto3.session import Session
 from botocore.exceptions import ClientError
-from botocore.session import Session
 from moto import mock_aws
 
 if TYPE_CHECKING:
@@ -14,17 +14,14 @@ if TYPE_CHECKING:
 
 
 def session() -> Session:
-    """A botocore session that knows no real account."""
-    made = Session()
-    made.set_credentials("test", "test")
-    made.set_config_variable("region", "us-east-1")
-    return made
+    """A session that knows no real account."""
+    return Session("test", "test", region_name="us-east-1")
 
 
 @contextmanager
-def cloud(service: str) -> Iterator[Any]:
+def cloud(service: Any) -> Iterator[Any]:
     """A client of an empty account."""
-    with mock_aws(), closing(session().create_client(service)) as client:
+    with mock_aws(), closing(session().client(service)) as client:
         yield client
 
 

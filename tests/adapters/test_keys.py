@@ -29,9 +29,8 @@ def test_two_lists_of_names_never_make_the_same_path(one: list[str], other: list
     assert (keys.path(*one) == keys.path(*other)) == (one == other)
 
 
-def test_a_stream_record_names_its_task() -> None:
-    record = {"dynamodb": {"Keys": {"pk": {"S": "TASK#t/o%2F1/x"}, "sk": {"S": "EVENT#0000000001"}}}}
-    assert keys.task_key_of(record) == TaskKey("t", "o/1", "x")
+def test_a_partition_names_its_task() -> None:
+    assert keys.task_key("TASK#t/o%2F1/x") == TaskKey("t", "o/1", "x")
 
 
 @pytest.mark.parametrize("pk", ["SENT#t/o/a/m", "PUBLIC", "TASK#t/o", "TASK#t/o/x/y", "TASK#t/o/sha256=00", ""])

@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 
 import pytest
 
+from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.metrics import METRICS
 
+IDS = {"task": "t", "config": "c"}
 
-def written(name: str, *, every: bool = True) -> dict[str, object]:
+
+def written(name: str, *, every: bool = True) -> list[dict[str, object]]:
     lines: list[str] = []
-    metrics = EmfMetrics("A2AServerless", "stack", lambda: 1_790_000_000_000, lines.append, every=every)
-    metrics.count(name, task="t", config="c")
-    (line,) = lines
-    found: dict[str, object] = json.loads(line)
-    return found
+    by = METRICS[name].dimension
+    EmfMetrics("A2AServerless", "stack", lines.append, every=every).count(name, **IDS, **({by: "one"} if by else {}))
+    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize("name", ["DeliveryExhausted", "DeliveryUnverified"])
 def test_a_count_is_one_line_in_the_embedded_metric_format(name: str) -> None:
     metric = {"Namespace": "A2AServerless", "Dimensions": [["service"]], "Metrics": [{"Name": name, "Unit": "Count"}]}
-    assert written(name) == {
-        "_aws": {"Timestamp": 1_790_000_000_000, "CloudWatchMetrics": [metric]},
+    (line,) = written(name)
+    assert line == {
+        "_aws": {"Timestamp": line["_aws"]["Timestamp"], "CloudWatchMetrics": [metric]},  # type: ignore[index]
         "service": "stack",
-        "task": "t",
-        "config": "c",
-        name: 1,
+        **IDS,
+        name: [1.0],
     }
+    assert abs(line["_aws"]["Timestamp"] - time.time() * 1000) < 60_000  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", [name for name, measure in METRICS.items() if measure.dimension])
+def test_a_metric_with_a_dimension_of_its_own_is_there_for_the_whole_stack_too(name: str) -> None:
+    (line,) = written(name)
+    (metric,) = line["_aws"]["CloudWatchMetrics"]  # type: ignore[index]
+    assert metric["Dimensions"] == [["service"], ["service", METRICS[name].dimension]]
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_where_not_every_metric_is_wanted_a_fault_is_one_and_the_rest_are_lines(name: str) -> None:
-    line = written(name, every=False)
-    assert ("_aws" in line) == METRICS[name].fault
-    assert line | {"_aws": None} == written(name) | {"_aws": None}
+def test_where_not_every_metric_is_wanted_a_fault_is_one_and_the_rest_are_lines_of_the_log(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    fault = METRICS[name].fault
+    assert bool(written(name, every=False)) == fault
+    said = [json.loads(IdsOnly().format(record)) for record in caplog.records]
+    assert [{**line, "timestamp": None} for line in said] == ([] if fault else [said_of(name)])
+
+
+def said_of(name: str) -> dict[str, object]:
+    """The line of the log for a metric that is none."""
+    line: dict[str, object] = {
+        "timestamp": None,
+        "level": "INFO",
+        "message": "measured",
+        "logger": "a2a_serverless.adapters.metrics",
+    }
+    return line | IDS | {name: 1} | ({METRICS[name].dimension: "one"} if METRICS[name].dimension else {})
 
 
 def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() -> None:
@@ -44,5 +70,5 @@ def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() 
 
 
 def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    EmfMetrics("n", "s", lambda: 1).count("Sweeps")
-    assert json.loads(capsys.readouterr().out)["Sweeps"] == 1
+    EmfMetrics("n", "s").count("Sweeps")
+    assert json.loads(capsys.readouterr().out)["Sweeps"] == [1.0]

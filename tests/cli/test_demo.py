@@ -13,12 +13,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from a2a_serverless.adapters.builtin.text import BuiltinText
-from a2a_serverless.agents.document import document
-from a2a_serverless.agents.image import image
-from a2a_serverless.agents.orchestrator import orchestrator
-from a2a_serverless.agents.outline import outline
-from a2a_serverless.agents.summary import summary
 from a2a_serverless.cli.demo import DemoInput, run_on_stack
 from a2a_serverless.cli.demo_run import DemoRun
 from a2a_serverless.cli.options import CliContext
@@ -27,13 +21,14 @@ from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain.agent import Agent, AgentTask, TaskRejected
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
-from tests.agents.test_image import Sketches
+from sample_agents.orchestrator import orchestrator
+from sample_agents.summary import summary
 from tests.client.deployment import BASE, Deployment, rpc
+from tests.sample_agents.sketches import SKETCHED
 from tests.world import HOOK, Received
 
 REST_API = "http://127.0.0.1:4566/restapis/x/live/_user_request_"
 RECEIVER = "http://127.0.0.1:8010"
-SHIPPED = (orchestrator, outline, document, summary, image)
 TEXT = "# Ships\n\nA ship sails. It has a mast and a sail.\n\nSome ships have engines."
 
 
@@ -51,8 +46,8 @@ class Theatre:
     answer: bytes = b""
 
     def __post_init__(self) -> None:
-        agents = {agent.id: agent for agent in (*SHIPPED, *self.instead)}
-        self.deployment = Deployment(*agents.values(), text_model=BuiltinText(), pictures=Sketches())
+        agents = {agent.id: agent for agent in (*SKETCHED, *self.instead)}
+        self.deployment = Deployment(*agents.values())
         self.written = io.StringIO()
         console = Console(file=self.written, width=100, color_system=None, highlight=False)
         terminal = Terminal(out=console, err=console, json=self.json)

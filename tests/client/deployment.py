@@ -21,7 +21,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from a2a_serverless.client.http import ResponseBody
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, PictureModel, TextModel
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json
 
 BASE = "http://127.0.0.1:8000"
@@ -43,10 +43,8 @@ class Deployment:
         self,
         *agents: Agent,
         authenticator: Authenticator | None = None,
-        text_model: TextModel | None = None,
-        pictures: PictureModel | None = None,
     ) -> None:
-        self.world = World(agents, text_model, pictures)
+        self.world = World(agents)
         by_id = {agent.id: agent for agent in agents}
         self.edge = Edge(
             self.world.service,

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-from a2a_serverless.adapters.builtin.text import BuiltinText
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import (
@@ -35,7 +33,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.agents.registry import by_id
+from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -43,7 +41,6 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.engine.task_context import Models
 from a2a_serverless.handlers.asgi import make_asgi_app
 from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -67,7 +64,6 @@ if TYPE_CHECKING:
     from a2a_serverless.wire.codecs import Binding
 
 RUN_MS = 900_000
-MODELS = Models(BuiltinText(), BuiltinPicture())
 PAUSE_S = 0.005
 
 
@@ -111,7 +107,7 @@ class Live:
         siblings = {name: f"{base_url}/{name}" for name in self.agents}
         remote_agents = A2ARemoteAgents(siblings, others, ServiceTokenIssuer(service_tokens, clock.now).headers)
         registry = AgentRegistry(remote_agents, ids, base_url)
-        self.engine = Engine(table, table, self.queues, ids, clock.now, self.agents, MODELS, registry)
+        self.engine = Engine(table, table, self.queues, ids, clock.now, self.agents, registry)
         webhooks = Webhooks(table, table, self.queues, sealer, clock, ids, policy, MemoryResolver(), ownership=False)
         lister = TaskLister(table, table, sealer)
         self.service = TaskService(

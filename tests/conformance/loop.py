@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
-from a2a_serverless.handlers.runtime import RuntimeApi, serve
+from a2a_serverless.handlers.runtime import RuntimeApi, make_streaming_handler, serve
 from a2a_serverless.services.key_rotation import ensure_ring
 from tests.conformance.live import Live, working
 from tests.gateway import Behind, gateway
@@ -52,7 +52,8 @@ def behind_gateway(
 
         def instance(address: str) -> None:
             api = RuntimeApi(address)
-            serve(api, live.edge, make_gateway_handler(live.edge), lambda: not over.is_set())
+            handler = make_streaming_handler(live.edge, make_gateway_handler(live.edge))
+            serve(api, handler, lambda: not over.is_set())
             api.close()
 
         threads = [threading.Thread(target=instance, args=[one.address]) for one in behind.runtimes]

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.agents.document import document
-from a2a_serverless.agents.orchestrator import orchestrator
-from a2a_serverless.agents.outline import outline
-from a2a_serverless.agents.summary import summary
 from a2a_serverless.client import Client, HttpError, discover, text_message
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import TERMINAL
-from tests.agents.test_writing import ENGLISH
+from sample_agents.document import document
+from sample_agents.orchestrator import orchestrator
+from sample_agents.outline import outline
+from sample_agents.summary import summary
 from tests.conformance.live import serving
 from tests.echo import Writer, agent_of
 from tests.observed import observed
+from tests.sample_agents.test_writing_agents import ENGLISH
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask

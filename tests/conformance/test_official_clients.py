@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.agents import conformance
+from sample_agents import conformance
 from tests.conformance.live import serving
 from tests.conformance.loop import looping
 from tests.conformance.official import OFFICIAL, program_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.agents.image import image
+from sample_agents.image import image
 from tests.conformance.live import serving
 from tests.echo import agent_of
 from tests.stack.local import eventually

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from boto3.session import Session
 from botocore.exceptions import ClientError
-from botocore.session import Session
 
 from a2a_serverless.adapters.api_keys import DynamoApiKeyStore, MemoryApiKeyStore
 from a2a_serverless.adapters.dynamo import (
@@ -89,15 +89,8 @@ def memory() -> Store:
 @contextmanager
 def client_at(endpoint: str | None) -> Iterator[DynamoDBClient]:
     """A DynamoDB client with made-up credentials; without an endpoint it needs moto around it."""
-    client = Session().create_client(
-        "dynamodb",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    with closing(client):
-        yield cast("DynamoDBClient", client)
+    with closing(Session("test", "test", region_name="us-east-1").client("dynamodb", endpoint_url=endpoint)) as client:
+        yield client
 
 
 class OneAtATime:

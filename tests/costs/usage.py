@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.adapters.owners import MemoryOwnerStore
@@ -23,10 +24,10 @@ from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.handlers.queues import make_queue_handler
-from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.wire import v1
+from tests.contexts import Context
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.faults.plans import Count, Frail
@@ -67,7 +68,7 @@ class Counted(World):
         self.lines: list[str] = []
         owners: Any = Frail(MemoryOwnerStore(lambda: self.now), "table", self.noted)
         self.limiter = RateLimiter(owners, self.table, self.clock, self.ids, QUOTA, LIFE.max_life_ms)
-        metrics = EmfMetrics("A2AServerless", "a2a-serverless", lambda: self.now, self.lines.append)
+        metrics = EmfMetrics("A2AServerless", "a2a-serverless", self.lines.append)
         self.service = replace(self.service, metrics=metrics, trace=new_trace("a"))
         self.engine = replace(self.engine, metrics=metrics)
         self.post = replace(self.post, metrics=metrics, hosts=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
@@ -98,18 +99,13 @@ class Counted(World):
         }
         body |= {} if name == "worker" else {"kind": "deliver", "config": message.config_id}
         event = {"Records": [{"messageId": "m", "body": json.dumps(body)}]}
-        return self.noted.within(name, lambda: handler(event, _Clock()))
+        return self.noted.within(name, lambda: handler(event, Context()))
 
     def _relay(self) -> bool:
         return bool(self.noted.within("relay", super()._relay))
 
     def _sweep(self) -> bool:
         return bool(self.noted.within("sweeper", super()._sweep))
-
-
-class _Clock:
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
 
 
 class Noted(Count):
@@ -145,7 +141,7 @@ class _Kept(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(JsonLines().format(record))
+        self.lines.append(IdsOnly().format(record))
 
 
 def counted() -> dict[str, Any]:

@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.agents.document import document
-from a2a_serverless.agents.image import image
-from a2a_serverless.agents.orchestrator import orchestrator
-from a2a_serverless.agents.outline import outline
-from a2a_serverless.agents.summary import summary
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
-from tests.agents.test_image import Sketches
-from tests.agents.test_writing import ENGLISH
 from tests.faults.plans import Count, Faults, UnreliableQueue, kill_at
+from tests.sample_agents.sketches import SKETCHED as SHIPPED
+from tests.sample_agents.test_writing_agents import ENGLISH
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
@@ -26,13 +21,12 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.memory import MemoryQueues
     from a2a_serverless.ports import Queues
 
-SHIPPED = (orchestrator, outline, document, summary, image)
 REQUEST = (Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"}))
 SAMPLE = 24
 
 
 def told(faults: Faults, between: Callable[[MemoryQueues], Queues] | None = None) -> tuple[World, str]:
-    world = World(SHIPPED, pictures=Sketches(), faults=faults, between=between)
+    world = World(SHIPPED, faults=faults, between=between)
     message = Message("the-message", Role.USER, REQUEST)
     request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
     task_id = world.sent(request, "orchestrator").task_id

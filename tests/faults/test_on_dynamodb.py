@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from botocore.session import Session
+from boto3.session import Session
 from moto import mock_aws
 
 from a2a_serverless.adapters.dynamo import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
@@ -36,12 +36,8 @@ _names = (f"table-{number}" for number in count())
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with mock_aws():
-        made = Session().create_client(
-            "dynamodb", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
-        with closing(made):
-            yield cast("DynamoDBClient", made)
+    with mock_aws(), closing(Session("test", "test", region_name="us-east-1").client("dynamodb")) as made:
+        yield made
 
 
 class MotoTable:

@@ -22,13 +22,13 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "api-send": {"statusCode": 200},
     "eraser-count": {"tasks": 0, "later": 0},
     "eraser-owner": {"tasks": 0, "later": 0},
-    "notifier-bell": {"batchItemFailures": []},
+    "notifier-message": {"batchItemFailures": []},
     "relay-event": {"batchItemFailures": []},
     "rotator-create": {"Status": "SUCCESS"},
     "rotator-schedule": {},
     "sweeper-minute": {},
-    "worker-bell": {"batchItemFailures": []},
-    "worker-no-bell": {"batchItemFailures": []},
+    "worker-message": {"batchItemFailures": []},
+    "worker-invalid-message": {"batchItemFailures": []},
 }
 
 

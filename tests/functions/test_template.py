@@ -11,6 +11,7 @@ import yaml
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.handlers.runtime import STREAMED
 from a2a_serverless.settings import read
+from sample_agents import models
 from tests.functions.template import ROOT, functions, resources, settings, template
 from tests.test_settings import LOCAL_SWITCHES
 
@@ -60,9 +61,15 @@ def test_a_function_has_a_role_and_a_log_group_of_its_own(name: str) -> None:
     assert resources("AWS::Logs::LogGroup")[f"{name.title()}Logs"]["RetentionInDays"] == settings()["LogRetentionDays"]
 
 
+def test_no_level_keeps_metrics_out_of_the_log() -> None:
+    """A line of the embedded metric format has no level; Lambda takes it for INFO."""
+    shared = template()["Globals"]["Function"]["LoggingConfig"]
+    assert (shared["LogFormat"], shared["ApplicationLogLevel"]) == ("JSON", "INFO")
+
+
 def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
-    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs|_named"
-    read = set(re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code()))
+    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs|_named|_import_paths"
+    read = {models.VARIABLE, *re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code())}
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
     assert {name for name in given if not name.startswith(OTHERS)} <= read
@@ -199,7 +206,7 @@ def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
 
 def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
     given = {name: str(value) for name, value in settings()["Environment"].items()}
-    assert replace(read(given), quota=Quota(), values={}) == read({})
+    assert replace(read(given), agents=(), quota=Quota(), values={}) == read({})
 
 
 def test_what_a_deployer_reads_stays_short() -> None:

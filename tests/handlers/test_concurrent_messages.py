@@ -11,11 +11,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.services.deliver import DeliveryOutcome
-
-
-class Context:
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
+from tests.contexts import Context
 
 
 def batch(*tasks: str) -> dict[str, Any]:

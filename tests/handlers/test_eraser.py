@@ -10,7 +10,8 @@ from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.handlers.eraser import make_eraser_handler
 from a2a_serverless.services.erasure import ErasureRequest, ErasureResult, ErasureScope, parse_request, parse_result
-from tests.handlers.test_operator_api import Context, erasure_of, made_world
+from tests.contexts import Context
+from tests.handlers.test_operator_api import erasure_of, made_world
 from tests.world import ME
 
 WHO = Principal("t", "o")

@@ -21,6 +21,7 @@ from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
 from a2a_serverless.wire.timestamps import to_text
+from tests.contexts import Context
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import HOUR_MS, ME, World, accepting
@@ -49,13 +50,6 @@ def erasure_of(world: World) -> ErasureService:
     return ErasureService(
         table, table, erasure_store, MemoryBlobStore(), api_keys, clock, world.ids, lambda *names: "/".join(names) + "/"
     )
-
-
-class Context:
-    """Lambda's."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 @dataclass

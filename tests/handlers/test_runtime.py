@@ -14,7 +14,7 @@ from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.lambda_proxy import SECURE, make_gateway_handler
-from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, serve
+from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
@@ -69,7 +69,7 @@ def served(
     with runtime_api(lambda: next(left), cut_after) as server:
         runtime = RuntimeApi(server.address)
         try:
-            serve(runtime, edge_, buffered or make_gateway_handler(edge_), lambda: next(still))
+            serve(runtime, make_streaming_handler(edge_, buffered or make_gateway_handler(edge_)), lambda: next(still))
         finally:
             runtime.close()
     return invocations, server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -13,6 +13,8 @@ import pytest
 from a2a_serverless.handlers.http_types import HttpResponse
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi
+from a2a_serverless.handlers.runtime import Invocation as Asked
+from tests.contexts import Context
 from tests.echo import Writer
 from tests.handlers.test_runtime import call, edge, event, served
 from tests.runtime_api import Invocation, runtime_api
@@ -89,10 +91,6 @@ def test_an_event_that_cannot_be_read_is_refused_and_the_next_one_is_answered(re
 @pytest.mark.parametrize("name", NO_REQUESTS)
 def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(real: Edge, name: str) -> None:
     from a2a_serverless.handlers.lambda_proxy import NotHttp
-
-    class Context:
-        def get_remaining_time_in_millis(self) -> int:
-            return 60_000
 
     with pytest.raises(NotHttp, match="API Gateway"):
         make_gateway_handler(real)(cast("Any", NO_REQUESTS[name]), Context())
@@ -195,9 +193,9 @@ def test_a_connection_that_has_broken_while_nothing_was_asked_costs_no_event() -
     with runtime_api(lambda: next(left)) as server:
         runtime = RuntimeApi(server.address)
         first = runtime.next()
-        runtime.respond(replace(first, id="another"), b"{}")  # refused, and the connection ended
+        runtime.respond(Asked("another", 0, {}), b"{}")  # refused, and the connection ended
         runtime.respond(first, b"{}")
-        assert runtime.next().id == "request-2"
+        assert runtime.next().aws_request_id == "request-2"
         runtime.close()
     assert [kind for _, kind in server.refused] == ["InvalidRequestID"]
     assert invocations[0].kind == "response"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from jwt import InvalidSignatureError, PyJWK, PyJWS
 
-from a2a_serverless.agents import conformance
 from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.services.key_rotation import ensure_ring
+from sample_agents import conformance
 from tests.conformance.live import Live
 
 PUBLIC = "/conformance/.well-known/agent-card.json"

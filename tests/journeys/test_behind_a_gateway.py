@@ -114,7 +114,7 @@ def test_a_check_from_outside_passes_with_two_callers_whose_tasks_do_not_exist_f
 def test_a_task_is_streamed_to_its_end_and_told_by_webhooks(place: Place) -> None:
     done = place.alice.run("send", "document", "Ships have sails.", "--inbox", place.inbox, "--out", "made")
     assert done.returncode == 0, done.stderr
-    assert "Ships have sails." in (place.alice.folder / "made/document.md").read_text()
+    assert "Ships have sails" in (place.alice.folder / "made/document.md").read_text()
 
 
 def test_who_has_no_key_is_told_what_to_do_and_the_challenge_has_its_other_name(place: Place) -> None:

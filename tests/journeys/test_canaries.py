@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.keys import task_key_of
+from a2a_serverless.adapters.keys import task_key
+from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
@@ -24,7 +25,6 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
 from a2a_serverless.handlers.authentication import OidcOrApiKey
 from a2a_serverless.handlers.queues import make_queue_handler
-from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
 from a2a_serverless.handlers.table_stream import make_stream_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -64,7 +64,7 @@ class Everywhere:
         self.metrics: list[str] = []
         self.errors: list[str] = []
         self.world = world = World([agent_of(talkative)])
-        counting = EmfMetrics("A2AServerless", "stack", lambda: world.now, self.metrics.append)
+        counting = EmfMetrics("A2AServerless", "stack", self.metrics.append)
         world.service = replace(world.service, metrics=counting)
         world.engine = replace(world.engine, metrics=counting)
         world.post = replace(world.post, metrics=counting, hosts=CircuitBreakers(world.table, metrics=counting))
@@ -84,7 +84,7 @@ class Everywhere:
 
     def said(self) -> Iterator[str]:
         """All that has got out."""
-        yield from map(JsonLines().format, self._caplog.records)
+        yield from map(IdsOnly().format, self._caplog.records)
         yield from self.metrics
         yield from self.errors
 
@@ -194,7 +194,7 @@ def _call_the_functions(here: Everywhere) -> None:
         {"dynamodb": {"Keys": {"pk": {"S": WORD}}, "NewImage": {"body": {"S": WORD}}, "SequenceNumber": "1"}},
         WORD,
     ]
-    make_stream_handler(fails, task_key_of)({"Records": images}, context)
+    make_stream_handler(fails, task_key)({"Records": images}, context)
     with pytest.raises(RuntimeError):
         make_schedule_handler(fails, "swept")({}, context)
     request = dict.fromkeys(("StackId", "RequestId", "LogicalResourceId"), "x")

@@ -24,17 +24,20 @@ from a2a_serverless.adapters.keys import EVENTS, HEAD
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.adapters.table import RetryPolicy, Table
 from a2a_serverless.domain.model import Principal
-from tests.adapters.bedrock_stand_in import PIXEL, said, showed
+from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
+from tests.contexts import Context
 from tests.contract.schema import table_schema
 from tests.functions.template import resources
+from tests.loggers import kept_loggers
 from tests.roles.policies import Stack
 from tests.roles.recorder import ACCOUNT, REGION, Recorder
+from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.handlers.queues import Handler
+    from a2a_serverless.handlers.invocations import Handler
 
 WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"
@@ -48,24 +51,15 @@ FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
     "rotator": wiring.make_rotator,
     "eraser": wiring.make_eraser,
 }
+PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
-    "CONFORMANCE_AGENT": "on",
+    "LOCAL_AGENTS": "sample_agents.conformance:AGENTS",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
 FOREIGN_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/foreign"
 MODELS: Final = "text=eu.example.writer-v1:0,image=amazon.nova-canvas-v1:0"
-
-
-class Context:
-    """Lambda's."""
-
-    def __init__(self, remaining_ms: int) -> None:
-        self.remaining_ms = remaining_ms
-
-    def get_remaining_time_in_millis(self) -> int:
-        return self.remaining_ms
 
 
 class Account:
@@ -77,8 +71,9 @@ class Account:
 
     def __init__(self, recorder: Recorder, parameters: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self.recorder = recorder
+        clients: Any = session()
         self.aws: dict[str, Any] = {
-            name: session().create_client(name) for name in ("dynamodb", "s3", "sqs", "kms", "secretsmanager")
+            name: clients.client(name) for name in ("dynamodb", "s3", "sqs", "kms", "secretsmanager")
         }
         given = json.dumps({environment["PUBLIC_BASE_URL"]: {"X-API-Key": KEY}})
         named = {"agent_credentials": self._secret("agents", given), "agent_credentials_key": FOREIGN_KEY}
@@ -93,6 +88,7 @@ class Account:
 
     def invoke(self, function: str, event: Mapping[str, Any], remaining_ms: int = 60_000) -> dict[str, Any]:
         """An invocation; sessions that the function makes meanwhile are its own."""
+        bedrock_client.cache_clear()  # each function is a process of its own
         with self.recorder.of(function):
             return self.functions[function](event, Context(remaining_ms))
 
@@ -297,7 +293,7 @@ class _Visitor(BaseHTTPRequestHandler):
             answer = json.dumps({"challenge": challenge}).encode()
             return 503 if fails else 200, {"Content-Type": "application/json"}, answer
         if self.path.startswith("/model/"):
-            spoken = said("A lighthouse.") if self.path.endswith("/converse-stream") else showed({"images": [PICTURE]})
+            spoken = said(PICTURE_ANSWER) if self.path.endswith("/converse-stream") else showed({"images": [PICTURE]})
             return 200, spoken.headers, spoken.body
         if self.path.startswith("/cloudformation"):
             return 200, {}, b""
@@ -318,6 +314,7 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
     """An account with the stack in it, whose functions have done nothing yet. ``{url}`` is the deployment's own."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
+        stack.enter_context(kept_loggers())
         street = stack.enter_context(Street())
         thread = threading.Thread(target=street.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -329,6 +326,7 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
             "AWS_ENDPOINT_URL_LAMBDA": street.url,
+            "MODELS": parameters.get("Models", ""),
         }
         stack.enter_context(patch.dict(os.environ, environment))
         edited = {"PUBLIC_BASE_URL": street.base_url, "AGENT_URLS": agent_urls.replace("{url}", street.base_url)}

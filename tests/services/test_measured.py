@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
@@ -18,7 +19,6 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
-from a2a_serverless.handlers.runtime import JsonLines
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wire import v1
@@ -43,7 +43,7 @@ class Watched:
     def __init__(self, work: Any = writes) -> None:
         self.world = World([agent_of(work)])
         self.lines: list[str] = []
-        metrics = EmfMetrics("A2AServerless", "stack", lambda: self.world.now, self.lines.append)
+        metrics = EmfMetrics("A2AServerless", "stack", self.lines.append)
         self.world.service = replace(self.world.service, metrics=metrics)
         self.world.engine = replace(self.world.engine, metrics=metrics)
         hosts = CircuitBreakers(self.world.table, metrics=metrics)
@@ -51,7 +51,8 @@ class Watched:
         self.world.sweeper = replace(self.world.sweeper, metrics=metrics)
 
     def seen(self, name: str) -> list[dict[str, Any]]:
-        return [line for line in map(json.loads, self.lines) if name in line]
+        """The lines of a metric, whose format lists its values."""
+        return [{**line, name: line[name][0]} for line in map(json.loads, self.lines) if name in line]
 
     def call(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         """What the edge answers to a JSON-RPC call."""
@@ -225,7 +226,7 @@ def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agen
         watched.call("SendMessage", {"message": {"messageId": "m", "role": "the-token", "parts": "hello world"}}),
         watched.call("hello world", {}),
     ]
-    written = [JsonLines().format(record) for record in caplog.records]
+    written = [IdsOnly().format(record) for record in caplog.records]
     assert any("agent failed" in line for line in written)
     for text in (*written, *watched.lines, *map(json.dumps, refused[:1])):
         assert [secret for secret in SECRETS if secret in text] == [], text

@@ -1,10 +1,12 @@
 """An agent that cannot be imported stops the build, by name, before anything is replaced."""
 
 import io
+import json
 import os
 import platform
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,13 @@ FAKE_SAM = """#!{python}
 import pathlib, shutil, sys
 folder = pathlib.Path(sys.argv[sys.argv.index("--build-dir") + 1])
 for name in ("Api", "Rotator", "Worker"):
-    shutil.copytree("shared/a2a_serverless", folder / f"{{name}}Function/a2a_serverless")
+    shutil.copytree("shared", folder / f"{{name}}Function")
     shutil.copytree("packages", folder / f"{{name}}Function", dirs_exist_ok=True)
     (folder / f"{{name}}Function/app.py").write_text("")
-(folder / "template.yaml").write_text('{{"Resources": {{}}}}')
+shutil.copy("template.yaml", folder)
 """
+AGENTS = "sample_agents.travel:travel, my_agents.mine:mine"
+TEMPLATE = {"Globals": {"Function": {"Environment": {"Variables": {"AGENTS": AGENTS}}}}, "Resources": {}}
 SLEEP = "import time\ntime.sleep(600)\n"
 
 
@@ -46,14 +50,14 @@ def checkout(tmp_path: Path) -> Paths:
     fake.write_text(FAKE_SAM.format(python=sys.executable))
     for program in (fake, tmp_path / ".a2a/venvs/emulator/bin/ministack"):
         program.chmod(0o755)
-    registry = tmp_path / "shared/a2a_serverless/agents/registry.py"
-    registry.write_text(registry.read_text().replace('    "travel",\n', '    "travel",\n    "mine",\n'))
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "template.yaml").write_text(json.dumps(TEMPLATE))
     return find(tmp_path)
 
 
 def with_agent(checkout: Paths, source: str) -> Paths:
     example = (CHECKOUT / "examples/hello_agent.py").read_text().replace("hello", "mine")
-    file = checkout.root / "shared/a2a_serverless/agents/mine.py"
+    file = checkout.root / "shared/my_agents/mine.py"
     file.write_text(example.replace("from a2a_serverless", f"{source}\nfrom a2a_serverless", 1))
     return checkout
 
@@ -70,7 +74,7 @@ def refused(checkout: Paths, target: sam.Target = HERE) -> str:
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
 def test_a_build_names_the_agent_whose_package_is_missing_and_what_helps(checkout: Paths, target: sam.Target) -> None:
     said = refused(with_agent(checkout, "import numpy.linalg"), target)
-    missing = "build: agents/mine.py needs the module 'numpy', which is not there (in the zip of api, rotator, worker)"
+    missing = "build: my_agents.mine:mine needs the module 'numpy', which is not there (in the zip of api, worker)"
     assert said.splitlines()[0] == missing
     assert 'what helps: docs/agents.md, "Packages that an agent needs"' in said
 
@@ -80,9 +84,9 @@ def test_what_the_checkout_s_own_environment_has_and_the_zip_has_not_is_missing(
     assert "needs the module 'yaml'" in said
 
 
-def test_what_is_trimmed_from_a_function_that_reads_the_agents_is_missing_there(checkout: Paths) -> None:
-    said = refused(with_agent(checkout, "from a2a_serverless.adapters.builtin.text import BuiltinText"))
-    assert "'a2a_serverless.adapters.builtin', which is not there (in the zip of rotator)" in said
+def test_what_is_trimmed_from_a_function_that_runs_the_agents_is_missing_there(checkout: Paths) -> None:
+    said = refused(with_agent(checkout, "from a2a_serverless.testing import Rehearsal"))
+    assert "my_agents.mine:mine needs the module 'a2a_serverless.testing', which is not there" in said
 
 
 WRONG = {
@@ -95,7 +99,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_build_names_the_agent_that_cannot_be_imported_because_of(checkout: Paths, case: str) -> None:
     source, reason = WRONG[case]
-    assert f"build: agents/mine.py cannot be imported: {reason}" in refused(with_agent(checkout, source))
+    assert f"build: my_agents.mine:mine cannot be imported: {reason}" in refused(with_agent(checkout, source))
 
 
 FINE = """
@@ -119,15 +123,32 @@ def test_an_agent_that_can_be_imported_is_built(checkout: Paths, source: str, ta
     assert (sam.build(with_agent(checkout, source), target).path / "WorkerFunction.zip").exists()
 
 
-def test_an_agent_that_the_registry_names_and_that_has_no_file_is_named(checkout: Paths) -> None:
-    assert "agents/mine.py needs the module 'a2a_serverless.agents.mine', which is not there" in refused(checkout)
+def test_an_agent_that_is_registered_and_has_no_file_is_named(checkout: Paths) -> None:
+    assert "my_agents.mine:mine cannot be imported: ModuleNotFoundError: No module named" in refused(checkout)
+
+
+def test_the_zips_that_make_cards_have_a_manifest_and_only_those_that_run_agents_their_code(checkout: Paths) -> None:
+    built = sam.build(with_agent(checkout, "import json"), HERE).path
+    for name, runs in (("Api", True), ("Rotator", False), ("Worker", True)):
+        with zipfile.ZipFile(built / f"{name}Function.zip") as archive:
+            agents = json.loads(archive.read("agents.json"))["agents"]
+            assert [one["id"] for path in AGENTS.split(", ") for one in agents[path]] == ["travel", "mine"]
+            assert ("my_agents/mine.py" in archive.namelist()) == runs
+            assert ("sample_agents/travel.py" in archive.namelist()) == runs
+
+
+def test_an_agent_that_cannot_be_described_yet_is_imported_by_all_who_make_cards(checkout: Paths) -> None:
+    built = sam.build(with_agent(checkout, "import os\nKEY = os.environ['MY_KEY']"), HERE).path
+    with zipfile.ZipFile(built / "RotatorFunction.zip") as archive:
+        assert list(json.loads(archive.read("agents.json"))["agents"]) == ["sample_agents.travel:travel"]
+        assert "my_agents/mine.py" in archive.namelist()
 
 
 REFUSED = {
-    "lacks a package in the zips": ("import numpy", r"build: agents/mine\.py needs the module 'numpy'"),
+    "lacks a package in the zips": ("import numpy", r"build: my_agents\.mine:mine needs the module 'numpy'"),
     "lacks a package here": (
         "import only_there",
-        r"api: agents/mine\.py cannot be imported in .*No module named 'only_there'",
+        r"api: my_agents\.mine:mine cannot be imported in .*No module named 'only_there'",
     ),
 }
 

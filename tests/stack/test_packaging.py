@@ -7,12 +7,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import botocore
-import botocore.session
 import pytest
 import yaml
+from boto3.session import Session
 from botocore.loaders import Loader
+from botocore.session import get_session
 
 from a2a_serverless.stack import packaging, paths, sam, trimming
 from a2a_serverless.stack.errors import StackError
@@ -91,25 +93,24 @@ def test_the_sdk_makes_a_client_of_its_trimmed_data(service: str, tmp_path: Path
         shutil.copyfile(whole / name, data / name)
     shutil.copytree(whole / service, data / service)
     trimming.trim(function)
-    session = botocore.session.Session()
-    session.register_component(
+    settings = get_session()
+    settings.register_component(
         "data_loader", Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
     )
-    made = session.create_client(
-        service, region_name="us-east-1", aws_access_key_id="made up", aws_secret_access_key="made up"
-    )
+    session: Any = Session("made up", "made up", region_name="us-east-1", botocore_session=settings)
+    made = session.client(service)
     assert made.meta.service_model.operation_names
     made.close()
 
 
-def test_what_writes_and_draws_is_only_where_agents_run(build: Path) -> None:
+def test_the_code_of_agents_is_only_where_agents_run(build: Path) -> None:
     for function in ("ApiFunction", "RelayFunction"):
-        generator = build / function / "a2a_serverless/adapters/builtin/text.py"
-        generator.parent.mkdir(parents=True)
-        generator.touch()
-        trimming.trim(build / function)
-    assert (build / "ApiFunction/a2a_serverless/adapters/builtin/text.py").exists()
-    assert not (build / "RelayFunction/a2a_serverless/adapters/builtin").exists()
+        for name in ("mine/agents.py", "single.py", "a2a_serverless/domain/agent.py"):
+            (build / function / name).parent.mkdir(parents=True, exist_ok=True)
+            (build / function / name).touch()
+    trimming.trim_agents(build / "RelayFunction", ["mine.agents:tailor", "single:agent", "a2a_serverless.x:y"])
+    left = {path.relative_to(build / "RelayFunction").as_posix() for path in (build / "RelayFunction").rglob("*.py")}
+    assert left == {"a2a_serverless/domain/agent.py"}
 
 
 def test_the_package_caches_copy_of_a_file_is_left_as_it_is(build: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def checkout(tmp_path: Path) -> Paths:
         ".a2a/venvs/emulator/bin/ministack",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text(f"# {name}")
     program(tmp_path / ".a2a/venvs/sam/bin/sam", FAKE_SAM.format(python=sys.executable))
     (tmp_path / ".a2a/venvs/emulator/bin/ministack").chmod(0o755)
     return find(tmp_path)

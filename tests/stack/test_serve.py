@@ -82,7 +82,7 @@ def test_a_body_that_does_not_come_is_given_up_and_so_is_its_connection(caplog: 
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"The body did not arrive in time." in answer
     (line,) = lines(caplog)
-    assert "its body did not arrive in 0.5 s" in line
+    assert "its body did not arrive in time" in line
 
 
 @pytest.mark.parametrize("sent", [b"", b"P", HEAD[:-2]], ids=["nothing", "a byte", "no end"])

@@ -15,25 +15,29 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 MEGABYTE = 1_000_000
 DRAW = """
 import asyncio, sys
-from a2a_serverless.adapters.builtin.picture import BuiltinPicture
-from a2a_serverless.domain.scenes import scene_from_text
-sys.stdout.buffer.write(asyncio.run(BuiltinPicture().draw(scene_from_text("A sailboat on the ocean"))))
+from sample_agents.offline.image import OfflineImage
+sys.stdout.buffer.write(asyncio.run(OfflineImage().generate("A sailboat on the ocean")))
 """
 # Three carry cryptography, the worker carries Pillow, the api carries FastAPI and pydantic.
-LIMITS = {"api": (16, 46), "notifier": (8, 26), "rotator": (8, 26), "worker": (8, 26)}
-LIGHT = (4, 10)
-SDK = {"a2a_serverless", "botocore", "dateutil", "jmespath", "six", "urllib3"}
+LIMITS = {"api": (17, 54), "notifier": (9, 28), "rotator": (9, 28), "worker": (9, 28)}
+LIGHT = (4, 12)
+SDK = {"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
+ALL = SDK | {"a2a_serverless", "aws_lambda_powertools", "typing_extensions"}
 SIGNING = {"_cffi_backend", "cryptography", "jwt"}
-PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
-    "api": SDK | SIGNING | PYDANTIC | FASTAPI | {"certifi", "h11", "a2a_webhook_receiver"},
-    "eraser": SDK,
-    "notifier": SDK | SIGNING | {"certifi", "h11"},
-    "relay": SDK,
-    "rotator": SDK | SIGNING | {"rfc8785"},
-    "sweeper": SDK,
-    "worker": SDK | {"PIL", "certifi", "h11", "pillow"},
+    "api": ALL
+    | SIGNING
+    | PYDANTIC
+    | FASTAPI
+    | {"agents", "certifi", "h11", "my_agents", "a2a_webhook_receiver", "sample_agents"},
+    "eraser": ALL,
+    "notifier": ALL | SIGNING | {"certifi", "h11"},
+    "relay": ALL,
+    "rotator": ALL | SIGNING | {"agents", "rfc8785"},
+    "sweeper": ALL,
+    "worker": ALL | {"PIL", "agents", "certifi", "h11", "my_agents", "pillow", "sample_agents"},
 }
 OWN_FILES = {"__pycache__", "app", "requirements", "stream", "streaming"}
 
@@ -78,7 +82,9 @@ def test_the_sdks_data_in_a_zip_is_of_our_services_and_neither_compressed_nor_do
         models = [name for name in archive.namelist() if re.match(r"botocore/data/[^/]+/.*/service-2\.json", name)]
         users = {service: trimming.USED_BY.get(f"botocore/data/{service}") for service in trimming.SERVICES}
         used = {service for service, by in users.items() if by is None or f"{function.title()}Function" in by}
+        resources = [name for name in archive.namelist() if re.match(r"boto3/data/[^/]+/", name)]
         assert {name.split("/")[2] for name in models} == used
+        assert {name.split("/")[2] for name in resources} <= trimming.SERVICES
         assert not [name for name in models if not name.endswith(".json") or b"<p>" in archive.read(name)]
 
 

@@ -1,7 +1,8 @@
-"""AWS clients: one botocore session for all, made when they are first asked for.
+"""AWS clients of one boto3 session, each made when it is first asked for.
 
-No boto3: its resources are not used and cost a cold start. So does each client, so adapters that a first request seldom
-needs take a function that gives theirs. ``AWS_ENDPOINT_URL`` and the region are botocore's to read.
+Clients and no resources: a resource would read the description of its service once more. Each client costs a cold
+start, so adapters that a first request seldom needs take a function that gives theirs. boto3 reads
+``AWS_ENDPOINT_URL`` and the region from the environment.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from boto3.session import Session
 from botocore.config import Config
-from botocore.session import Session
+from botocore.session import get_session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -61,11 +63,12 @@ class Aws:
     def session(self) -> Session:
         return self._given or Session()
 
-    def client(self, service: str, read_s: float = READ_S, tries: int = TRIES) -> Any:  # noqa: ANN401 - botocore's type
+    def client(self, service: str, read_s: float = READ_S, tries: int = TRIES) -> Any:  # noqa: ANN401 - boto3's type
         """A client of any service, with our timeouts. It makes a call ``tries`` times at most."""
         config = _CONFIG.merge(_LINKS) if service == "s3" else _CONFIG
         config = config.merge(Config(read_timeout=read_s, retries={"mode": "standard", "total_max_attempts": tries}))
-        return self.session.create_client(service, endpoint_url=self._endpoint, config=config)
+        session: Any = self.session  # its types name each service
+        return session.client(service, endpoint_url=self._endpoint, config=config)
 
     def _client(self, service: str) -> object:
         with self._lock:
@@ -76,11 +79,9 @@ class Aws:
 
 def emulated(endpoint: str) -> Aws:
     """Clients of the emulator at ``endpoint``, whatever the machine's own AWS settings are."""
-    session = Session()
-    session.set_config_variable("profile", None)
-    session.set_config_variable("region", EMULATED_REGION)
-    session.set_credentials(EMULATED, EMULATED)
-    return Aws(session, endpoint)
+    settings = get_session()
+    settings.set_config_variable("profile", None)
+    return Aws(Session(EMULATED, EMULATED, region_name=EMULATED_REGION, botocore_session=settings), endpoint)
 
 
 _CONFIG: Final = Config(

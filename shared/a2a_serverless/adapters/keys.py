@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 from zlib import crc32
 
@@ -16,8 +16,6 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.ports import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from a2a_serverless.domain.model import Principal
 
 LONGEST: Final = 300
@@ -62,11 +60,6 @@ def task_key(pk: str) -> TaskKey:
 def key_of_path(text: str) -> TaskKey:
     """The task of which ``path`` made the text; raises ValueError."""
     return task_key(_TASK + text)
-
-
-def task_key_of(record: Mapping[str, Any]) -> TaskKey:
-    """The task that a record of the table's stream belongs to; raises ValueError when it is no task's."""
-    return task_key(record["dynamodb"]["Keys"]["pk"]["S"])
 
 
 def receipt(key: TaskKey, agent: str, message_id: str) -> str:

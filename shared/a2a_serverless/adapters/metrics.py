@@ -1,38 +1,34 @@
-"""Metrics as log lines in CloudWatch's embedded metric format (EMF): no call, no client, nothing to wait for.
-
-Printed and not logged, because a logger would wrap the line and CloudWatch would not know it again.
-"""
+"""Metrics by Powertools, in CloudWatch's embedded metric format (EMF): lines of the log, so nothing waits."""
 
 from __future__ import annotations
 
 import json
+import logging
+import sys
 from typing import TYPE_CHECKING
+
+from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from a2a_serverless.domain.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+logger = logging.getLogger(__name__)
+
 
 class EmfMetrics:
     """``ports.Metrics``. The dimension ``service`` is the stack, as the template's alarms have it.
 
     A metric with a dimension of its own is there for the whole stack, too. Unless ``every`` metric is wanted, only
-    faults are metrics; the rest are lines of the log without that format, which cost no more than their bytes.
+    faults are metrics; the rest are ordinary lines of the log, which cost no more than their bytes.
     """
 
     def __init__(
-        self,
-        namespace: str,
-        service: str,
-        now: Callable[[], int],
-        write: Callable[[str], object] | None = None,
-        *,
-        every: bool = True,
+        self, namespace: str, service: str, write: Callable[[str], object] | None = None, *, every: bool = True
     ) -> None:
         self._namespace = namespace
         self._service = service
-        self._now = now
         self._write = write or _print
         self._every = every
 
@@ -40,18 +36,26 @@ class EmfMetrics:
         self.record({name: 1}, **what)
 
     def record(self, values: Mapping[str, float], **what: str | int) -> None:
+        if self._every or any(METRICS[name].fault for name in values):
+            self._write(self._emf(values, what))
+        else:
+            logger.info("measured", extra={**what, **values})
+
+    def _emf(self, values: Mapping[str, float], what: Mapping[str, str | int]) -> str:
+        """The line. Each has metrics of its own, because threads share a process and dimensions differ."""
+        metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
+        metrics.set_default_dimensions(service=self._service)
         (by,) = {METRICS[name].dimension for name in values}
-        line: dict[str, object] = {**what, "service": self._service, **values}
-        names = [name for name in values if self._every or METRICS[name].fault]
-        if names:
-            metric = {
-                "Namespace": self._namespace,
-                "Dimensions": [["service"], ["service", by]] if by else [["service"]],
-                "Metrics": [{"Name": name, "Unit": METRICS[name].unit} for name in names],
-            }
-            line = {"_aws": {"Timestamp": self._now(), "CloudWatchMetrics": [metric]}, **line}
-        self._write(json.dumps(line, separators=(",", ":")))
+        if by:
+            metrics.add_dimensions(**{by: str(what[by])})
+        for name, value in values.items():
+            metrics.add_metric(name, METRICS[name].unit, value)
+        for name, told in what.items():
+            metrics.add_metadata(name, told)
+        return json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))
 
 
 def _print(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - Lambda's standard output is the log
+    """One write for a line: threads share Lambda's standard output, which is the log."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -139,7 +139,7 @@ def card(run: CheckRun) -> str:
     cli, choices = run.world, run.choices
     ids = [str(one.get("id")) for one in agents_of(choices.url, cli.transport, cli.headers)]
     if not ids:
-        raise CheckFailed("the deployment lists no agents", "NAMES in agents/registry.py says which are deployed")
+        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml says which are deployed")
     agent = choices.agent or (PREFERRED if PREFERRED in ids else ids[0])
     found = find(cli, choices.url, agent)
     named, asked = found.client.url, f"{choices.url.rstrip('/')}/{agent}"

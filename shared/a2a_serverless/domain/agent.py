@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, 
 if TYPE_CHECKING:
     from a2a_serverless.domain.card import AgentCard, AgentExtension
     from a2a_serverless.domain.model import Json, Message, Part, Task
-    from a2a_serverless.domain.scene_model import Scene
-    from a2a_serverless.domain.writing import Outline, Section
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,34 +53,6 @@ class CancelReason(StrEnum):
     """The store has failed: another run goes on from what is stored."""
 
 
-class TextModel(Protocol):
-    """Writes text. The built-in one arranges what it was given; Amazon Bedrock's models write."""
-
-    async def outline(self, source: str, *, sections: int | None = None) -> Outline:
-        """The plan of a document about ``source`` (a text or a topic)."""
-        ...
-
-    async def opening(self, outline: Outline, source: str) -> str:
-        """How the document begins: its title, and how it was made. Markdown that ends with a blank line."""
-        ...
-
-    async def section(self, outline: Outline, section: Section, source: str) -> str:
-        """One section of the document with its heading. Markdown that ends with a blank line."""
-        ...
-
-    async def summary(self, text: str, *, sentences: int = 3) -> str:
-        """The gist of ``text`` in at most ``sentences`` sentences."""
-        ...
-
-
-class PictureModel(Protocol):
-    """Makes pictures. The built-in one draws; an image model of Amazon Bedrock paints."""
-
-    async def draw(self, scene: Scene) -> bytes:
-        """The scene as a PNG."""
-        ...
-
-
 class AgentTask(Protocol):
     """The task as the agent's function gets it."""
 
@@ -109,16 +79,6 @@ class AgentTask(Protocol):
     @property
     def cancellation(self) -> CancelReason | None:
         """Why this work is being cancelled; None as long as it is not. It is known when the cancellation arrives."""
-        ...
-
-    @property
-    def text_model(self) -> TextModel:
-        """The text generator that this deployment is set to."""
-        ...
-
-    @property
-    def picture_model(self) -> PictureModel:
-        """The picture generator that this deployment is set to."""
         ...
 
     def text(self) -> str:

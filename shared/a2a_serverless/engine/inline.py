@@ -19,7 +19,6 @@ from a2a_serverless.engine.task_context import attach_context
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.engine.run import Engine
-    from a2a_serverless.engine.task_context import Models
 
 T = TypeVar("T")
 
@@ -31,13 +30,11 @@ class NeedsTask(BaseException):
 
 
 class TasklessContext:
-    """What an agent sees before there is a task: the message, and the models."""
+    """What an agent sees before there is a task: the message."""
 
-    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...], models: Models) -> None:
+    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...]) -> None:
         self.message = message
         self.accepted_output_modes = accepted_output_modes
-        self.text_model = models.text
-        self.picture_model = models.pictures
         self.cancellation = None
         self.needed = False
 
@@ -89,7 +86,7 @@ class EngineInlineRunner:
         return agent is not None and agent.runs == "inline"
 
     async def _try(self, agent_id: str, message: Message, modes: tuple[str, ...]) -> Message | None:
-        context: Any = TasklessContext(message, modes, self.engine.models)
+        context: Any = TasklessContext(message, modes)
         try:
             async with asyncio.timeout(TRY_S):
                 answer = attach_context(await self.engine.agents[agent_id].work(context), message.context_id)

@@ -37,7 +37,7 @@ from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_child
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.task_context import AwaitInput, Models, StepAlreadyStored, TaskContext, attach_context
+from a2a_serverless.engine.task_context import AwaitInput, StepAlreadyStored, TaskContext, attach_context
 from a2a_serverless.engine.task_reader import TaskReader
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ class Engine:
     ids: Ids
     now: Callable[[], int]
     agents: Mapping[str, Agent]
-    models: Models
     registry: AgentRegistry
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
@@ -225,7 +224,7 @@ async def _run_agent(
     if agent is None:
         return _end_run(session, TaskState.FAILED, "This agent is no longer deployed.")
     others = TaskReader(engine.log, engine.index, session.key)
-    context = TaskContext(session, events, engine.models, others, engine.registry, engine.files)
+    context = TaskContext(session, events, others, engine.registry, engine.files)
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
@@ -30,7 +30,7 @@ from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.ports import StepResult
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Answer, CancelReason, PictureModel, TextModel
+    from a2a_serverless.domain.agent import Answer, CancelReason
     from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
@@ -76,14 +76,6 @@ def _remember_signals(method: M) -> M:
     return cast("M", remembering)
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The generators that this deployment is set to."""
-
-    text: TextModel
-    pictures: PictureModel
-
-
 class TaskContext:
     """Implements ``domain.agent.AgentTask`` over a hold."""
 
@@ -91,7 +83,6 @@ class TaskContext:
         self,
         session: RunSession,
         events: Sequence[Event],
-        models: Models,
         others: TaskReader,
         registry: AgentRegistry,
         files: TaskFiles = INLINE,
@@ -115,7 +106,6 @@ class TaskContext:
         self._unfinished: list[RunningStep] = []
         self._kept = 0
         self.calls = AgentCalls(registry, session, self._steps, self._keep)
-        self._models = models
 
     @property
     def id(self) -> str:
@@ -136,16 +126,6 @@ class TaskContext:
     def accepted_output_modes(self) -> tuple[str, ...]:
         """The media types that the client can take."""
         return self._incoming.accepted_output_modes
-
-    @property
-    def text_model(self) -> TextModel:
-        """The text generator."""
-        return self._models.text
-
-    @property
-    def picture_model(self) -> PictureModel:
-        """The picture generator."""
-        return self._models.pictures
 
     def text(self) -> str:
         """The text of the message."""

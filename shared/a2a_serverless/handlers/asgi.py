@@ -116,7 +116,7 @@ def _endpoint(edge: Edge, body_seconds: float) -> Endpoint:
             async with asyncio.timeout(body_seconds):
                 body = await _read(request, edge.limits.body)
         except TimeoutError:
-            logger.warning("request refused: its body did not arrive in %g s", body_seconds)
+            logger.warning("request refused: its body did not arrive in time", extra={"seconds": body_seconds})
             return PlainTextResponse("The body did not arrive in time.\n", 408, {"connection": "close"})
         except ClientDisconnect:
             logger.warning("request dropped: its client left before the body was there")

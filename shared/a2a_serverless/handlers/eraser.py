@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from a2a_serverless.services.erasure import parse_request, run_request
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.handlers.queues import Context, Event, Handler
+    from a2a_serverless.handlers.invocations import Event, Handler
     from a2a_serverless.services.erasure import ErasureService
 
 logger = logging.getLogger(__name__)
@@ -21,7 +23,7 @@ def make_eraser_handler(erasure: ErasureService) -> Handler:
     An order may come twice, and two at once: what one has erased the other does not find.
     """
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
         order = parse_request(cast("Json", event))
         done = run_request(erasure, order).to_json()

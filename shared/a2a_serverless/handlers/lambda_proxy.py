@@ -17,9 +17,11 @@ from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse, 
 from a2a_serverless.wire.rest import A2A_JSON
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.http_types import Frames
-    from a2a_serverless.handlers.queues import Context, Event, Handler
+    from a2a_serverless.handlers.invocations import Event, Handler
 
 # What is handed on as it is; everything else would be sent in base64, which API Gateway does not undo here.
 TEXT: Final = ["text/", JSON, A2A_JSON]
@@ -45,7 +47,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
 
         return Mangum(make_asgi_app(edge), lifespan="off", text_mime_types=TEXT)
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         proxy_event(event)
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:

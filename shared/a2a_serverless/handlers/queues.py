@@ -1,19 +1,27 @@
-"""SQS batches of bells, for the worker and the notifier.
+"""SQS batches of bells, for the worker and the notifier, by Powertools' Batch.
 
 A message that is no bell of ours is counted and thrown away, because it would be none the next time either; one of a
-newer release goes back. A bell
-whose answer fails is reported back by itself, so that the queue rings it again and moves it to the dead letters in the
-end; its neighbours stand. Logs carry ids, never content.
+newer release goes back. A bell whose answer fails is reported back by itself, so that the queue rings it again and
+moves it to the dead letters in the end; its neighbours stand. Logs carry ids, never content.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aws_lambda_powertools.utilities.batch import (
+    AsyncBatchProcessor,
+    BatchProcessor,
+    EventType,
+    async_process_partial_response,
+    process_partial_response,
+)
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.queue_messages import (
@@ -24,22 +32,19 @@ from a2a_serverless.domain.queue_messages import (
     from_json,
 )
 
-Event: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
-
-class Context(Protocol):
-    """What Lambda says about an invocation, as far as we ask."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """How long this invocation may still take."""
-        ...
-
-
-Handler: TypeAlias = Callable[[Event, Context], dict[str, Any]]
+    from a2a_serverless.handlers.invocations import Event, Handler
 
 M = TypeVar("M", WorkMessage, DeliveryMessage)
 
 logger = logging.getLogger(__name__)
+
+
+class NotAnswered(Exception):
+    """A bell has to ring again. Batch keeps it, and logs it when it is debugged: so it says no more."""
 
 
 def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
@@ -49,33 +54,50 @@ def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], E
     """
     pool = ThreadPoolExecutor(at_once, "bell") if at_once > 1 else None
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
-        records = event.get("Records", [])
-        each = pool.map if pool and len(records) > 1 else map
-        answered = list(each(lambda record: _answered(record, context), records))
-        failed = [record for record, done in zip(records, answered, strict=True) if not done]
-        return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
+    def answer_record(record: SQSRecord, lambda_context: LambdaContext) -> None:
+        message = _read_message(kind, record)
+        if message is not None:
+            _answer(message, lambda: answer(message, lambda_context.get_remaining_time_in_millis))
 
-    def _answered(record: Mapping[str, Any], context: Context) -> bool:
-        try:
-            message = from_json(json.loads(record.get("body", "")))
-            if not isinstance(message, kind):
-                raise InvalidMessage("a bell of the other queue")
-        except UnsupportedMessageVersion:
-            logger.warning("a newer release's bell, left in its queue", extra={"message_id": record.get("messageId")})
-            return False
-        except (ValueError, TypeError, RecursionError) as error:
-            logger.warning(
-                "not a bell, thrown away", extra={"message_id": record.get("messageId"), "reason": type(error).__name__}
-            )
-            return True
-        ids = {"kind": type(message).__name__, "task": message.key.task}
-        try:
-            ending = answer(message, context.get_remaining_time_in_millis)
-        except Exception as error:  # noqa: BLE001 - the queue rings again
-            logger.error("bell not answered", extra=safe_error_fields(error) | ids)
-            return False
-        logger.info("bell answered", extra=ids | {"outcome": ending.value})
-        return True
+    async def answer_in_thread(record: SQSRecord, lambda_context: LambdaContext) -> None:
+        await asyncio.get_running_loop().run_in_executor(pool, answer_record, record, lambda_context)
+
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+        if not event.get("Records"):
+            return {"batchItemFailures": []}
+        if pool:
+            together = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+            return dict(async_process_partial_response(dict(event), answer_in_thread, together, context))
+        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return dict(process_partial_response(dict(event), answer_record, processor, context))
 
     return handler
+
+
+def _read_message(kind: type[M], record: SQSRecord) -> M | None:
+    """The message of a record, or None if it is not one of ours.
+
+    Raises UnsupportedMessageVersion, which leaves the record in its queue.
+    """
+    try:
+        message = from_json(json.loads(record.body))
+        if not isinstance(message, kind):
+            raise InvalidMessage("a bell of the other queue")
+    except UnsupportedMessageVersion:
+        logger.warning("a newer release's bell, left in its queue", extra={"message_id": record.get("messageId")})
+        raise
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        ids = {"message_id": record.get("messageId"), "reason": type(error).__name__}
+        logger.warning("not a bell, thrown away", extra=ids)
+        return None
+    return message
+
+
+def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) -> None:
+    ids = {"kind": type(message).__name__, "task": message.key.task}
+    try:
+        ending = answer()
+    except Exception as error:  # noqa: BLE001 - the queue rings again
+        logger.error("bell not answered", extra=safe_error_fields(error) | ids)
+        raise NotAnswered from None
+    logger.info("bell answered", extra=ids | {"outcome": ending.value})

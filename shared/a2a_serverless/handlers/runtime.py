@@ -14,12 +14,12 @@ import base64
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.handlers.lambda_proxy import SECURE, NotHttp, proxy_event, request_of
@@ -27,7 +27,9 @@ from a2a_serverless.handlers.lambda_proxy import SECURE, NotHttp, proxy_event, r
 if TYPE_CHECKING:
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.http_types import Frames, HttpResponse
-    from a2a_serverless.handlers.queues import Event, Handler
+    from a2a_serverless.handlers.invocations import Event, Handler
+
+Answer: TypeAlias = "bytes | HttpResponse"
 
 STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
@@ -37,6 +39,7 @@ WRITE_TIMEOUT_S: Final = 45  # a client that reads nothing for so long is as goo
 
 OK: Final = 200
 ACCEPTED: Final = 202
+ARN: Final = "Lambda-Runtime-Invoked-Function-Arn"
 HIDDEN_REASON: Final = "see the log"
 ERROR_TYPE: Final = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY: Final = "Lambda-Runtime-Function-Error-Body"
@@ -52,17 +55,23 @@ BROKEN: Final = (Exception, asyncio.CancelledError)
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """One event to answer; None could not be read. ``deadline`` is in ms since the epoch."""
+class Invocation(LambdaContext):
+    """One event to answer, and Lambda's context of it; an event of None could not be read.
 
-    id: str
-    deadline: int
-    event: Event | None
+    ``deadline`` is in ms since the epoch.
+    """
 
-    def get_remaining_time_in_millis(self) -> int:
-        """What Lambda's own context says too."""
-        return max(0, self.deadline - time.time_ns() // 1_000_000)
+    def __init__(self, request_id: str, deadline: int, event: Event | None, arn: str = "") -> None:
+        self._aws_request_id = request_id
+        self._invoked_function_arn = arn
+        self._function_name = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
+        self._memory_limit_in_mb = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "0"))
+        self._deadline = deadline
+        self.event = event
+
+    def get_remaining_time_in_millis(self) -> int:  # type: ignore[override] # theirs is static
+        """How long this invocation may still take."""
+        return max(0, self._deadline - time.time_ns() // 1_000_000)
 
 
 class RuntimeApi:
@@ -81,8 +90,8 @@ class RuntimeApi:
         if answer.status != OK:
             raise RuntimeError(f"The Runtime API gives no event: {answer.status} {body[:200]!r}")
         os.environ["_X_AMZN_TRACE_ID"] = answer.headers.get("Lambda-Runtime-Trace-Id", "")
-        request_id = answer.headers["Lambda-Runtime-Aws-Request-Id"]
-        return Invocation(request_id, int(answer.headers["Lambda-Runtime-Deadline-Ms"]), _read(body))
+        request_id, arn = answer.headers["Lambda-Runtime-Aws-Request-Id"], answer.headers.get(ARN, "")
+        return Invocation(request_id, int(answer.headers["Lambda-Runtime-Deadline-Ms"]), _read(body), arn)
 
     def respond(self, invocation: Invocation, body: bytes) -> None:
         """Sends a whole answer."""
@@ -94,7 +103,7 @@ class RuntimeApi:
         When ``chunks`` break, so does the answer, and trailers say by what. The connection ends with the answer.
         """
         connection = self._connection
-        connection.putrequest("POST", f"{VERSION}/runtime/invocation/{invocation.id}/response")
+        connection.putrequest("POST", f"{VERSION}/runtime/invocation/{invocation.aws_request_id}/response")
         for name, value in STREAM_HEADERS.items():
             connection.putheader(name, value)
         connection.endheaders()
@@ -105,7 +114,7 @@ class RuntimeApi:
             except StopIteration:
                 break
             except BROKEN as error:
-                logger.error("stream broken off", extra=safe_error_fields(error) | {"request": invocation.id})
+                logger.error("stream broken off", extra=safe_error_fields(error))
                 trailers = _trailers(type(error).__name__)
             else:
                 self._send(chunk)
@@ -124,9 +133,9 @@ class RuntimeApi:
         self._post(invocation, "error", _error(kind, message), {ERROR_TYPE: kind})
 
     def _post(self, invocation: Invocation, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
-        answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.id}/{kind}", body, headers)
+        answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.aws_request_id}/{kind}", body, headers)
         if answer.status != ACCEPTED:
-            logger.error("answer not taken", extra={"request": invocation.id, "status": answer.status})
+            logger.error("answer not taken", extra={"status": answer.status})
 
     def _asked(
         self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
@@ -153,52 +162,60 @@ class RuntimeApi:
         self._connection.close()
 
 
-def serve(api: RuntimeApi, edge: Edge, buffered: Handler, forever: Callable[[], bool] = lambda: True) -> None:
+def make_streaming_handler(edge: Edge, buffered: Handler) -> Callable[[object, LambdaContext], Answer]:
+    """A handler for ``serve``: the whole answer on a buffered route; on one that streams, what it begins with."""
+
+    def handler(event: object, context: LambdaContext) -> Answer:
+        proxied = proxy_event(event)
+        if proxied.get("resource") not in STREAMED:
+            return json.dumps(buffered(proxied, context)).encode()
+        return edge.answer(request_of(proxied, context.get_remaining_time_in_millis()))
+
+    return handler
+
+
+def serve(
+    api: RuntimeApi, handler: Callable[[object, LambdaContext], Answer], forever: Callable[[], bool] = lambda: True
+) -> None:
     """Answers one event after the other."""
     with asyncio.Runner() as runner:
         while forever():
-            _serve_one(api, edge, buffered, runner.get_loop())
+            _serve_one(api, handler, runner.get_loop())
 
 
-def _serve_one(api: RuntimeApi, edge: Edge, buffered: Handler, loop: asyncio.AbstractEventLoop) -> None:
+def _serve_one(
+    api: RuntimeApi, handler: Callable[[object, LambdaContext], Answer], loop: asyncio.AbstractEventLoop
+) -> None:
     invocation = api.next()
     try:
-        answer = _answer(edge, buffered, invocation)
+        answer = handler(invocation.event, invocation)
     except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
-        logger.error("invocation failed", extra=safe_error_fields(error) | {"request": invocation.id})
+        logger.error("invocation failed", extra=safe_error_fields(error))
         kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else HIDDEN_REASON
-        _post_response(api, invocation, lambda: api.fail(invocation, kind, told))
+        _post_response(api, lambda: api.fail(invocation, kind, told))
         return
     if isinstance(answer, bytes):
-        _post_response(api, invocation, lambda: api.respond(invocation, answer))
+        _post_response(api, lambda: api.respond(invocation, answer))
         return
-    _post_response(api, invocation, lambda: api.stream(invocation, _chunks(answer, loop)))
+    _post_response(api, lambda: api.stream(invocation, _chunks(answer, loop)))
     if answer.stream:
-        _close(answer.stream, invocation, loop)
+        _close(answer.stream, loop)
 
 
-def _answer(edge: Edge, buffered: Handler, invocation: Invocation) -> bytes | HttpResponse:
-    """The whole answer on a buffered route; on one that streams, what it begins with."""
-    event = proxy_event(invocation.event)
-    if event.get("resource") not in STREAMED:
-        return json.dumps(buffered(event, invocation)).encode()
-    return edge.answer(request_of(event, invocation.get_remaining_time_in_millis()))
-
-
-def _post_response(api: RuntimeApi, invocation: Invocation, post: Callable[[], None]) -> None:
+def _post_response(api: RuntimeApi, post: Callable[[], None]) -> None:
     """Posts an answer; a connection that breaks while it is sent is the caller's, or Lambda's, will."""
     try:
         post()
     except (HTTPException, OSError):
-        logger.warning("the caller has gone", extra={"request": invocation.id})
+        logger.warning("the caller has gone")
         api.close()
 
 
-def _close(stream: Frames, invocation: Invocation, loop: asyncio.AbstractEventLoop) -> None:
+def _close(stream: Frames, loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_until_complete(stream.aclose())
     except BROKEN as error:
-        logger.error("stream not closed", extra=safe_error_fields(error) | {"request": invocation.id})
+        logger.error("stream not closed", extra=safe_error_fields(error))
 
 
 def _read(body: bytes) -> Event | None:
@@ -232,22 +249,3 @@ def _as_they_come(stream: Frames, loop: asyncio.AbstractEventLoop) -> Iterator[b
             yield loop.run_until_complete(stream.__anext__())
     except StopAsyncIteration:
         return
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line, as CloudWatch's JSON format wants it: what the record says, and its extra fields."""
-
-    _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-
-    def format(self, record: logging.LogRecord) -> str:
-        said = {"timestamp": self.formatTime(record), "level": record.levelname, "message": record.getMessage()}
-        more = {name: value for name, value in vars(record).items() if name not in self._KNOWN}
-        trouble = {"stackTrace": self.formatException(record.exc_info)} if record.exc_info else {}
-        return json.dumps(said | {"logger": record.name} | more | trouble, default=str)
-
-
-def log_json_lines() -> None:
-    """Makes this process log as Lambda's own runtime would."""
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

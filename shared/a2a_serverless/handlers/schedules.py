@@ -11,17 +11,24 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.settings import SettingsError
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.queues import Context, Event, Handler
+    from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from a2a_serverless.handlers.invocations import Event, Handler
 
 logger = logging.getLogger(__name__)
 
 PHYSICAL_ID: Final = "key-ring"
 
 
+class UnknownCommand(ValueError):
+    """What the rotator was asked for, and cannot do; the text lists what it can."""
+
+
 def make_schedule_handler(work: Callable[[Callable[[], int]], int], what: str) -> Handler:
     """A Lambda handler that does ``work`` and logs how much of it there was. ``work`` is told how many ms are left."""
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del event
         count = work(context.get_remaining_time_in_millis)
         logger.info(what, extra={"count": count})
@@ -39,29 +46,35 @@ def make_rotator_handler(
     ``answer`` PUTs to the URL that CloudFormation gave.
     """
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
         if "RequestType" in event:
-            return _custom_resource(event)
+            from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
+
+            return _custom_resource(CloudFormationCustomResourceEvent(dict(event)))
         command = event.get("command", "schedule")
         if not isinstance(command, str) or command not in commands:
-            raise ValueError(f"unknown command; there are {', '.join(sorted(commands))}")
+            raise UnknownCommand(f"unknown command; there are {', '.join(sorted(commands))}")
         logger.info("key ring command", extra={"command": command})
         return commands[command](event)
 
-    def _custom_resource(event: Event) -> dict[str, Any]:
+    def _custom_resource(event: CloudFormationCustomResourceEvent) -> dict[str, Any]:
         """CloudFormation waits for an answer whatever happens; without one a deployment hangs for an hour."""
         result: dict[str, Any] = {"Status": "SUCCESS", "Data": {}}
         try:
-            if event["RequestType"] != "Delete":
-                result["Data"] = commands["ensure"](event)
+            if event.request_type != "Delete":
+                result["Data"] = commands["ensure"](event.raw_event)
         except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
             logger.error("custom resource failed", extra=safe_error_fields(error))
             why = f": {error}" if isinstance(error, SettingsError) else "; see the log of the rotator"
             result = {"Status": "FAILED", "Reason": f"{type(error).__name__}{why}"}
-        ids = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
-        physical = event.get("PhysicalResourceId", PHYSICAL_ID)
-        answer(event["ResponseURL"], json.dumps(result | ids | {"PhysicalResourceId": physical}).encode())
+        ids = {
+            "StackId": event.stack_id,
+            "RequestId": event.request_id,
+            "LogicalResourceId": event.logical_resource_id,
+            "PhysicalResourceId": event.physical_resource_id or PHYSICAL_ID,
+        }
+        answer(event.response_url, json.dumps(result | ids).encode())
         return result
 
     return handler

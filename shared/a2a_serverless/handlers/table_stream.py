@@ -1,4 +1,8 @@
-"""Batches of the table's stream, for the relay. A record that is no event of a task is counted and passed over."""
+"""Batches of the table's stream, for the relay, by Powertools' Batch. What is no event of a task is passed over.
+
+The tasks of a batch are collected first and relayed together, so that a webhook gets one bell for a batch however many
+events of its task are in it.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +10,55 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+
 from a2a_serverless.domain.error_fields import safe_error_fields
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.handlers.queues import Context, Event, Handler
+    from a2a_serverless.handlers.invocations import Event, Handler
 
 logger = logging.getLogger(__name__)
 
 
-def make_stream_handler(
-    relay: Callable[[Iterable[TaskKey]], int], key_of: Callable[[Mapping[str, Any]], TaskKey]
-) -> Handler:
-    """A Lambda handler that rings for the tasks of a batch.
+def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Callable[[str], TaskKey]) -> Handler:
+    """A Lambda handler that rings for the tasks of a batch; ``task_key`` reads a partition key.
 
     When ringing fails, the first event is reported, the batch comes again from there, and some bells ring twice.
     """
 
-    def handler(event: Event, context: Context) -> dict[str, Any]:
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
-        records = list(event.get("Records", []))
-        events = [(record, key) for record in records if (key := _key(record))]
-        try:
-            enqueued = relay([key for _, key in events])
-        except Exception as error:  # noqa: BLE001 - the batch comes again
-            logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
-            return {"batchItemFailures": [{"itemIdentifier": _position(record)} for record, _ in events[:1]]}
-        logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
-        return {"batchItemFailures": []}
+        events: list[tuple[DynamoDBRecord, TaskKey]] = []
 
-    def _key(record: Any) -> TaskKey | None:  # noqa: ANN401 - whatever the stream holds
-        try:
-            return key_of(record)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            name = record.get("eventID") if isinstance(record, Mapping) else None
-            logger.warning("not an event of a task, passed over", extra={"record": name})
-            return None
+        def collect(record: DynamoDBRecord) -> None:
+            if key := _key(record, task_key):
+                events.append((record, key))
+
+        records = list(event.get("Records", []))
+        with BatchProcessor(EventType.DynamoDBStreams, raise_on_entire_batch_failure=False)(records, collect) as batch:
+            batch.process()
+            try:
+                enqueued = relay([key for _, key in events])
+            except Exception as error:  # noqa: BLE001 - the batch comes again
+                logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
+                for record, _ in events[:1]:
+                    batch.failure_handler(record, (None, None, None))  # it is in the log already
+            else:
+                logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
+        return dict(batch.response())
 
     return handler
 
 
-def _position(record: Mapping[str, Any]) -> str:
-    return str(record["dynamodb"]["SequenceNumber"])
+def _key(record: DynamoDBRecord, task_key: Callable[[str], TaskKey]) -> TaskKey | None:
+    try:
+        return task_key(record.dynamodb.keys["pk"])  # type: ignore[union-attr]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raw: object = record.raw_event
+        name = raw.get("eventID") if isinstance(raw, Mapping) else None
+        logger.warning("not an event of a task, passed over", extra={"record": name})
+        return None

@@ -56,7 +56,7 @@ def handle_callback(
     try:
         challenge = verifier.verify(incoming, call.expected)
     except InvalidCallback as refusal:
-        logger.warning("news of a call refused: %s", refusal, extra={"task": key.task, "call": name})
+        logger.warning("news of a call refused", extra={"task": key.task, "call": name, "reason": str(refusal)})
         raise TaskNotFound from refusal
     if challenge is None:
         from a2a_serverless.wire.notification import read_notification

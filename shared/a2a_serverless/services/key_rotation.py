@@ -28,8 +28,23 @@ CHANGED: Final = (
 )
 
 
-class DocumentsAltered(Exception):
+class KeyRingError(Exception):
+    """What the rotator cannot do, or has found. The texts are for operators and quote nobody else."""
+
+
+class DocumentsAltered(KeyRingError):
     """Somebody else has changed what is published."""
+
+
+class UnknownKey(KeyRingError, ValueError):
+    """No key of the ring has that name."""
+
+
+class RingChanged(KeyRingError, RuntimeError):
+    """The ring was changed by others whenever it was to be stored."""
+
+    def __init__(self) -> None:
+        super().__init__(CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ def ensure_ring(rotation: KeyRotation) -> KeyRing:
             return _publish(rotation, ring)
         now = rotation.publisher.clock.now()
         rotation.store.save(create_ring(rotation.maker.make(now), rotation.maker.make(now), now=now), None)
-    raise RuntimeError(CHANGED)
+    raise RingChanged
 
 
 def rotate_ring(rotation: KeyRotation) -> KeyRing:
@@ -64,7 +79,7 @@ def rotate_ring(rotation: KeyRotation) -> KeyRing:
             return before
         if rotation.store.save(ring, before):
             return _publish(rotation, ring)
-    raise RuntimeError(CHANGED)
+    raise RingChanged
 
 
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
@@ -83,15 +98,15 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
 
 
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
-    """Takes a key out of use and off the list at once; raises ValueError when there is none of that name."""
+    """Takes a key out of use and off the list at once; raises UnknownKey when there is none of that name."""
     for _ in range(TRIES):
         before, now = ensure_ring(rotation), rotation.publisher.clock.now()
         if kid not in before.kids:
-            raise ValueError(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
+            raise UnknownKey(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
         ring = revoke(before, kid, rotation.maker.make(now), now=now)
         if rotation.store.save(ring, before):
             return _publish(rotation, ring)
-    raise RuntimeError(CHANGED)
+    raise RingChanged
 
 
 def describe(rotation: KeyRotation) -> dict[str, Json]:
@@ -123,7 +138,7 @@ def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
         if held is None or held == ring:
             return ring
         ring = held
-    raise RuntimeError(CHANGED)
+    raise RingChanged
 
 
 def _publish_once(rotation: KeyRotation, ring: KeyRing) -> None:

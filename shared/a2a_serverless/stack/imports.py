@@ -1,6 +1,7 @@
-"""Whether the agents can be imported from what the functions' zips will hold: known before anything is deployed.
+"""Whether the agents can be imported from what the functions' zips will hold, and the manifest of what they are.
 
-A function whose agent lacks a package fails at its start, and a deployment then waits minutes for it.
+A function whose agent lacks a package fails at its start, and a deployment then waits minutes for it. With the manifest
+only the functions that run an agent import it.
 """
 
 import ast
@@ -8,108 +9,145 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from a2a_serverless.agent_loader import MANIFEST, VERSION
 from a2a_serverless.stack.errors import StackError
 
 REMEDY = 'docs/agents.md, "Packages that an agent needs"'
-READ_AGENTS = ("ApiFunction", "RotatorFunction", "WorkerFunction")
-AGENTS = "a2a_serverless/agents"
+RUN_QUEUED = "WorkerFunction"
+RUN_INLINE = "ApiFunction"
+READ_AGENTS = (RUN_INLINE, "RotatorFunction", RUN_QUEUED)
+LIBRARY = "a2a_serverless"
 SECONDS = 60
+Described = dict[str, list[dict[str, Any]]]
 # A variable of the environment that a function will have is no reason: it is not known here.
-_IMPORT = """
-import importlib, json, os, sys, traceback
-failed = []
-for name in sys.argv[1:]:
+_DESCRIBE = """
+import json, os, sys, traceback
+from a2a_serverless.agent_loader import describe
+described, failed = {}, []
+for path in sys.argv[1:]:
     try:
-        importlib.import_module(f"a2a_serverless.agents.{name}")
+        described[path] = describe(path)
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         if not (isinstance(error, KeyError) and place.filename in {os.__file__, "<frozen os>"}):
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
-            failed.append([name, type(error).__name__, str(error), isinstance(error, ImportError), missing])
+            failed.append([path, type(error).__name__, str(error), isinstance(error, ImportError), missing])
 print()
-print(json.dumps(failed))
+print(json.dumps([described, failed]))
 """
 
 
-def check_agents(build: Path, *, python: Path, runs_here: bool) -> None:
-    """Import every agent in each built function's folder that reads them, with nothing but what lies in there.
+@dataclass(frozen=True)
+class ImportFailure:
+    """Why the agent at an import path cannot be imported; ``missing`` is the module that was not found."""
 
-    Raises `StackError` that names agent, reason and functions. What is built for another machine cannot all be imported
-    here: without `runs_here` only modules count that are not in the folder.
+    path: str
+    kind: str
+    text: str
+    is_import: bool
+    missing: str | None
+
+
+def agent_paths(template: Mapping[str, Any]) -> list[str]:
+    """The import paths of a built template's agents."""
+    shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
+    return [path.strip() for path in str(shared.get("AGENTS", "")).split(",") if path.strip()]
+
+
+def local_agent_paths(root: Path) -> list[str]:
+    """The import paths of agents that only a local run may add to these; ``pyproject.toml`` names them."""
+    tools = tomllib.loads((root / "pyproject.toml").read_text()).get("tool", {})
+    return [str(path) for path in tools.get("a2a-serverless", {}).get("local-agents", [])]
+
+
+def write_manifests(build: Path, paths: Sequence[str], *, python: Path, runs_here: bool) -> bool:
+    """Describe the agents in a manifest in each function's folder that reads it. False when one is not described.
+
+    Each agent is imported from nothing but the folder of the function that runs it. Raises ``StackError`` that names
+    agent, reason and functions. What is built for another machine cannot all be imported here: without ``runs_here``
+    only modules count that are not in the folder, and what an agent is comes from this machine's environment.
     """
+    described, reasons = _described(build / RUN_QUEUED, paths, python, runs_here=runs_here)
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for folder in (build / name for name in READ_AGENTS):
-        if (folder / AGENTS / "registry.py").exists():
-            for reason in _reasons(folder, python, runs_here=runs_here):
-                found[reason].append(folder.name.removesuffix("Function").lower())
+    for reason in reasons:
+        found[reason].append("worker")
+    inline = [
+        path for path in paths if any(one["runs"] == "inline" for one in described.get(path, [{"runs": "inline"}]))
+    ]
+    for reason in _described(build / RUN_INLINE, inline, python, runs_here=runs_here)[1]:
+        found[reason].append("api")
     if found:
-        whys = (f"{reason} (in the zip of {', '.join(functions)})" for reason, functions in found.items())
+        whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in found.items())
         raise StackError("build", "; ".join(whys), remedy=REMEDY)
+    for folder in (build / name for name in READ_AGENTS):
+        if folder.is_dir():
+            (folder / MANIFEST).write_text(json.dumps({"version": VERSION, "agents": described}, ensure_ascii=False))
+    return len(described) == len(paths)
 
 
-def check_agents_here(root: Path) -> None:
-    """The same with the environment of this checkout, in which the api is served on this machine."""
-    shared = root / "shared"
-    env = {**os.environ, "PYTHONPATH": str(shared)}
-    failed = _failed([sys.executable, "-B"], env, _names(shared))
+def check_agents_here(root: Path, paths: Sequence[str]) -> None:
+    """Import the agents with the environment of this checkout, in which the api is served on this machine."""
+    _, failed = _run([sys.executable, "-B"], {**os.environ, "PYTHONPATH": str(root / "shared")}, paths)
     if failed:
-        whys = (
-            f"agents/{name}.py cannot be imported in {sys.prefix}: {kind}: {text}" for name, kind, text, *_ in failed
-        )
+        whys = (f"{one.path} cannot be imported in {sys.prefix}: {one.kind}: {one.text}" for one in failed)
         raise StackError("api", "; ".join(whys), remedy=REMEDY)
 
 
-def _reasons(folder: Path, python: Path, *, runs_here: bool) -> Iterator[str]:
+def _described(folder: Path, paths: Sequence[str], python: Path, *, runs_here: bool) -> tuple[Described, list[str]]:
+    """What the agents are that can be imported in a folder, and why the others cannot."""
+    if not paths or not folder.is_dir():
+        return {}, []
     env = {"PYTHONPATH": str(folder), "PATH": os.environ.get("PATH", ""), "AWS_DEFAULT_REGION": "us-east-1"}
     # -S: no site-packages, and so nothing but the folder.
-    for name, kind, text, of_an_import, missing in _failed([python, "-S", "-B"], env, _names(folder)):
-        file = f"agents/{name}.py"
-        if missing and not _is_there(folder, missing):
-            yield f"{file} needs the module {missing!r}, which is not there"
-        elif runs_here or not of_an_import:
-            yield f"{file} cannot be imported: {kind}: {text}"
-        else:
-            yield from (
-                f"{file} needs the module {module!r}, which is not there"
-                for module in _imported(folder / AGENTS / f"{name}.py")
-                if not _is_there(folder, module)
-            )
+    described, failed = _run([python, "-S", "-B"], env, paths)
+    reasons = [reason for one in failed for reason in _reasons(folder, one, runs_here=runs_here)]
+    if not runs_here and not reasons and failed:
+        described |= _run([sys.executable, "-B"], {**env, "PYTHONPATH": str(folder)}, [one.path for one in failed])[0]
+    return described, reasons
 
 
-def _failed(python: list[str | Path], env: Mapping[str, str], names: Iterable[str]) -> list[list[str]]:
+def _reasons(folder: Path, failure: ImportFailure, *, runs_here: bool) -> Iterator[str]:
+    path = failure.path
+    if failure.missing and not _is_there(folder, failure.missing):
+        yield f"{path} needs the module {failure.missing!r}, which is not there"
+    elif runs_here or not failure.is_import:
+        yield f"{path} cannot be imported: {failure.kind}: {failure.text}"
+    else:
+        yield from (
+            f"{path} needs the module {module!r}, which is not there"
+            for module in _imported(folder, path.partition(":")[0])
+            if not _is_there(folder, module)
+        )
+
+
+def _run(
+    python: Sequence[str | Path], env: Mapping[str, str], paths: Iterable[str]
+) -> tuple[Described, list[ImportFailure]]:
     try:
         done = subprocess.run(  # noqa: S603 - the runtime's Python
-            [*python, "-c", _IMPORT, *names], env=env, capture_output=True, text=True, check=False, timeout=SECONDS
+            [*python, "-c", _DESCRIBE, *paths], env=env, capture_output=True, text=True, check=False, timeout=SECONDS
         )
     except subprocess.TimeoutExpired:
         raise StackError("build", f"importing the agents takes longer than {SECONDS} s") from None
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        raise StackError(
-            "build", f"importing the agents ended Python: {(done.stderr.splitlines() or ['it said nothing'])[-1]}"
-        )
-    return list(json.loads(lines[-1]))
+        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
+        raise StackError("build", f"importing the agents ended Python: {said}")
+    described, failed = json.loads(lines[-1])
+    return described, [ImportFailure(*one) for one in failed]
 
 
-def _names(folder: Path) -> list[str]:
-    """The agents that the registry in the folder names, read and not run."""
-    for node in ast.parse((folder / AGENTS / "registry.py").read_text()).body:
-        if (
-            isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == "NAMES"
-            and node.value
-        ):
-            return [str(name) for name in ast.literal_eval(node.value)]
-    raise StackError("build", "agents/registry.py has no NAMES in it")
-
-
-def _imported(source: Path) -> Iterator[str]:
-    """The modules that a source imports when it is imported itself, as far as a look at it tells."""
+def _imported(folder: Path, module: str) -> Iterator[str]:
+    """The modules that a module imports when it is imported itself, as far as a look at its source tells."""
+    place = folder / module.replace(".", "/")
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     for node in ast.parse(source.read_text()).body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -119,7 +157,7 @@ def _imported(source: Path) -> Iterator[str]:
 
 def _is_there(folder: Path, module: str) -> bool:
     top = module.partition(".")[0]
-    if top != "a2a_serverless":
+    if top != LIBRARY:
         return top in sys.stdlib_module_names or any(folder.glob(f"{top}/")) or any(folder.glob(f"{top}.*"))
     path = folder / module.replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").exists()

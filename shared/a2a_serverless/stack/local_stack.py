@@ -80,7 +80,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         with step(console, "Building the functions") as say:
             built = sam.build(paths, sam.this_machine())
             say("" if built.fresh else "nothing changed")
-            check_agents_here(paths.root)
+            check_agents_here(paths.root, built.agents)
         stop_servers(paths)
         environment = receiver_environment(paths, options)
         receiver = servers.start_receiver(paths, environment, port=options.receiver_port)

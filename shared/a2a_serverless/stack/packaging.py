@@ -13,32 +13,40 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.imports import check_agents
-from a2a_serverless.stack.trimming import trim
+from a2a_serverless.stack.imports import READ_AGENTS, agent_paths, write_manifests
+from a2a_serverless.stack.trimming import RUN_AGENTS, trim, trim_agents
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(build: Path, *, python: Path, compiled: Path, runs_here: bool = True) -> None:
+def pack(
+    build: Path, *, python: Path, compiled: Path, local_agents: Sequence[str] = (), runs_here: bool = True
+) -> None:
     """Turn each function's folder in a `sam build` result into a zip beside it; the built template then names the zips.
 
-    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds. `runs_here` says that what
-    is built can run on this machine. Raises `StackError` when an agent cannot be imported.
+    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds. `local_agents` are import
+    paths of agents that a local run may add to the template's. `runs_here` says that what is built can run on this
+    machine. Raises `StackError` when an agent cannot be imported.
     """
     for folder in functions(build):
         trim(folder)
-    check_agents(build, python=python, runs_here=runs_here)
+    # JSON is YAML too, and SAM reads the template seven times with a parser that is fast only for JSON.
+    template = yaml.load((build / "template.yaml").read_text(), Loader=yaml.CSafeLoader)
+    _pack_agents(build, [*agent_paths(template), *local_agents], python=python, runs_here=runs_here)
     for folder in functions(build):
         compile_sources(folder, python=python, cache=compiled)
     with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
         list(pool.map(write_zip, functions(build)))
-    _name_zips(build / "template.yaml")
+    _name_zips(template)
+    (build / "template.yaml").write_text(json.dumps(template, indent=1))
 
 
 def functions(build: Path) -> list[Path]:
@@ -88,13 +96,19 @@ def write_zip(folder: Path) -> None:
             out.writestr(entry, path.read_bytes())
 
 
-def _name_zips(template: Path) -> None:
-    # JSON is YAML too, and SAM reads the template seven times with a parser that is fast only for JSON.
-    document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
-    for resource in document["Resources"].values():
+def _pack_agents(build: Path, paths: list[str], *, python: Path, runs_here: bool) -> None:
+    """Describe the agents in manifests; their code stays in the functions that run them."""
+    is_complete = write_manifests(build, paths, python=python, runs_here=runs_here)
+    keep = RUN_AGENTS if is_complete else READ_AGENTS
+    for folder in functions(build):
+        if folder.name not in keep:
+            trim_agents(folder, paths)
+
+
+def _name_zips(template: dict[str, Any]) -> None:
+    for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"{Path(resource['Properties']['CodeUri']).stem}.zip"
-    template.write_text(json.dumps(document, indent=1))
 
 
 def _key(folder: Path, source: Path) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import botocore.session
+from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.imports import agent_paths, local_agent_paths
 from a2a_serverless.stack.packaging import interpreter, pack
 from a2a_serverless.stack.paths import Paths
 
@@ -62,6 +63,11 @@ class Build:
     def template(self) -> Path:
         return self.path / "template.yaml"
 
+    @property
+    def agents(self) -> list[str]:
+        """The import paths of its agents."""
+        return agent_paths(json.loads(self.template.read_text()))
+
 
 @dataclass(frozen=True)
 class Deployment:
@@ -102,7 +108,9 @@ def build(paths: Paths, target: Target) -> Build:
         configured: list[str | Path] = ["--config-file", paths.root / CONFIGURATION]  # nobody's own answers
         _sam(paths, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
         compiled, here = paths.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
-        pack(work, python=python, compiled=compiled, runs_here=(sys.platform, here) == ("linux", target.architecture))
+        runs_here = (sys.platform, here) == ("linux", target.architecture)
+        local_agents = local_agent_paths(paths.root)
+        pack(work, python=python, compiled=compiled, local_agents=local_agents, runs_here=runs_here)
         with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
             work.rename(done)
     finally:
@@ -177,15 +185,10 @@ def function_log(endpoint: str, function: str) -> list[str]:
     return [str(event["message"]).rstrip() for event in sorted(events, key=lambda event: int(event["timestamp"]))]
 
 
-def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (botocore makes the type)
+def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (boto3 makes the type)
     """A client of the emulator, whatever the machine's own AWS settings are."""
-    return botocore.session.Session().create_client(
-        service,
-        region_name=REGION,
-        endpoint_url=endpoint,
-        aws_access_key_id=account,
-        aws_secret_access_key="test",  # noqa: S106
-    )
+    made: Any = Session(account, "test", region_name=REGION)
+    return made.client(service, endpoint_url=endpoint)
 
 
 def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:

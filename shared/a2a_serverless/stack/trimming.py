@@ -8,9 +8,12 @@ be hard links into a package cache, so they are removed and written anew, never 
 import gzip
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+LIBRARY = "a2a_serverless"
+OWN_AGENTS = "my_agents"  # the place for the agents of whoever deploys, empty at first
 SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
 UNUSED = (
     ".lock",  # uv's
@@ -20,11 +23,35 @@ UNUSED = (
     "cffi",  # a compiler: cryptography needs only its run time
     "pycparser",
     "dateutil/zoneinfo",  # a copy of the time zone database
+    "dateutil/rrule.py",
+    "boto3/data",  # for resources: clients are enough
+    "boto3/dynamodb",
+    "boto3/ec2",
+    "aws_lambda_powertools/event_handler",  # what we do not take of Powertools: docs/adr/0010
+    "aws_lambda_powertools/metrics/provider/datadog",
+    "aws_lambda_powertools/utilities/auth_alpha",
+    "aws_lambda_powertools/utilities/circuit_breaker",
+    "aws_lambda_powertools/utilities/data_masking",
+    "aws_lambda_powertools/utilities/feature_flags",
+    "aws_lambda_powertools/utilities/idempotency",
+    "aws_lambda_powertools/utilities/kafka",
+    "aws_lambda_powertools/utilities/metadata",
+    "aws_lambda_powertools/utilities/parameters",
+    "aws_lambda_powertools/utilities/parser",
+    "aws_lambda_powertools/utilities/streaming",
+    "aws_lambda_powertools/utilities/validation",
+    "boto3/examples",
     "botocore/data/*/*/examples-1.json",
+    "boto3/crt.py",  # the SDK's other client of S3
+    "s3transfer/crt.py",
+    "s3transfer/processpool.py",
     "PIL/_avif*",  # formats that we neither read nor write
     "PIL/_imagingcms*",
     "PIL/_webp*",
     "PIL/_imagingtk*",  # windows and screens
+    "PIL/[!BGJP]*ImagePlugin.py",
+    "PIL/J*2*ImagePlugin.py",
+    "PIL/P[!np]*ImagePlugin.py",
     "PIL/ImageGrab.py",
     "PIL/ImageQt.py",
     "PIL/ImageTk.py",
@@ -36,20 +63,17 @@ UNUSED = (
     "a2a_serverless/cli",  # for people
     "a2a_serverless/adapters/deployed_stack.py",
     "a2a_serverless/stack",
-    "a2a_serverless/testing.py",  # for authors of agents
+    "a2a_serverless/adapters/memory.py",  # for tests
+    "a2a_serverless/testing.py",
 )
 # What only some functions use: what runs agents, what draws and writes for them, what serves HTTP, what erases.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
-READ_AGENTS = RUN_AGENTS | {"RotatorFunction"}
 ASKS_TO_ERASE = frozenset({"ApiFunction"})
 ERASES = frozenset({"EraserFunction"})
 _SERVING = "callback cors deliveries documents gate http openapi operate operator_api uploads web"
 USED_BY = {
-    "a2a_serverless/adapters/bedrock": RUN_AGENTS,
-    "a2a_serverless/adapters/builtin": RUN_AGENTS,
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
-    "a2a_serverless/agents": READ_AGENTS,
     "a2a_serverless/adapters/lambda_functions.py": ASKS_TO_ERASE,
     "a2a_serverless/adapters/erasure.py": ERASES,
     "a2a_serverless/handlers/eraser.py": ERASES,
@@ -67,16 +91,24 @@ def trim(folder: Path) -> None:
             _remove(path)
     if (folder / "certifi").exists():  # botocore prefers its certificates to its own
         _remove(folder / "botocore/cacert.pem")
-    data = folder / "botocore/data"
-    for service in data.glob("*/"):
+    for service in (*folder.glob("boto3/data/*/"), *folder.glob("botocore/data/*/")):
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
-    for model in data.rglob("*.json.gz"):
+    for model in folder.glob("botocore/data/**/*.json.gz"):
         _write(model.with_suffix(""), _undocumented(json.loads(gzip.decompress(model.read_bytes()))))
         model.unlink()
-    endpoints = data / "endpoints.json"
+    endpoints = folder / "botocore/data/endpoints.json"
     if endpoints.exists():
         _write(endpoints, _only_our_services(json.loads(endpoints.read_text())))
+
+
+def trim_agents(folder: Path, paths: Iterable[str]) -> None:
+    """Remove the packages that hold the agents at these import paths from a function's folder."""
+    tops = {path.partition(":")[0].partition(".")[0] for path in paths} | {OWN_AGENTS}
+    for top in tops - {LIBRARY}:
+        for path in (folder / top, folder / f"{top}.py"):
+            if path.exists():
+                _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Log lines by Powertools' Logger: one JSON object each, with ids and numbers of ours and never what anybody has said.
+
+The library logs by ``logging.getLogger(__name__)``. Powertools' logger has the package's name, so all of them inherit
+its handler, and it keeps their lines from the handler that Lambda's own runtime puts on the root.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Final
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
+
+from a2a_serverless.domain.metrics import METRICS
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+PACKAGE: Final = "a2a_serverless"
+QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptions, whose texts may quote a client
+FIELDS: Final = METRICS.keys() | set(
+    "agent apiKeys attempt blobs call command config count enqueued error event fence function function_request_id "  # noqa: SIM905
+    "host items kid kind later message_id ms of operation outcome owner queue raised_at reason record records "
+    "reference seconds service state status task tasks tenant trace version".split()
+)
+
+
+class IdsOnly(LambdaPowertoolsFormatter):
+    """A line has the time, the level, the constant text of its message, the logger's name and what is in ``FIELDS``.
+
+    So nothing gets out by a message's arguments, by an exception or by a field that nobody has thought of.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(use_rfc3339=True, utc=True)  # Lambda takes another form of time for no level, and says INFO
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": self.formatTime(record),
+            "level": record.levelname,
+            "message": record.msg.partition("\n")[0] if isinstance(record.msg, str) else type(record.msg).__name__,
+            "logger": record.name,
+        }
+        given = self.log_format | vars(record)
+        fields = {name: value for name, value in given.items() if name in FIELDS and value is not None}
+        kind = record.exc_info and record.exc_info[0]
+        return str(self.serialize(line | ({"error": kind.__name__} if kind else {}) | fields))
+
+
+def start_logging(service: str, stream: TextIO | None = None) -> Logger:
+    """Sets up the log of this process and returns its logger; ``service`` is on every line.
+
+    Where no runtime has set up the root (in our own loop, in the emulator, under uvicorn), what others log goes to the
+    same stream, as Powertools formats it.
+    """
+    if not logging.getLogger().handlers:
+        others = logging.StreamHandler(stream or sys.stdout)
+        others.setFormatter(LambdaPowertoolsFormatter(use_rfc3339=True, utc=True))
+        logging.basicConfig(level=logging.INFO, handlers=[others])
+    logger = Logger(service=PACKAGE, logger_formatter=IdsOnly(), stream=stream)
+    for name in QUOTING:
+        logging.getLogger(name)  # only loggers that exist are configured
+    copy_config_to_registered_loggers(logger, include=set(QUOTING))
+    logger.append_keys(service=service)
+    return logger

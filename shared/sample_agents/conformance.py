@@ -1,0 +1,167 @@
+"""The agents that A2A's conformance kits talk to. They exist in local runs only (``LOCAL_AGENTS``).
+
+A kit says what it wants to see by the beginning of the message's id; the table below is the kits' own list. One agent
+for each profile, because what a card offers decides which of the 1.0 kit's tests run. The 0.3 kit says nothing: it
+wants a task that works for a while and then waits for its client, over and over. It looks for its card at the root of
+the host only, so its agent stands first. Beside them stands one for our own tests, which gives files back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from a2a_serverless.domain.card import AgentExtension
+from a2a_serverless.domain.model import Part
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Answer
+
+Act = Callable[[AgentTask], Awaitable["Answer"]]
+
+LONG_S: Final = 8.0
+SHORT_S: Final = 2.0
+TURN_S: Final = 3.0
+REQUIRED: Final = AgentExtension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
+OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes nothing.")
+OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit looks for these words
+
+
+async def _greet(task: AgentTask) -> Answer:
+    return await task.step("greeting", str, "Hello from TCK")
+
+
+async def _say(task: AgentTask) -> Answer:
+    """A message instead of a task: nothing here reaches for the task."""
+    del task
+    return "Direct message response"
+
+
+async def _reject(task: AgentTask) -> Answer:
+    del task
+    raise TaskRejected("rejected")
+
+
+async def _ask(task: AgentTask) -> Answer:
+    answer = await task.ask("What next?")
+    while answer.message_id.startswith("tck-input-required"):
+        answer = await task.ask("And then?")
+    return await _act(answer.message_id)(task)
+
+
+async def _sign_in(task: AgentTask) -> Answer:
+    await task.ask("Sign in, then say so.", sign_in=True)
+    return None
+
+
+async def _chunks(task: AgentTask) -> Answer:
+    await task.emit("output", "chunk-1 ")
+    await task.step("pause", asyncio.sleep, 0)  # chunks that follow each other at once are sent as one
+    await task.emit("output", "chunk-2", append=True, last=True)
+    return None
+
+
+async def _nothing(task: AgentTask) -> Answer:
+    del task
+    return None
+
+
+def _emit(*parts: Part) -> Act:
+    async def act(task: AgentTask) -> Answer:
+        for part in parts:
+            await task.emit("output", part)
+        return None
+
+    return act
+
+
+def _wait(seconds: float) -> Act:
+    async def act(task: AgentTask) -> Answer:
+        await task.step("wait", asyncio.sleep, seconds)
+        return None
+
+    return act
+
+
+_FILE: Final = Part("raw", "T3V0cHV0IG9mIHRoZSBmaWxlLg==", "text/plain", "output.txt")
+_LINK: Final = Part("url", "https://example.com/output.txt", "text/plain", "output.txt")
+
+ACTS: Final[dict[str, Act]] = {
+    "tck-complete-task": _greet,
+    "tck-message-response": _say,
+    "tck-reject-task": _reject,
+    "tck-input-required": _ask,
+    "tck-auth-required": _sign_in,
+    "tck-delayed-complete": _wait(SHORT_S),
+    "tck-artifact-text": _emit(Part("text", "Generated text content")),
+    "tck-artifact-file": _emit(_FILE),
+    "tck-artifact-file-url": _emit(_LINK),
+    "tck-artifact-data": _emit(Part("data", {"key": "value", "count": 42})),
+    "tck-stream-001": _emit(Part("text", "Stream hello from TCK")),
+    "tck-stream-003": _emit(Part("text", "Stream task lifecycle")),
+    "tck-stream-ordering-001": _emit(Part("text", "Ordered output")),
+    "tck-stream-artifact-text": _emit(Part("text", "Streamed text content")),
+    "tck-stream-artifact-file": _emit(_FILE),
+    "tck-stream-artifact-chunked": _chunks,
+    "test-resubscribe-message-id": _wait(LONG_S),
+}
+
+
+def _act(message_id: str) -> Act:
+    """What the longest prefix of the id asks for. Nothing, for any other id: the task completes at once."""
+    known = [prefix for prefix in ACTS if message_id.startswith(prefix)]
+    return ACTS[max(known, key=len)] if known else _nothing
+
+
+@agent(
+    id="conformance",
+    name="Conformance agent",
+    description="Does what the tests of A2A's conformance kit for 1.0 ask for.",
+    runs="inline",
+    skills=[AgentSkill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
+    extended_skills=[AgentSkill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
+)
+async def full(task: AgentTask) -> Answer:
+    """Acts as the message asks."""
+    return await _act(task.message.message_id)(task)
+
+
+@agent(
+    id="conformance-0.3",
+    name="Conformance agent",
+    description="Does what the tests of A2A's conformance kit for 0.3 ask for.",
+    input_modes=OLD_MODES,
+    skills=[AgentSkill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
+)
+async def _old(task: AgentTask) -> None:
+    """Works, asks, works, asks; never ends by itself."""
+    patient = task.message.message_id.startswith("test-resubscribe-message-id")
+    turn = 0
+    while True:
+        turn += 1
+        await task.step(f"turn {turn}", asyncio.sleep, LONG_S if patient else TURN_S)
+        await task.ask("What next?")
+
+
+@agent(
+    id="conformance-files",
+    name="Files agent",
+    description="Gives each file of a message back as an artifact.",
+    input_modes=("application/octet-stream",),
+    output_modes=("application/octet-stream",),
+    skills=[AgentSkill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
+)
+async def files(task: AgentTask) -> None:
+    """Reads each file and makes an artifact of its bytes."""
+    for part in task.message.parts:
+        await task.emit(part.filename or "file", await task.read_file(part), media_type="application/octet-stream")
+
+
+old = replace(_old, extensions=(OPTIONAL,))
+plain = replace(full, id="conformance-plain", streaming=False, push=False, extended_skills=())
+extension = replace(full, id="conformance-extension", extensions=(REQUIRED,))
+
+AGENTS: Final = (old, full, plain, extension, files)

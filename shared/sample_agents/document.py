@@ -1,0 +1,77 @@
+"""The document agent: from a text or a topic to a structured document, one section at a time.
+
+Each section is a step, so a run that dies goes on behind the last finished one; each finished section goes out as a
+chunk of the artifact, so a stream or a webhook shows the document grow.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from sample_agents.models import configured_models
+from sample_agents.outline import plan_document
+from sample_agents.prompts import section_prompt
+from sample_agents.writing import Outline, Section, outline_from_json, outline_to_json, without_html
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
+    from sample_agents.models import GetModels
+
+ARTIFACT: Final = "document.md"
+_HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
+
+
+@agent(
+    id="document",
+    name="Document writer",
+    description="Plans a document from a given text or topic and writes it section by section, in English or Chinese.",
+    skills=[
+        AgentSkill(
+            id="write-document",
+            name="Write a document",
+            description="Turns a text, a topic or an outline into a structured Markdown document.",
+            tags=("writing", "markdown", "long-running"),
+            examples=("Write a document about this text: ...", "根据以下内容写一篇文档：……"),
+        )
+    ],
+    input_modes=("text/plain", "text/markdown", "application/json"),
+    output_modes=("text/markdown", "text/plain"),
+)
+async def document(task: AgentTask, models: GetModels = configured_models) -> None:
+    """Writes ``document.md``."""
+    source = task.text()
+    outline = await _outline(task, models, source)
+
+    def open_up() -> str:
+        return without_html(f"# {outline.title}\n\n> {models().text.notice[outline.language]}\n\n")
+
+    async def write(section: Section) -> str:
+        body = await models().text.complete(section_prompt(outline, section, source).render())
+        return without_html(f"## {section.title}\n\n{_HEADING.sub('', body).strip()}\n\n")
+
+    await task.report_progress(_plan(outline))
+    opening = await task.step("opening", open_up)
+    await task.emit(ARTIFACT, opening, media_type="text/markdown", description=outline.title)
+    for number, section in enumerate(outline.sections, 1):
+        text = await task.step(f"section {section.id}", write, section)
+        await task.emit(ARTIFACT, text, append=True, last=number == len(outline.sections), media_type="text/markdown")
+
+
+async def _outline(task: AgentTask, models: GetModels, source: str) -> Outline:
+    given = task.data()
+    if given is not None:
+        return outline_from_json(given)
+    if not source.strip():
+        raise TaskRejected("Send a text, a topic or an outline to write about.")
+
+    async def plan() -> Json:
+        return outline_to_json(await plan_document(models().text, source))
+
+    return outline_from_json(await task.step("outline", plan))
+
+
+def _plan(outline: Outline) -> str:
+    titles = "; ".join(section.title for section in outline.sections)
+    return f"{len(outline.sections)} sections: {titles}"

@@ -1,0 +1,97 @@
+"""The models that the sample agents use: text in, text or a PNG out.
+
+``MODELS`` in the environment names models on Amazon Bedrock (``text=ID,image=ID``). What it does not name is done by
+the offline generators. Nothing is imported, read or connected before a model is first used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from sample_agents.writing import Language
+
+VARIABLE: Final = "MODELS"
+KINDS: Final = ("text", "image")
+
+
+class TextModel(Protocol):
+    """Answers prompts. Raises ``TaskFailed`` with a reason that a client may read."""
+
+    @property
+    def notice(self) -> Mapping[Language, str]:
+        """One sentence for readers, by language: how a text of this model came about."""
+        ...
+
+    async def complete(self, prompt: str) -> str:
+        """The whole answer."""
+        ...
+
+    def stream(self, prompt: str) -> AsyncIterator[str]:
+        """The answer in pieces, as they are written."""
+        ...
+
+
+class ImageModel(Protocol):
+    """Makes images. Raises ``TaskFailed`` with a reason that a client may read."""
+
+    async def generate(self, prompt: str) -> bytes:
+        """What the prompt describes, as a PNG."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models of a deployment."""
+
+    text: TextModel
+    image: ImageModel
+
+
+GetModels: TypeAlias = Callable[[], Models]
+
+
+def configured_models() -> Models:
+    """The models that the environment names."""
+    return models_of(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def models_of(setting: str) -> Models:
+    """The models that a setting such as ``text=ID,image=ID`` names; raises ValueError for anything else."""
+    names = _names(setting)
+    return Models(_text_model(names.get("text")), _image_model(names.get("image")))
+
+
+def _text_model(name: str | None) -> TextModel:
+    if name is None:
+        from sample_agents.offline.text import OfflineText
+
+        return OfflineText()
+    from sample_agents.bedrock import BedrockText, bedrock_client
+
+    return BedrockText(bedrock_client, name)
+
+
+def _image_model(name: str | None) -> ImageModel:
+    if name is None:
+        from sample_agents.offline.image import OfflineImage
+
+        return OfflineImage()
+    from sample_agents.bedrock import BedrockImage, bedrock_client
+
+    return BedrockImage(bedrock_client, name)
+
+
+def _names(setting: str) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for item in filter(None, (item.strip() for item in setting.split(","))):
+        kind, _, name = (part.strip() for part in item.partition("="))
+        if kind not in KINDS or kind in names or not name:
+            raise ValueError(f"{VARIABLE} must be a list of text=ID and image=ID, not {item!r}")
+        names[kind] = name
+    return names

@@ -1,0 +1,219 @@
+"""The orchestrator: has a document written by other agents: outline, then document, then summary.
+
+Every step is a call to another A2A agent in the same conversation; while they work, nothing runs here. An agent's card
+is read before it is called. What one gives is passed on to the next, as data where its card says that it takes data.
+A picture, when one is wanted, is made beside the rest. A step that fails takes nothing else down than what needs its
+result: the task then completes with what there is, and says what is missing and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.domain.agent import AgentCallFailed, AgentSkill, AgentTask, TaskFailed, agent
+from a2a_serverless.domain.model import Artifact, Message, Part, TaskState
+from sample_agents.writing import language_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_serverless.domain.card import AgentCard
+    from a2a_serverless.domain.model import Json, JsonObject, Task
+
+DEADLINE_S: Final = 3600.0
+JSON: Final = "application/json"
+MARKDOWN: Final = "text/markdown"
+OUTLINE: Final = "outline.json"
+DOCUMENT: Final = "document.md"
+SUMMARY: Final = "summary.md"
+REPORT: Final = "report.json"
+AGENTS: Final = {"outline": "outline", "document": "document", "summary": "summary", "picture": "image"}
+"""Which agent of the directory does which step, in the order in which the steps are told."""
+_SAYS: Final = {
+    "en": {
+        "what": "What should the document be about? Send a text or a topic.",
+        "done": "Done: {}.",
+        "partial": "A partial result: {}. Missing: {}.",
+        "nothing": "There is no result. {}",
+        "and": "; ",
+    },
+    "zh": {
+        "what": "文档要写什么？请发送文本或主题。",
+        "done": "已完成：{}。",
+        "partial": "部分结果：{}。缺少：{}。",
+        "nothing": "没有结果。{}",
+        "and": "；",
+    },
+}
+
+
+@agent(
+    id="orchestrator",
+    name="Orchestrator",
+    description="Has other A2A agents outline, write and summarise a document, with a picture if wanted, "
+    "and passes on what each of them made. English and Chinese.",
+    skills=[
+        AgentSkill(
+            id="write-with-agents",
+            name="Have a document written by a chain of agents",
+            description="Outline, document, summary. A data part may say more: "
+            '{"picture": "what to draw", "deadlineSeconds": 3600}.',
+            tags=("orchestration", "writing", "long-running"),
+            examples=("Write about this text: ...", "根据以下内容写一篇文档：……"),
+        )
+    ],
+    input_modes=("text/plain", MARKDOWN, JSON),
+    output_modes=(MARKDOWN, JSON, "image/png"),
+)
+async def orchestrator(task: AgentTask) -> str:
+    """Emits what the called agents made, and ``report.json``."""
+    source = task.text()
+    if not source.strip():
+        source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
+    wanted = _wanted(task.data())
+    chain = Chain(task, source, wanted.deadline_s)
+    await chain.discover([step for step in AGENTS if step != "picture" or wanted.picture])
+    await asyncio.gather(chain.write(), *([chain.draw(wanted.picture)] if wanted.picture else []))
+    return await chain.report()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the data part of the request says beside the text."""
+
+    picture: str | None
+    deadline_s: float
+
+
+def _wanted(data: Json) -> Wanted:
+    options: dict[str, Any] = data if isinstance(data, dict) else {}
+    picture, seconds = options.get("picture"), options.get("deadlineSeconds", DEADLINE_S)
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    deadline_s = float(seconds) if is_number and 0 < seconds <= DEADLINE_S else DEADLINE_S
+    return Wanted(picture if isinstance(picture, str) and picture.strip() else None, deadline_s)
+
+
+@dataclass
+class Chain:
+    """One run of the plan: the cards of the agents, and what became of each step, in the order of the plan."""
+
+    task: AgentTask
+    source: str
+    deadline_s: float
+    cards: dict[str, AgentCard] = field(default_factory=dict)
+    given: dict[str, list[str]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    async def discover(self, steps: Sequence[str]) -> None:
+        """Reads the cards of the steps' agents. Who has none is not called."""
+        found = await asyncio.gather(*map(self._card, steps))
+        self.cards = {step: card for step, card in zip(steps, found, strict=True) if card}
+        await self.task.report_progress(" → ".join(card.name for card in self.cards.values()))
+
+    async def write(self) -> None:
+        """Outline, document and summary, one after the other. A document can do without an outline."""
+        outline = await self._step("outline", [Part("text", self.source)], OUTLINE)
+        document = await self._step("document", [Part("text", self.source), *outline], DOCUMENT)
+        if document:
+            await self._step("summary", document, SUMMARY)
+        else:
+            self.missing["summary"] = "there is no document"
+
+    async def draw(self, picture: str) -> None:
+        """The picture, which needs nothing of the others."""
+        await self._step("picture", [Part("text", picture)], None)
+
+    async def report(self) -> str:
+        """Emits what became of each step; returns it in words. Raises Failed when there is no result at all."""
+        says = _SAYS[language_of(self.source)]
+        steps = sorted([*self.given, *self.missing], key=list(AGENTS).index)
+        told: list[Json] = [self._told(step) for step in steps]
+        await self.task.emit(REPORT, {"steps": told}, last=True, media_type=JSON)
+        missing = says["and"].join(f"{step} ({self.missing[step]})" for step in steps if step in self.missing)
+        given = ", ".join(name for step in steps for name in self.given.get(step, []))
+        if not given:
+            raise TaskFailed(says["nothing"].format(missing))
+        return says["partial"].format(given, missing) if missing else says["done"].format(given)
+
+    def _told(self, step: str) -> JsonObject:
+        if step in self.missing:
+            return {"step": step, "state": "missing", "reason": self.missing[step]}
+        return {"step": step, "state": "done", "artifacts": [*self.given[step]]}
+
+    async def _card(self, step: str) -> AgentCard | None:
+        try:
+            return await self.task.get_card(AGENTS[step])
+        except AgentCallFailed as failed:
+            self.missing[step] = str(failed)
+            return None
+
+    async def _step(self, step: str, parts: list[Part], name: str | None) -> list[Part]:
+        """Calls an agent and emits what it made; returns that as parts for the next. Nothing when the step failed."""
+        card = self.cards.get(step)
+        if card is None:
+            return []
+        try:
+            answer = await self.task.call(step, AGENTS[step], _fitting(parts, card), deadline_s=self.deadline_s)
+        except AgentCallFailed as failed:
+            self.missing[step] = str(failed)
+            return []
+        made = _made(answer)
+        if not made:
+            self.missing[step] = _reason(answer)
+        for number, artifact in enumerate(made):
+            own = artifact.name or f"{step}-{number}"
+            await self._pass_on(step, artifact, name if name and number == 0 else own, answer)
+        return [replace(part, metadata=None) for artifact in made for part in joined(artifact.parts)]
+
+    async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
+        """Emits an agent's artifact as ours, with a reference to where it comes from."""
+        origin: JsonObject = {}
+        if not isinstance(answer, Message) and artifact.artifact_id:
+            origin = {"taskId": answer.task_id, "artifactId": artifact.artifact_id}
+        parts = [replace(part, metadata={**(part.metadata or {}), **origin} or None) for part in joined(artifact.parts)]
+        await self.task.emit(name, parts, last=True, description=artifact.description)
+        self.given.setdefault(step, []).append(name)
+
+
+def joined(parts: Sequence[Part]) -> list[Part]:
+    """The parts, with the chunks of a text put together."""
+    runs: list[list[Part]] = []
+    for part in parts:
+        first = runs[-1][0] if runs else None
+        if first and first.kind == part.kind == "text" and first.media_type == part.media_type:
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
+
+
+def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
+    """The parts as the agent takes them: data only where its card says so, else as text."""
+    modes = card.input_modes
+    if not modes or any(mode in {JSON, "*/*", "application/*"} for mode in modes):
+        return parts
+    return [_as_text(part) if part.kind == "data" else part for part in parts]
+
+
+def _as_text(part: Part) -> Part:
+    return Part("text", json.dumps(part.value, ensure_ascii=False, indent=2), JSON)
+
+
+def _made(answer: Task | Message) -> list[Artifact]:
+    """What an agent gave: its artifacts; when it made none, what it said."""
+    if isinstance(answer, Message):
+        return [Artifact("", answer.parts)]
+    if answer.status.state is not TaskState.COMPLETED:
+        return []
+    said = answer.status.message
+    return list(answer.artifacts) or ([Artifact("", said.parts)] if said else [])
+
+
+def _reason(answer: Task | Message) -> str:
+    if isinstance(answer, Message):
+        return "an empty answer"
+    said = answer.status.message.text() if answer.status.message else ""
+    return f"{answer.status.state}: {said}" if said else f"{answer.status.state} without a result"

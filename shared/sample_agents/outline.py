@@ -1,0 +1,72 @@
+"""The outline agent: from a text or a topic to the plan of a document, as a data part.
+
+It always answers with a task, which the waiting request does itself: the plan is an artifact that the next agent takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskFailed, TaskRejected, agent
+from a2a_serverless.domain.errors import InvalidParams
+from sample_agents.models import configured_models
+from sample_agents.prompts import outline_prompt
+from sample_agents.writing import language_of, object_in, outline_from_json, outline_to_json
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
+    from sample_agents.models import GetModels, TextModel
+    from sample_agents.writing import Outline
+
+ARTIFACT: Final = "outline.json"
+TRIES: Final = 2
+_NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的文本或主题。"
+
+
+@agent(
+    id="outline",
+    name="Outline writer",
+    description="Plans a document from a given text or topic: sections with their points, in English or Chinese.",
+    skills=[
+        AgentSkill(
+            id="generate-outline",
+            name="Generate an outline",
+            description="Turns a text or a topic into an outline that the document writer takes as it is.",
+            tags=("writing", "planning"),
+            examples=("Outline a guide to keeping bees", "为“城市养蜂”列一个提纲"),
+        )
+    ],
+    runs="inline",
+    input_modes=("text/plain", "text/markdown"),
+    output_modes=("application/json",),
+)
+async def outline(task: AgentTask, models: GetModels = configured_models) -> None:
+    """Emits ``outline.json``: one data part, ``writing.outline_to_json``."""
+    source = task.text()
+
+    async def plan() -> JsonObject:
+        return outline_to_json(await plan_document(models().text, source))
+
+    if not source.strip():
+        raise TaskRejected(_NOTHING)
+    planned = await task.step("outline", plan)
+    await task.emit(ARTIFACT, planned, last=True, media_type="application/json", description=str(planned["title"]))
+
+
+async def plan_document(model: TextModel, source: str) -> Outline:
+    """The plan of a document about a text or a topic. A model whose answer cannot be used is asked once more."""
+    for _ in range(TRIES):
+        planned = _outline_in(await model.complete(outline_prompt(source).render()))
+        if planned:
+            return replace(planned, language=language_of(source))
+    raise TaskFailed("The language model gave no outline that can be used.")
+
+
+def _outline_in(answer: str) -> Outline | None:
+    """The outline in an answer, whatever a model wrote around it; None when there is none."""
+    try:
+        found = outline_from_json(object_in(answer))
+    except InvalidParams:
+        return None
+    return found if found.sections else None

@@ -1,0 +1,43 @@
+"""The summary agent: the gist of a text, as a plain message.
+
+It never needs a task: what it says is said at once, and nobody wants to track it (message-only, "Life of a Task"). Only
+a text that takes longer than the request has time for becomes a task, whose last word is the summary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from sample_agents.models import configured_models
+from sample_agents.prompts import summary_prompt
+
+if TYPE_CHECKING:
+    from sample_agents.models import GetModels
+
+_NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
+
+
+@agent(
+    id="summary",
+    name="Summariser",
+    description="Says in a few sentences what a text says, in the text's own language, English or Chinese.",
+    skills=[
+        AgentSkill(
+            id="summarise",
+            name="Summarise a text",
+            description="Answers with the sentences that carry the text.",
+            tags=("writing", "summary"),
+            examples=("Summarise this text: ...", "请为下面的文章写摘要：……"),
+        )
+    ],
+    runs="inline",
+    input_modes=("text/plain", "text/markdown"),
+    output_modes=("text/plain",),
+)
+async def summary(task: AgentTask, models: GetModels = configured_models) -> str:
+    """Answers with a message."""
+    text = task.text()
+    if not text.strip():
+        raise TaskRejected(_NOTHING)
+    return " ".join((await models().text.complete(summary_prompt(text).render())).split())

@@ -1,0 +1,166 @@
+"""A log line holds what is declared to be an id or a number, and nothing else, whoever logs what."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gc
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import a2a_serverless
+from a2a_serverless.adapters.logs import FIELDS, PACKAGE, IdsOnly, start_logging
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.services.erasure import ErasureResult
+from tests.contexts import Context
+from tests.loggers import kept_loggers
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+SOURCES = Path(a2a_serverless.__file__).parent
+WORD = "c4n4ry"
+# What a laptop's programs log is for the person who started them.
+ELSEWHERE = ("cli", "stack", "client", "testing.py")
+
+
+class Started:
+    """The log of a process like Lambda's: ``runtime`` is what its own handler on the root has printed."""
+
+    def __init__(self, logger: Logger, printed: io.StringIO, runtime: io.StringIO) -> None:
+        self.logger = logger
+        self.printed = printed
+        self.runtime = runtime
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.printed.getvalue().splitlines()]
+
+
+@contextmanager
+def process(*, root: bool = True) -> Iterator[Started]:
+    """Loggers as in a new process, and afterwards as they were."""
+    printed, runtime = io.StringIO(), io.StringIO()
+    with kept_loggers() as loggers:
+        for one in loggers:
+            one.handlers = []
+        if root:
+            logging.getLogger().addHandler(logging.StreamHandler(runtime))
+        yield Started(start_logging("stack", printed), printed, runtime)
+
+
+def test_a_line_is_json_with_time_level_message_logger_stack_and_ids() -> None:
+    with process() as log:
+        logging.getLogger(f"{PACKAGE}.services.x").warning("said", extra={"task": "t", "count": 3})
+    (line,) = log.lines
+    assert line.pop("timestamp").endswith("+00:00")
+    ids = {"service": "stack", "task": "t", "count": 3}
+    assert line == {"level": "WARNING", "message": "said", "logger": f"{PACKAGE}.services.x", **ids}
+
+
+@pytest.mark.parametrize("name", [f"{PACKAGE}.x", "mangum.http", "asyncio"])
+def test_rule_10_neither_arguments_nor_other_fields_nor_exceptions_get_out(name: str) -> None:
+    error = ValueError(WORD)
+    with process() as log:
+        logger = logging.getLogger(name)
+        logger.error("with %s", WORD, extra={"body": WORD})
+        logger.error("failed", exc_info=error)
+        logger.error(error)
+        logger.error({"body": WORD})
+        logger.error("one line\n%s", WORD)
+        logger.error(f"one line\n{WORD}")  # noqa: G004 - as asyncio does
+    said = [line["message"] for line in log.lines]
+    assert said == ["with %s", "failed", "ValueError", "dict", "one line", "one line"]
+    assert log.lines[1]["error"] == "ValueError"
+    assert WORD not in log.printed.getvalue()
+    assert log.runtime.getvalue() == "", "Lambda's own handler says none of it again"
+
+
+def test_rule_10_what_a_forgotten_task_has_raised_does_not_get_out() -> None:
+    async def forget() -> None:
+        async def fails() -> None:
+            raise ValueError(WORD)
+
+        task = asyncio.create_task(fails())
+        await asyncio.wait([task])
+        del task
+        gc.collect()
+
+    with process() as log:
+        asyncio.run(forget())
+    assert [line["message"] for line in log.lines] == ["Task exception was never retrieved"]
+    assert WORD not in log.printed.getvalue()
+
+
+def test_what_an_author_logs_is_left_to_the_runtime() -> None:
+    with process() as log:
+        logging.getLogger("my_agent").warning("mine: %s", "this")
+    assert (log.printed.getvalue(), log.runtime.getvalue()) == ("", "mine: this\n")
+
+
+def test_where_no_runtime_has_set_up_the_log_what_an_author_logs_is_a_line_too() -> None:
+    with process(root=False) as log:
+        logging.getLogger("my_agent").warning("mine: %s", "this")
+        logging.getLogger(PACKAGE).warning("ours")
+    assert [line["message"] for line in log.lines] == ["mine: this", "ours"]
+
+
+def test_a_line_names_its_invocation() -> None:
+    with process() as log:
+        inject: Any = log.logger.inject_lambda_context
+        handler = inject(lambda *_: logging.getLogger(PACKAGE).warning("x"), log_event=False)
+        handler({"secret": WORD}, Context())
+    (line,) = log.lines
+    assert line["function_request_id"] == Context().aws_request_id
+    assert not {"function_arn", "function_name", "function_memory_size", "cold_start"} & line.keys()
+
+
+def test_a_level_that_lambda_is_set_to_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "ERROR")
+    with process() as log:
+        logging.getLogger(f"{PACKAGE}.x").warning("not wanted")
+        logging.getLogger(f"{PACKAGE}.x").error("wanted")
+    assert [line["message"] for line in log.lines] == ["wanted"]
+
+
+def test_nothing_of_an_id_can_break_out_of_its_line() -> None:
+    record = logging.makeLogRecord({"msg": "x", "task": 'a"}\n{"level":"ERROR'})
+    assert json.loads(IdsOnly().format(record))["task"] == 'a"}\n{"level":"ERROR'
+
+
+def fields_of(source: Path) -> Iterator[str]:
+    """The names that a module gives to ``extra=``, directly or by a variable of the same function."""
+    for function in ast.walk(ast.parse(source.read_text())):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        extras = [
+            keyword.value
+            for call in ast.walk(function)
+            if isinstance(call, ast.Call)
+            for keyword in call.keywords
+            if keyword.arg == "extra"
+        ]
+        named = {node.id for extra in extras for node in ast.walk(extra) if isinstance(node, ast.Name)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(isinstance(target, ast.Name) and target.id in named for target in targets):
+                    extras.append(node.value)
+        for extra in extras:
+            for node in ast.walk(extra):
+                if isinstance(node, ast.Dict):
+                    yield from (key.value for key in node.keys if isinstance(key, ast.Constant))  # type: ignore[misc]
+
+
+def test_every_field_that_our_code_logs_is_declared() -> None:
+    sources = [path for path in SOURCES.rglob("*.py") if path.relative_to(SOURCES).parts[0] not in ELSEWHERE]
+    logged = {name for path in sources for name in fields_of(path)}
+    assert {"task", "outcome", "attempt"} <= logged
+    assert logged | safe_error_fields(ValueError()).keys() | ErasureResult().to_json().keys() <= FIELDS

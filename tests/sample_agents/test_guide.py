@@ -1,0 +1,77 @@
+"""The author's guide and the example agent: every snippet runs, and so does every test in it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_serverless.agent_loader import by_id
+from a2a_serverless.domain.agent import AgentSkill
+from sample_agents.summary import summary
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "agents.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
+
+
+GREET = """
+import sys
+from a2a_serverless.agent_loader import import_agents
+from a2a_serverless.testing import AgentTestHarness
+
+print(AgentTestHarness(*import_agents(sys.argv[1])).send("Ada").said)
+"""
+
+
+@cache
+def guide() -> dict[str, Any]:
+    """The names of the guide, once all its blocks have run in their order."""
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(compile("\n".join(BLOCKS), "docs/agents.md", "exec"), names)  # noqa: S102 - our own page
+    return names
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_what_the_guide_says_is_so(name: str) -> None:
+    told: Callable[[], None] = guide()[name]
+    told()
+
+
+def test_the_guide_shows_the_example_as_it_is() -> None:
+    example = (ROOT / "examples" / "hello_agent.py").read_text()
+    assert BLOCKS[0].strip() == example.split("\n\n", 1)[1].strip()
+
+
+def test_the_example_becomes_an_agent_by_one_file_and_one_line(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "shared", tmp_path / "shared", ignore=shutil.ignore_patterns("__pycache__"))
+    (file, path) = re.findall(r"copy it to `(shared/.*?)` and add `(.*?)` to `AGENTS`", GUIDE)[0]
+    shutil.copy(ROOT / "examples/hello_agent.py", tmp_path / file)
+    command = [sys.executable, "-c", GREET, path]
+    ran = subprocess.run(command, cwd=tmp_path / "shared", capture_output=True, check=True)  # noqa: S603
+    assert ran.stdout == b"Hello, Ada!\n"
+
+
+@pytest.mark.requirement(87)
+@pytest.mark.parametrize(
+    "missing", [{"skills": ()}, {"skills": (AgentSkill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
+)
+def test_an_agent_whose_card_would_lack_something_is_not_deployed(missing: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the card of summary needs"):
+        by_id((replace(summary, **missing),))
+
+
+def test_the_guide_names_every_member_of_the_authors_task() -> None:
+    from a2a_serverless.domain.agent import AgentTask
+
+    public = {name for name in vars(AgentTask) if not name.startswith("_")}
+    assert {name for name in public if f"task.{name}" not in GUIDE} <= {"id", "context_id", "accepted_output_modes"}

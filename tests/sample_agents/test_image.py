@@ -1,0 +1,211 @@
+"""The image agent: draws, and changes what it has drawn, in English and Chinese; asks when it is in doubt."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.domain.model import Artifact, Part, TaskState
+from a2a_serverless.testing import AgentTestHarness, Reply
+from sample_agents.image import _prompt_of, image
+from sample_agents.offline.text import OfflineText
+from tests.sample_agents.sketches import sketching, with_models
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+SAILBOAT = "Generate an image of a sailboat on the ocean."
+RED = "Please modify the sailboat to be red."
+ASKS = TaskState.INPUT_REQUIRED
+
+
+def harness() -> AgentTestHarness:
+    return AgentTestHarness(sketching)
+
+
+def only(reply: Reply) -> Artifact:
+    assert reply.state is TaskState.COMPLETED, reply.said
+    (artifact,) = reply.task.artifacts
+    return artifact
+
+
+def shown(reply: Reply) -> str:
+    """What the picture shows: the prompt beside it, which the sketch is made of, too."""
+    drawn, data = only(reply).parts
+    prompt: Any = data.value
+    assert base64.b64decode(str(drawn.value)).decode() == prompt["prompt"]
+    return str(prompt["prompt"])
+
+
+def test_a_picture_is_a_real_png_beside_its_prompt() -> None:
+    artifact = only(AgentTestHarness(image).send(SAILBOAT))
+    assert (artifact.name, artifact.description) == ("sailboat_image.png", "A sailboat on the sea.")
+    assert (artifact.parts[0].kind, artifact.parts[0].media_type) == ("raw", "image/png")
+    assert base64.b64decode(str(artifact.parts[0].value)).startswith(b"\x89PNG")
+    assert artifact.data() == {"prompt": "A sailboat on the sea."}
+
+
+@pytest.mark.requirement(51, 57)
+@pytest.mark.parametrize("wish", [RED, "请把帆船改成红色", "Make it red."])
+def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id(wish: str) -> None:
+    world = harness()
+    first = world.send(SAILBOAT)
+    context, before = first.task.context_id, only(first)
+    second = world.send(wish, context_id=context, references=[first.task.task_id])
+    assert second.task.task_id != first.task.task_id
+    assert second.task.context_id == context
+    assert only(second).name == before.name
+    assert only(second).artifact_id != before.artifact_id
+    assert shown(second) == "A red sailboat on the sea."
+    assert only(world.reply(first.task.task_id)) == before, "the old version stays"
+
+
+def test_a_refinement_is_described_in_the_language_of_its_request() -> None:
+    world = harness()
+    first = world.send(SAILBOAT)
+    second = world.send("请把帆船改成红色", context_id=first.task.context_id)
+    assert "红色" in (only(second).description or "")
+
+
+def test_an_artifact_reference_in_a_parts_metadata_says_which_version_is_meant() -> None:
+    world = harness()
+    first = world.send(SAILBOAT)
+    context = first.task.context_id
+    world.send(RED, context_id=context, references=[first.task.task_id])
+    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
+    third = world.send([Part("text", "Add a lighthouse.", metadata={**reference})], context_id=context)
+    assert shown(third) == "A sailboat on the sea, with a lighthouse."
+    assert only(third).parts[1].metadata == reference
+
+
+def test_without_a_reference_the_newest_version_in_the_conversation_is_meant() -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    world.send(RED, context_id=context)
+    assert shown(world.send("再加几只海鸥", context_id=context)) == "A red sailboat on the sea, with gulls."
+
+
+def test_a_picture_that_is_named_needs_no_reference() -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    world.send("Draw a lighthouse by the sea", context_id=context)
+    assert shown(world.send("Make the lighthouse red", context_id=context)) == "A red lighthouse by the sea."
+
+
+@pytest.mark.parametrize(
+    "answer", ["The second one", "2", "第二张", "lighthouse_image.png", "the one with the lighthouse"]
+)
+def test_of_two_pictures_it_asks_which_one_is_meant(answer: str) -> None:
+    world = harness()
+    context = world.send("Draw a lighthouse by the sea").task.context_id
+    world.wait(1000)
+    world.send("Draw a sailboat", context_id=context)
+    asked = world.send("Make it red.", context_id=context)
+    assert (asked.state, "(2) lighthouse_image.png" in asked.said) == (ASKS, True)
+    done = world.send(answer, task_id=asked.task.task_id)
+    assert shown(done) == "A red lighthouse by the sea."
+
+
+def test_the_answer_may_be_an_artifact_reference() -> None:
+    world = harness()
+    first = world.send(SAILBOAT)
+    context = first.task.context_id
+    world.send("Draw another sailboat: create an image of a green sailboat", context_id=context)
+    asked = world.send(RED, context_id=context)
+    assert asked.state is ASKS
+    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
+    done = world.send([Part("text", "this one", metadata={**reference})], task_id=asked.task.task_id)
+    assert only(done).parts[1].metadata == reference
+
+
+def test_a_change_without_a_picture_asks_what_to_draw() -> None:
+    world = harness()
+    asked = world.send("请把帆船改成红色")
+    assert (asked.state, asked.said) == (ASKS, "这个对话里还没有图片。要画什么？")
+    assert shown(world.send("一艘红色的帆船", task_id=asked.task.task_id)) == "A red sailboat on the sea."
+
+
+def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    asked = world.send(RED, context_id=context, references=["no-such-task"])
+    assert (asked.state, "sailboat_image.png" in asked.said) == (ASKS, True)
+    assert shown(world.send("yes, 1", task_id=asked.task.task_id)) == "A red sailboat on the sea."
+
+
+@pytest.mark.parametrize(
+    ("wish", "question", "answer"),
+    [("Change the colour", "colour", "blue"), ("换个颜色", "颜色", "蓝色")],
+)
+def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, answer: str) -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    asked = world.send(wish, context_id=context)
+    assert (asked.state, question in asked.said) == (ASKS, True)
+    assert shown(world.send(answer, task_id=asked.task.task_id)) == "A blue sailboat on the sea."
+
+
+def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    reply = world.send("Change something", context_id=context)
+    for _ in range(5):
+        assert reply.state is ASKS
+        reply = world.send("hm", task_id=reply.task.task_id)
+    assert (reply.state, reply.said) == (TaskState.REJECTED, "I still do not know what to change.")
+
+
+def test_an_empty_request_is_rejected() -> None:
+    assert harness().send(" ").state is TaskState.REJECTED
+
+
+class Scripted:
+    """A text model that gives these answers."""
+
+    notice = OfflineText.notice
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = [*answers]
+        self.prompts: list[str] = []
+
+    async def complete(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        return str(self.answers.pop(0))
+
+    async def stream(self, prompt: str) -> AsyncIterator[str]:
+        yield await self.complete(prompt)
+
+
+CAT = json.dumps(
+    {"name": "Grey Cat!", "prompt": "A grey cat at a piano.", "description": "一只灰猫。"}, ensure_ascii=False
+)
+
+
+def test_a_language_model_says_what_the_picture_shows_or_asks_the_client() -> None:
+    model = Scripted('Sure: {"question": "Which cat?"}', f"```json\n{CAT}\n```")
+    world = AgentTestHarness(with_models(sketching, text=model))
+    asked = world.send("画一只猫")
+    assert (asked.state, asked.said) == (ASKS, "Which cat?")
+    done = world.send("灰色的", task_id=asked.task.task_id)
+    assert (only(done).name, only(done).description) == ("grey_cat_image.png", "一只灰猫。")
+    assert only(done).data() == {"prompt": "A grey cat at a piano."}
+    assert "画一只猫\n灰色的" in model.prompts[1]
+
+
+def test_an_answer_that_cannot_be_used_is_asked_for_once_more() -> None:
+    done = AgentTestHarness(with_models(sketching, text=Scripted("A cat.", CAT))).send("a cat")
+    assert only(done).name == "grey_cat_image.png"
+    failed = AgentTestHarness(with_models(sketching, text=Scripted("A cat.", '{"name": "cat", "prompt": 7}'))).send(
+        "a cat"
+    )
+    assert (failed.state, "no description" in failed.said) == (TaskState.FAILED, True)
+
+
+def test_a_picture_of_an_earlier_release_is_changed_by_its_description() -> None:
+    parts = (Part("raw", "AAAA", "image/png"), Part("data", {"words": "draw a boat", "things": []}))
+    assert _prompt_of(Artifact("a", parts, "sailboat_image.png", "A red sailboat on the sea.")) == (
+        "A red sailboat on the sea."
+    )

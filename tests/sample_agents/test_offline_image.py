@@ -1,0 +1,171 @@
+"""The offline painter: what it reads in a request, what it asks, how it says what it shows, and its pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from sample_agents.offline.image import OfflineImage
+from sample_agents.offline.light import COLOURS
+from sample_agents.offline.pictures import describe
+from sample_agents.offline.scenes import Scene, Thing, scene_of
+from sample_agents.offline.text import OfflineText
+from sample_agents.prompts import picture_prompt
+
+SAILBOAT = "A sailboat on the sea."
+BOTH = "A sailboat on the sea, with a lighthouse."
+COLOUR = st.sampled_from(["", *COLOURS])
+THINGS = st.tuples(
+    st.builds(Thing, st.just("sailboat"), COLOUR, COLOUR),
+    st.builds(Thing, st.just("lighthouse"), COLOUR, COLOUR),
+    st.builds(Thing, st.just("gulls"), COLOUR),
+).flatmap(lambda things: st.lists(st.sampled_from(things), unique=True))
+SCENES = st.builds(
+    Scene,
+    THINGS.map(
+        lambda things: tuple(sorted(things, key=lambda each: ["sailboat", "lighthouse", "gulls"].index(each.kind)))
+    ),
+    st.sampled_from(["dawn", "day", "sunset", "night"]),
+    st.sampled_from(["clear", "rain", "storm", "fog"]),
+    COLOUR,
+    COLOUR,
+)
+
+
+def told(request: str, current: str | None = None) -> dict[str, str]:
+    found: dict[str, str] = json.loads(asyncio.run(OfflineText().complete(picture_prompt(request, current).render())))
+    return found
+
+
+def image(prompt: str) -> Any:
+    return Image.open(BytesIO(asyncio.run(OfflineImage().generate(prompt))))
+
+
+def pixels(prompt: str) -> bytes:
+    return bytes(image(prompt).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("request_text", "name", "prompt"),
+    [
+        ("Generate an image of a sailboat on the ocean.", "sailboat", "A sailboat on the sea."),
+        ("a sailboat at sunset on the sea", "sailboat", "A sailboat on the sea at sunset."),
+        ("画一艘海上的帆船", "sailboat", "A sailboat on the sea."),
+        ("夜里的一座红色灯塔", "lighthouse", "A red lighthouse by the sea at night."),
+        (
+            "a blue boat with red sails, in the rain",
+            "sailboat",
+            "A blue sailboat with red sails on the sea in the rain.",
+        ),
+        ("seagulls over a green sea under a pink sky", "gulls", "Gulls over a green sea under a pink sky."),
+        ("a sailboat without birds", "sailboat", "A sailboat on the sea."),
+        ("the ocean by moonlight", "seascape", "The sea at night."),
+        ("a cat at the piano", "words", "a cat at the piano"),
+    ],
+)
+def test_a_request_becomes_a_description_of_what_will_be_painted(request_text: str, name: str, prompt: str) -> None:
+    answer = told(request_text)
+    assert (answer["name"], answer["prompt"]) == (name, prompt)
+
+
+@pytest.mark.parametrize(
+    ("wish", "prompt"),
+    [
+        ("Please modify the sailboat to be red", "A red sailboat on the sea."),
+        ("请把帆船改成红色", "A red sailboat on the sea."),
+        ("Make it red.", "A red sailboat on the sea."),
+        ("Change the hull from white to blue", "A blue sailboat on the sea."),
+        ("Make it blue instead of red", "A blue sailboat on the sea."),
+        ("Make the sails blue", "A sailboat with blue sails on the sea."),
+        ("把天空变成粉色", "A sailboat on the sea under a pink sky."),
+        ("make it night and add a lighthouse", "A sailboat on the sea at night, with a lighthouse."),
+        ("再加一座灯塔", "A sailboat on the sea, with a lighthouse."),
+        ("Change the colour\nblue", "A blue sailboat on the sea."),
+    ],
+)
+def test_a_change_keeps_what_it_does_not_name(wish: str, prompt: str) -> None:
+    assert told(wish, SAILBOAT)["prompt"] == prompt
+
+
+@pytest.mark.parametrize("wish", ["Remove the lighthouse", "把灯塔去掉", "no lighthouse, please"])
+def test_what_is_not_wanted_any_more_goes(wish: str) -> None:
+    assert told(wish, BOTH)["prompt"] == SAILBOAT
+
+
+@pytest.mark.parametrize(
+    ("wish", "current", "question"),
+    [
+        ("Make it red", BOTH, "Which one do you mean: the sailboat or the lighthouse?"),
+        ("改成红色", BOTH, "您指的是帆船还是灯塔？"),
+        ("make it red", "The sea.", "Which one do you mean: the sea or the sky?"),
+        ("Change the colour", SAILBOAT, "Which colour should the sailboat have?"),
+        ("换个颜色", SAILBOAT, "帆船要改成什么颜色？"),
+        ("Change something", SAILBOAT, "What should change about the picture?"),
+        ("改一下", SAILBOAT, "画面要怎么改？"),
+    ],
+)
+def test_what_is_not_clear_is_asked(wish: str, current: str, question: str) -> None:
+    assert told(wish, current)["question"].startswith(question)
+
+
+def test_a_picture_is_described_in_the_language_of_its_request() -> None:
+    assert told("请把帆船改成红色", SAILBOAT)["description"] == "海面上有一艘红色帆船。"
+
+
+def test_words_of_an_unknown_subject_are_kept_and_a_known_one_takes_their_place() -> None:
+    assert told("Make it black", "a cat")["prompt"] == "a cat Make it black"
+    assert told("Draw a sailboat instead", "a cat")["prompt"] == SAILBOAT
+
+
+@given(SCENES)
+def test_a_description_reads_back_as_the_scene_that_it_describes(scene: Scene) -> None:
+    assert scene_of(describe(scene, "en")) == scene
+    assert scene_of(describe(scene, "zh")) == scene
+
+
+@given(st.text(alphabet=st.sampled_from("a boat红帆船red不要 and的,.\n把海sky"), max_size=80))
+def test_any_words_get_a_picture_or_a_question(words: str) -> None:
+    for current in (None, SAILBOAT, "a cat"):
+        answer = told(words, current)
+        assert set(answer) in ({"question"}, {"name", "prompt", "description"})
+
+
+def test_a_picture_is_a_png_of_the_same_bytes_each_time() -> None:
+    picture = image(SAILBOAT)
+    assert (picture.format, picture.size) == ("PNG", (1024, 768))
+    assert asyncio.run(OfflineImage().generate(SAILBOAT)) == asyncio.run(OfflineImage().generate(SAILBOAT))
+
+
+def test_colours_are_where_they_belong() -> None:
+    hull, sail, sky = (400, 590), (420, 400), (900, 40)
+    red = image("A red sailboat with green sails on the sea at sunset.")
+    assert _is(red.getpixel(hull), red=True)
+    assert _is(red.getpixel(sail), green=True)
+    assert _is(image("A sailboat on the sea under a red sky.").getpixel(sky), red=True)
+
+
+def _is(pixel: tuple[int, int, int], **wanted: bool) -> bool:
+    """Whether one colour is far stronger than the other two."""
+    (name,) = wanted
+    strong = pixel[["red", "green", "blue"].index(name)]
+    return all(strong > 1.3 * other for other in pixel if other != strong)
+
+
+@pytest.mark.parametrize(
+    "prompt", [SAILBOAT, BOTH, "The sea.", "Gulls over the sea at night in a storm.", "a cat", "猫"]
+)
+def test_different_prompts_give_different_pictures(prompt: str) -> None:
+    assert pixels(prompt) != pixels("A sailboat on the sea in the fog.")
+
+
+@settings(max_examples=4, deadline=None)
+@given(SCENES)
+def test_every_scene_can_be_painted(scene: Scene) -> None:
+    assert image(describe(scene, "en")).size == (1024, 768)

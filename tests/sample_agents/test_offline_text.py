@@ -1,0 +1,203 @@
+"""The offline writer: it arranges what it is given, English and Chinese, says so, and adds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sample_agents.offline.sentences import joined, plain, sentences, terms
+from sample_agents.offline.text import OfflineText
+from sample_agents.prompts import Prompt, outline_prompt, section_prompt, summary_prompt
+from sample_agents.writing import Outline, Section, outline_from_json
+
+ROOT = Path(__file__).parents[2]
+DEMO = (ROOT / "examples/demo.md").read_text()
+CHINESE = (ROOT / "examples/demo.zh.md").read_text()
+README = """# Tidepool
+
+Tidepool predicts the tide at a harbour. It needs no network.
+
+Install
+-------
+
+You need Python 3.11 or newer.
+
+```
+pip install tidepool
+
+# a comment, no heading
+```
+
+## Usage
+
+1. Choose a station
+   from the [list](https://tides.example.org/stations).
+2. Read the height in metres above chart datum.
+
+| Option | Meaning |
+|---|---|
+| `datum` | What heights are measured from |
+
+### Accuracy
+
+On open coasts the error is below 10 cm.
+"""
+
+
+def answer(prompt: Prompt) -> str:
+    return asyncio.run(OfflineText().complete(prompt.render()))
+
+
+def outline(source: str) -> Outline:
+    planned: Any = json.loads(answer(outline_prompt(source)))
+    return outline_from_json(planned)
+
+
+def section(plan: Outline, title: str, source: str) -> str:
+    return answer(section_prompt(plan, next(each for each in plan.sections if each.title == title), source))
+
+
+def titles(plan: Outline) -> list[str]:
+    return [each.title for each in plan.sections]
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [(DEMO, "How lighthouses learned to speak"), (CHINESE, "风帆的历史")],
+    ids=["English", "Chinese"],
+)
+def test_a_text_without_headings_is_cut_into_sections_that_quote_it(source: str, title: str) -> None:
+    plan = outline(source)
+    assert (plan.title, 4 <= len(plan.sections) <= 8) == (title, True)
+    assert len(set(titles(plan))) == len(plan.sections)
+    flat = joined(source.split())
+    for each in plan.sections:
+        assert 1 <= len(each.points) <= 3
+        assert all(joined(point.split()) in flat for point in each.points), each.points
+
+
+def test_a_text_with_headings_keeps_them_with_all_that_stands_below() -> None:
+    plan = outline(README)
+    assert (plan.title, titles(plan)) == ("Tidepool", ["Overview", "Install", "Usage"])
+    assert section(plan, "Install", README).endswith("```\npip install tidepool\n\n# a comment, no heading\n```")
+    usage = section(plan, "Usage", README)
+    assert usage.startswith("1. Choose a station from the [list](https://tides.example.org/stations).\n2. Read")
+    assert "| `datum` | What heights are measured from |" in usage
+    assert usage.endswith("### Accuracy\n\nOn open coasts the error is below 10 cm.")
+
+
+def test_every_sentence_of_a_short_text_is_in_its_document_once() -> None:
+    plan = outline(DEMO)
+    bodies = " ".join(section(plan, title, DEMO) for title in titles(plan))
+    for paragraph in DEMO.split("\n\n")[1:]:
+        for sentence in sentences(joined(paragraph.split("\n"))):
+            assert bodies.count(sentence) == 1
+
+
+def test_a_long_part_is_shortened_to_what_matters() -> None:
+    source = "# Ships\n\n## Sails\n\n" + " ".join(f"Ship number {n} sails by the wind." for n in range(200))
+    body = section(outline(source), "Sails", source)
+    assert 20 <= len(sentences(body)) <= 30
+    assert all(sentence in source for sentence in sentences(body))
+
+
+def test_a_section_that_somebody_else_planned_gets_what_the_source_says_of_it() -> None:
+    plan = Outline(
+        "Lights", "en", (Section("f", "Fresnel's lens", ("Rings of prisms",)), Section("w", "Whales in Norway"))
+    )
+    assert "rings of prisms" in section(plan, "Fresnel's lens", DEMO)
+    assert section(plan, "Whales in Norway", DEMO) == "*The given text says nothing about this.*"
+
+
+def test_an_outline_without_a_source_is_laid_out_by_its_points() -> None:
+    plan = Outline("T", "zh", (Section("a", "帆", ("方帆", "三角帆")), Section("b", "桨")))
+    assert section(plan, "帆", "") == "- 方帆\n- 三角帆"
+    assert section(plan, "桨", "") == "*所给文本没有提到这一点。*"
+
+
+@pytest.mark.parametrize(
+    ("source", "topic"),
+    [
+        ("Outline a guide to keeping bees", "Keeping bees"),
+        ("Please write a document about tides.", "Tides"),
+        ("The history of lighthouses", "The history of lighthouses"),
+        ("为“城市养蜂”列一个提纲", "城市养蜂"),
+        ("写一篇关于城市养蜂的文档", "城市养蜂"),
+    ],
+)
+def test_a_mere_topic_gets_questions_and_no_facts(source: str, topic: str) -> None:
+    plan = outline(source)
+    assert plan.title in {f"{topic}: questions to answer", f"{topic}：待回答的问题"}
+    points = [point for each in plan.sections for point in each.points]
+    assert all(point.endswith(("?", "？")) for point in points)
+    body = section(plan, plan.sections[0].title, source)
+    assert body.split("\n") == [f"- [ ] {point}" for point in plan.sections[0].points]
+
+
+def test_a_summary_is_a_few_sentences_of_the_text_without_markdown() -> None:
+    for source, longest in ((DEMO, 500), (CHINESE, 200)):
+        summary = answer(summary_prompt(source))
+        assert len(sentences(summary)) == 3
+        assert len(summary) < longest
+    assert answer(summary_prompt("- **Bees**\n- [Hives](https://x.example)")) == "Bees. Hives."
+    assert answer(summary_prompt("```\ncode\n```")) == "The text has no sentences to summarise."
+    assert answer(summary_prompt("*** 。")) != ""
+
+
+def test_a_summary_leaves_out_how_the_text_was_made() -> None:
+    for notice in OfflineText().notice.values():
+        assert notice not in answer(summary_prompt(f"# T\n\n> {notice}\n\nTides rise. Tides fall."))
+
+
+def test_what_it_was_not_made_for_it_says_it_cannot_answer() -> None:
+    model = OfflineText()
+    said = asyncio.run(model.complete("What is the capital of France?"))
+    assert said.startswith("The offline generator cannot answer this")
+    assert "offline generator" in model.notice["en"]
+    assert "离线生成器" in model.notice["zh"]
+
+
+def test_its_stream_is_its_answer() -> None:
+    async def pieces() -> list[str]:
+        return [piece async for piece in OfflineText().stream(summary_prompt("Tides rise.").render())]
+
+    assert asyncio.run(pieces()) == ["Tides rise."]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dr. Argand lit it. It shone.", ["Dr. Argand lit it.", "It shone."]),
+        ("J. Smeaton built it in No. 3. Then it burned!", ["J. Smeaton built it in No. 3.", "Then it burned!"]),
+        ("It cost 6.2 million, e.g. for steel. Why?", ["It cost 6.2 million, e.g. for steel.", "Why?"]),
+        ("“Is it lit?” he asked. Yes.", ["“Is it lit?” he asked.", "Yes."]),
+        ("灯塔亮了。船回来了！“真的？”是的。", ["灯塔亮了。", "船回来了！", "“真的？”", "是的。"]),
+        ("a" * 1_500, ["a" * 1_000, "a" * 500]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+def test_terms_leave_out_what_says_nothing_alone() -> None:
+    assert terms("The lighthouses' keepers and a ship's sails") == ["lighthouse", "keeper", "ship", "sail"]
+    assert terms("风帆的历史") == ["风帆", "历史"]
+    assert plain("a **bold** [link](https://x.example) ![image](y.png) `code`") == "a bold link code"
+
+
+@given(st.text(alphabet=st.sampled_from("aB. \n#-*`[]()|>_!?。，风帆<:1\t"), max_size=200))
+def test_any_text_gets_an_outline_a_section_and_a_summary(source: str) -> None:
+    planned: Any = json.loads(answer(outline_prompt(source)))
+    assert isinstance(planned["title"], str)
+    assert planned["title"].strip()
+    for each in planned["sections"]:
+        assert each["title"]
+    plan = Outline("T", "en", (Section("s", "Sails", ("a",)),))
+    assert section(plan, "Sails", source)
+    assert answer(summary_prompt(source))
