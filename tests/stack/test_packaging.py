@@ -19,6 +19,7 @@ from botocore.session import get_session
 from a2a_serverless.stack import packaging, paths, sam, trimming
 from a2a_serverless.stack.errors import StackError
 
+ROOT = Path(__file__).parents[2]
 HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
 ENDPOINTS = {"partitions": [{"partition": "aws", "services": {"dynamodb": {}, "ec2": {}}}]}
 MODEL = {
@@ -203,3 +204,9 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
     trimming.trim(folder)
     after = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert after < before / 2
+
+
+def test_whatever_of_ours_is_trimmed_exists() -> None:
+    ours = [pattern for pattern in (*trimming.UNUSED, *trimming.USED_BY) if pattern.startswith("a2a_serverless/")]
+    assert ours
+    assert not [pattern for pattern in ours if not any((ROOT / "shared").glob(pattern))]

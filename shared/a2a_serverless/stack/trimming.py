@@ -70,7 +70,7 @@ UNUSED = (
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
 ASKS_TO_ERASE = frozenset({"ApiFunction"})
 ERASES = frozenset({"EraserFunction"})
-_SERVING = "callback cors deliveries documents gate http openapi operate operator_api uploads web"
+_SERVING = "asgi authentication callback cors deliveries documents http openapi operations operator_api uploads"
 USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
