@@ -1,7 +1,7 @@
-"""What is measured: every metric, its unit and its one dimension besides the stack, as alarms and dashboard name them.
+"""All metrics, with their units and their one dimension besides the stack. Alarms and the dashboard use these names.
 
-Dimensions are few and small (states, functions): each combination is a metric that is paid for. Ids go into the log
-line that carries a metric, where they cost nothing.
+Dimensions have few values (states, functions), because AWS charges for each combination. Ids go into the log line of a
+metric, where they cost nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator.
+    """A metric. ``dimension`` is the one besides the stack, or "". ``description`` is for operators.
 
-    A ``fault`` is counted only when something went wrong, so it is a metric in every deployment and costs nothing idle.
+    A ``fault`` is counted only when something goes wrong, so every deployment has it as a metric; it costs nothing
+    while nothing goes wrong.
     """
 
     description: str
@@ -56,7 +57,7 @@ METRICS: Final[dict[str, MetricSpec]] = {
 
 
 class NullMetrics:
-    """``ports.Metrics`` for where nobody looks."""
+    """``ports.Metrics`` that discards everything."""
 
     def count(self, name: str, **what: str | int) -> None:
         """Forgets it."""
