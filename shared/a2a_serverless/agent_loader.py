@@ -53,7 +53,7 @@ def import_agents(path: str) -> tuple[Agent, ...]:
     found = getattr(import_module(module), attribute, None)
     agents = tuple(found) if isinstance(found, list | tuple) else (found,)
     if not agents or not all(isinstance(agent, Agent) for agent in agents):
-        raise AgentImportError(f"{path} is not an agent: {module} has to have an Agent that is called {attribute}")
+        raise AgentImportError(f"{path} is not an agent: {module} has no Agent named {attribute}")
     return agents
 
 

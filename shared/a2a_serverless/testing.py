@@ -111,7 +111,7 @@ class _SimulatedSelector(selectors.SelectSelector):
             ready = self._from_threads()
         if not ready and timeout != 0:
             if timeout is None:
-                raise RuntimeError("everything waits for something that nobody will do")
+                raise RuntimeError("deadlock: everything waits, and nothing is scheduled")
             self._wait(int(timeout * 1000) + 1)
         return ready
 

@@ -30,24 +30,24 @@ class MetricSpec:
 
 
 METRICS: Final[dict[str, MetricSpec]] = {
-    "TaskStates": MetricSpec("Tasks that came into a state.", dimension="state"),
-    "StepTime": MetricSpec("How long a step of an agent's took.", "Milliseconds"),
-    "QueueAge": MetricSpec("How long a task, or an event of its, waited to be taken.", "Milliseconds", "queue"),
+    "TaskStates": MetricSpec("Tasks that entered a state.", dimension="state"),
+    "StepTime": MetricSpec("Duration of a step of an agent.", "Milliseconds"),
+    "QueueAge": MetricSpec("Time that a task or event spent queued.", "Milliseconds", "queue"),
     "DeliverySuccess": MetricSpec("1 for a POST to a webhook that was accepted, 0 for one that was not.", "None"),
     "DeliveryAttempts": MetricSpec("How many POSTs an event took until it was accepted or given up."),
     "DeliveryExhausted": MetricSpec("Webhooks that were given up after their last attempt.", fault=True),
     "DeliveryUnverified": MetricSpec(
         "Events that went to a webhook whose owner did not answer the challenge.", fault=True
     ),
-    "OldestDueDelivery": MetricSpec("By how much the latest delivery has missed its time, our fault only.", "Seconds"),
-    "OpenCircuits": MetricSpec("Webhook hosts that an instance leaves alone, whenever that changes."),
+    "OldestDueDelivery": MetricSpec("How overdue the oldest delivery is, without delays by receivers.", "Seconds"),
+    "OpenCircuits": MetricSpec("Webhook hosts with an open circuit breaker in an instance, recorded at each change."),
     "LeaseLost": MetricSpec(
-        "Runners and notifiers that died, or were too slow for their lease.", dimension="of", fault=True
+        "Runs and deliveries that died, or were too slow for their lease.", dimension="of", fault=True
     ),
-    "ColdStart": MetricSpec("Processes that were started.", dimension="function"),
-    "Sweeps": MetricSpec("Rounds of the sweeper."),
+    "ColdStart": MetricSpec("Cold starts of functions.", dimension="function"),
+    "Sweeps": MetricSpec("Runs of the sweeper."),
     "ItemsPostponed": MetricSpec(
-        "Items that were due and could not be read. They are looked at again, within the hour.", fault=True
+        "Due items that could not be read. They are checked again within an hour.", fault=True
     ),
     "KeyAge": MetricSpec("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
     "ServerErrors": MetricSpec(

@@ -56,15 +56,15 @@ def from_json(body: Json) -> QueueMessage:
     """The queue message of a body; raises UnsupportedMessageVersion for a later version, else InvalidMessage."""
     version = body.get("v") if isinstance(body, dict) else None
     if isinstance(version, int) and version > VERSION:
-        raise UnsupportedMessageVersion(f"a bell of form {version}; this release reads form {VERSION}")
+        raise UnsupportedMessageVersion(f"queue message of version {version}; this release reads version {VERSION}")
     if not isinstance(body, dict) or version != VERSION:
-        raise InvalidMessage("not a bell")
+        raise InvalidMessage("not a queue message")
     key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
     if body.get("kind") == "work":
         return WorkMessage(key, _number(body, "fence"))
     if body.get("kind") == "deliver":
         return DeliveryMessage(key, _text(body, "config"))
-    raise InvalidMessage("an unknown kind of bell")
+    raise InvalidMessage("an unknown kind of queue message")
 
 
 def _text(body: dict[str, Json], name: str) -> str:

@@ -35,11 +35,11 @@ class TaskFiles:
         if part.kind == "url" and content is None and self.fetch:
             return _fetched(self.fetch(str(part.value)))
         if content is None or self.contents is None:
-            raise TaskFailed("The part is no file that came with a message.")
+            raise TaskFailed("The part is not a file of a message.")
         try:
             return self.contents.read(Principal(key.tenant, key.owner), content)
         except ContentNotFound:
-            raise TaskFailed("The file was not uploaded, or is there no longer.") from None
+            raise TaskFailed("The file was not uploaded, or does not exist any more.") from None
 
     def store(self, key: TaskKey, part: Part) -> Part:
         """The part for the log; the content of a large file is stored outside it."""

@@ -174,7 +174,7 @@ def _end_children(engine: Engine, key: TaskKey) -> None:
         try:
             cancel_children(engine.log, engine.registry.remote_agents, snapshot.head, now=engine.now())
         except AgentCallFailed:
-            logger.warning("a called agent could not be told", extra={"task": key.task})
+            logger.warning("a call could not be canceled", extra={"task": key.task})
 
 
 def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]] | None:

@@ -218,7 +218,7 @@ class RunSession:
                 return kept, False
             if self._log.update_head(snapshot.head, mark_orphan(snapshot.head, now=self.now())):
                 return kept, True
-        raise TimeoutError("a called agent could not be noted: too many writers")
+        raise TimeoutError("a running call could not be stored in the head: too many writers")
 
     @_store()
     def store_callback(self, callback: str, call: str) -> None:
@@ -280,4 +280,4 @@ class RunSession:
                 self._snapshot = replace(self._snapshot, head=after)
                 return
             self.reload_head()
-        raise TimeoutError("a lease could not be moved: too many writers")
+        raise TimeoutError("a head could not be updated: too many writers")

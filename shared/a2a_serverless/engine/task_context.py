@@ -339,9 +339,9 @@ class TaskContext:
         broken_off = (self._interrupted_step(name, number) for number in range(1, UNFINISHED_LIMIT + 1))
         minutes = max(cast("int", kept.value) for kept in broken_off if kept) / 60_000
         raise StepTimedOut(
-            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times: the longest gave it"
-            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work elsewhere and look for its result"
-            " in another step."
+            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
+            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
+            " result in another step."
         )
 
     def _interrupted_step(self, name: str, number: int) -> StepResult | None:
@@ -435,7 +435,7 @@ def attach_context(answer: Answer, context_id: str | None, task_id: str | None =
     if not isinstance(answer, Message):
         return answer
     if not answer.parts or answer.role is not Role.AGENT:
-        raise ValueError("an agent's message has parts, and the role of an agent")
+        raise ValueError("an agent's message must have parts, and the role of an agent")
     return replace(answer, context_id=context_id, task_id=task_id)
 
 
