@@ -155,7 +155,7 @@ class TaskLog(Protocol):
         ...
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
-        """The items due at ``until`` (ms) in one of ``SHARDS`` shards, oldest first, read page by page on demand.
+        """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, read page by page on demand.
 
         Eventually consistent: an item that was changed just now may still be listed.
         """
@@ -621,11 +621,11 @@ class Metrics(Protocol):
     """Operational metrics."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Adds one to the metric ``name`` (of ``domain.metrics``); ``what`` holds ids for the log."""
+        """Adds one to the metric ``name`` (of ``domain.metrics``); ``what`` holds its dimension, if any, and ids."""
         ...
 
     def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Records values by name, in the units of ``domain.metrics``; ``what`` holds their one dimension, and ids."""
+        """Records values by name, in the units of ``domain.metrics``; ``what`` as in ``count``."""
         ...
 
 

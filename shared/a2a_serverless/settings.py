@@ -1,8 +1,8 @@
 """Settings from environment variables, as one frozen model that is checked once at the start.
 
-Each function gets only the variables that it needs; reading one that is not set raises an error with its name. Switches
-for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten variable cannot open a
-real deployment.
+Each function gets only the variables that it needs. Reading a required one that is not set raises an error with its
+name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten variable
+cannot open a real deployment.
 """
 
 from __future__ import annotations

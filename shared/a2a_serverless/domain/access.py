@@ -31,7 +31,7 @@ READ: Final = "read"  # therefore no agent may have this id
 SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
 SERVICE_TOKEN_PREFIX: Final = "a2a_pass_"  # noqa: S105 - a prefix, no secret
 SERVICE_TOKEN_LIFE_MS: Final = 3_600_000
-SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # for the clock of the function that made it
+SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # for clocks that differ
 CLAIMS_LIMIT: Final = 4096  # bytes; the limit of KMS
 SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
 _VERSION: Final = 1
@@ -99,7 +99,7 @@ class ApiKey:
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it."""
+        """The caller that this key authenticates."""
         return Caller(self.principal, self.scopes, key=self.digest)
 
 
@@ -117,7 +117,7 @@ class ServiceToken:
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it."""
+        """The caller that this token authenticates."""
         return Caller(self.principal, self.scopes, key=self.api_key)
 
 

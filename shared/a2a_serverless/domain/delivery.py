@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 
 def classify_outcome(outcome: Outcome) -> Verdict:
-    """2xx is delivered, 410 ends the webhook, other 4xx and 3xx are permanent failures; the rest is retried."""
+    """2xx is delivered, 410 ends the webhook; 3xx and 4xx are permanent, but for 408, 409, 425, 429; else retry."""
     status = outcome.status
     if status is None:
         return Verdict.RETRY
@@ -88,7 +88,7 @@ def postpone(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
 
 
 def redrive(cursor: Cursor, *, now: int) -> Cursor:
-    """The cursor as if it had never failed. It is due, so the sweeper finds it if the queue message is lost."""
+    """The cursor as if it had never failed; due soon, so that the sweeper finds it if the queue message is lost."""
     refused = cursor.verification is Verification.REFUSED
     verification = Verification.UNVERIFIED if refused else cursor.verification
     again = replace(cursor, state=CursorState.ACTIVE, verification=verification, due_at=now + DUE_SLACK_MS)

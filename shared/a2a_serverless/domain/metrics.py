@@ -60,10 +60,10 @@ class NullMetrics:
     """``ports.Metrics`` that discards everything."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Forgets it."""
+        """Does nothing."""
 
     def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Forgets it."""
+        """Does nothing."""
 
 
 NULL_METRICS: Final = NullMetrics()

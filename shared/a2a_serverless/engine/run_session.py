@@ -122,7 +122,7 @@ class RunSession:
 
     @property
     def key(self) -> TaskKey:
-        """Which task it is."""
+        """The key of the task."""
         return self._snapshot.head.key
 
     @property
