@@ -216,7 +216,7 @@ class EmitTracker:
         self._write(name, replace(artifact, parts=tuple(parts) or (EMPTY,)), append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
-        """Raises StepConflict if the step has ended or is nested, or if two emitters of an artifact run concurrently."""
+        """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
         if step and (step.ended or step.within):
             over = f"The step {step.name!r} is over, so it cannot emit any more."
             inside = f"The step {step.name!r} is a part of another step, so it cannot emit. Emit in the outer one."
