@@ -93,9 +93,9 @@ def test_what_the_manifest_does_not_have_is_imported(manifest: Path) -> None:
     [
         ("sample_agents.travel", "is not an import path such as"),
         (":travel", "is not an import path such as"),
-        ("sample_agents.travel:nothing", "has to have an Agent that is called nothing"),
-        ("sample_agents.travel:QUESTIONS", "has to have an Agent that is called QUESTIONS"),
-        ("sample_agents.conformance:OLD_MODES", "has to have an Agent that is called OLD_MODES"),
+        ("sample_agents.travel:nothing", "has no Agent named nothing"),
+        ("sample_agents.travel:QUESTIONS", "has no Agent named QUESTIONS"),
+        ("sample_agents.conformance:OLD_MODES", "has no Agent named OLD_MODES"),
     ],
 )
 def test_a_path_that_leads_to_no_agent_is_refused_by_its_name(path: str, reason: str) -> None:

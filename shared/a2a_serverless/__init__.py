@@ -1,1 +1,1 @@
-"""Run an agent on AWS Lambda and talk A2A to it."""
+"""Runs A2A agents on AWS Lambda."""

@@ -1,8 +1,8 @@
-"""The agents of a deployment, by their import paths: ``package.module:attribute``, an ``Agent`` or a tuple of them.
+"""Loads the agents of a deployment from import paths: ``package.module:attribute``, an ``Agent`` or a tuple of them.
 
-A build writes what each agent's card says into a manifest. With it an agent's module is imported when a message for the
-agent is worked on, by the function that does the work; the other functions never import it. Without a manifest, or for
-a path that it does not have, the agents are imported at once.
+The build writes each agent's description into a manifest. With a manifest, an agent's module is imported only when its
+work begins, in the function that runs it; other functions never import it. Without a manifest, or for a path that is
+not in it, the agents are imported at once.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "agents.json"
 VERSION: Final = 1
-# Paths at the root that are not an agent's, and the word that scopes end with.
+# Root paths that are not agents, and the last word of scopes.
 RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known", READ})
 
 
 class AgentImportError(ValueError):
-    """An import path does not lead to an agent. The text says why."""
+    """An import path does not refer to an agent. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedWork:
-    """The function of an agent, which is imported when it is first called."""
+    """An agent's function, imported when it is first called."""
 
     path: str
     agent_id: str
 
     async def __call__(self, task: AgentTask) -> Answer:
-        """Does the agent's work."""
+        """Imports and runs the agent's function."""
         return await next(agent for agent in import_agents(self.path) if agent.id == self.agent_id).work(task)
 
 
 def import_agents(path: str) -> tuple[Agent, ...]:
-    """The agents at an import path. Raises ``AgentImportError``, or whatever importing the module raises."""
+    """Imports the agents at an import path. Raises ``AgentImportError``, or any error of the import itself."""
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise AgentImportError(f"{path!r} is not an import path such as package.module:attribute")
     found = getattr(import_module(module), attribute, None)
     agents = tuple(found) if isinstance(found, list | tuple) else (found,)
     if not agents or not all(isinstance(agent, Agent) for agent in agents):
-        raise AgentImportError(f"{path} is not an agent: {module} has to have an Agent that is called {attribute}")
+        raise AgentImportError(f"{path} is not an agent: {module} has no Agent named {attribute}")
     return agents
 
 
 def load_agents(paths: Iterable[str], manifest: Path) -> tuple[Agent, ...]:
-    """The agents at the import paths, in this order: as the manifest describes them, imported where it does not."""
+    """The agents at the import paths, in this order; taken from the manifest if it has them, else imported."""
     known = _read(manifest)
     return tuple(agent for path in paths for agent in (known.get(path) or import_agents(path)))
 
 
 def describe(path: str) -> list[dict[str, Any]]:
-    """What the agents at an import path are, without their work, as it stands in a manifest."""
+    """The manifest entries of the agents at an import path: their fields without ``work``."""
     return [_description(agent) for agent in import_agents(path)]
 
 
 def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
     """The agents by the path segment of their base URL.
 
-    Raises ValueError when two share one, when one is reserved, and when a card would have an empty list where it must
-    have none (specification 5.7).
+    Raises ValueError when two have the same id, when an id is reserved, and when a required list of a card would be
+    empty (specification 5.7).
     """
     found = {agent.id: agent for agent in agents}
     if len(found) != len(agents):
@@ -86,7 +86,7 @@ def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
 
 
 def _read(manifest: Path) -> Mapping[str, Sequence[Agent]]:
-    """The described agents by import path; none without a manifest of this version."""
+    """The agents in the manifest, by import path; none without a manifest of this version."""
     try:
         document = json.loads(manifest.read_bytes())
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _description(agent: Agent) -> dict[str, Any]:
 
 
 async def _no_work(task: AgentTask) -> None:
-    """Stands where an agent's work is left out."""
+    """Replaces an agent's ``work`` in its description."""
 
 
 def _agent(path: str, described: Mapping[str, Any]) -> Agent:
@@ -116,5 +116,5 @@ def _agent(path: str, described: Mapping[str, Any]) -> Agent:
 
 
 def _with_tuples(described: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with tuples for lists, as they are in the dataclasses."""
+    """The same with tuples instead of lists, as the dataclasses need."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}

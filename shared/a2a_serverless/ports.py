@@ -1,6 +1,6 @@
-"""What the use cases need from the world, as small protocols. ``adapters`` holds the real ones and their twins.
+"""Protocols (ports) for everything outside: storage, queues, network, time. ``adapters`` implements them.
 
-Every write may be retried and every call may fail after it took effect; the contracts below say what then holds.
+Every write may be retried, and every call may fail after it took effect; each method says what holds then.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SHARDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """What makes a send idempotent: the same (tenant, owner, agent, message id) made ``task`` with ``digest``.
+    """Makes a send idempotent: it records which ``task`` a (tenant, owner, agent, message id) created.
 
-    ``digest`` is the SHA-256 of the message's canonical form, so that the same id with another body is noticed.
+    ``digest`` is the SHA-256 of the message's canonical form; it shows when the same id comes with another body.
     """
 
     agent: str
@@ -43,7 +43,7 @@ class IdempotencyRecord:
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """All that a new task is written with, in one transaction."""
+    """All items of a new task; they are written in one transaction."""
 
     head: Head
     event: StatusEvent
@@ -53,10 +53,10 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a named step gave: first write wins. ``arguments`` is a digest of what it was called with.
+    """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
 
-    ``fence`` is that of the run in which it emitted something; the log says what (``ArtifactEvent.step``). ``counts``
-    is what else it said: how often it told its progress, and asked which question.
+    ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
+    ``counts`` says how often the step reported progress and asked each question.
     """
 
     arguments: str
@@ -66,7 +66,7 @@ class StepResult:
 
 
 class Clock(Protocol):
-    """Time. Nothing else in the package knows it."""
+    """The only source of time in this package."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
@@ -78,10 +78,10 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Identifiers that nobody can guess or collide with."""
+    """Makes unique identifiers that cannot be guessed."""
 
     def new(self) -> str:
-        """A fresh one, URL-safe, at most 40 characters."""
+        """A new identifier, URL-safe, at most 40 characters."""
         ...
 
 
@@ -89,45 +89,45 @@ class TaskLog(Protocol):
     """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
-        """Writes a new task. Returns None when it is written, also by an earlier try of the same opening.
+        """Writes a new task. Returns None when it is written, also by an earlier try of the same ``opening``.
 
-        Otherwise returns the receipt that stands in the way: then nothing was written.
+        Otherwise nothing was written, and it returns the idempotency record that exists already.
         """
         ...
 
     def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
-        """The receipt of an earlier send, if there is one. Only tenant and owner of ``key`` count."""
+        """The idempotency record of an earlier send, or None. Only tenant and owner of ``key`` are used."""
         ...
 
     def read_head(self, key: TaskKey) -> HeadSnapshot | None:
-        """The head and the last number, in one query; never an event without the head that it led to."""
+        """The head and the last event number from one query; the head is never older than that event."""
         ...
 
     def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
-        """The head and the whole log (its contiguous run from 1)."""
+        """The head and the whole log: the events from 1 without a gap."""
         ...
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
-        """The head and the task as they are: what the whole log folds to, of a long one read from its last fold on."""
+        """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
         ...
 
     def read_task_at(self, head: Head, n: int) -> Task:
-        """The task as of event ``n``, which has been read. ``head`` is as of any moment."""
+        """The task as of event ``n``, which must have been read before. ``head`` may be of any moment."""
         ...
 
     def store_snapshot(self, key: TaskKey) -> str:
-        """Stores the task as it is, for readers; returns the name by which the head has to tell of it (``fold``).
+        """Stores a snapshot of the current task and returns the reference that belongs in ``Head.fold``.
 
-        Doing it twice is doing it once. A fold that is gone or damaged is as good as none.
+        Idempotent. Readers ignore a missing or corrupt snapshot.
         """
         ...
 
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
-        """The contiguous run of events after ``after``, at most ``limit``."""
+        """The events after number ``after``, without a gap, at most ``limit``."""
         ...
 
     def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
-        """Appends a status event and moves the head. False: the world has moved on; look again and decide anew."""
+        """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
         ...
 
     def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
@@ -135,7 +135,7 @@ class TaskLog(Protocol):
         ...
 
     def update_head(self, before: Head, after: Head) -> bool:
-        """Moves the head without an event (lease, due time). False as in ``append``."""
+        """Updates the head without an event (lease, due time). False as in ``append``."""
         ...
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
@@ -143,28 +143,28 @@ class TaskLog(Protocol):
         ...
 
     def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
-        """Stores a step's result unless there is one, and returns the one that is stored now."""
+        """Stores a step's result unless one is stored already, and returns the stored one."""
         ...
 
     def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
-        """Notes which call of which task a callback address stands for. Safe to repeat; ``expires`` is the head's."""
+        """Stores which call of which task a callback address belongs to. Idempotent; ``expires`` is the head's."""
         ...
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
-        """The task and the call that a callback address stands for, or None."""
+        """The task and the call that a callback address belongs to, or None."""
         ...
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
-        """What is due in one of ``SHARDS`` shards, oldest first, read page by page as it is asked for.
+        """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, read page by page on demand.
 
-        May be a moment late: what has just been moved may still be there.
+        Eventually consistent: an item that was changed just now may still be listed.
         """
         ...
 
     def postpone(self, due: DueItem, now: int) -> None:
-        """Makes an item that cannot be read due a minute later; each time in a row twice as late, up to an hour.
+        """Delays the due time of an item that cannot be read: by a minute, doubled each time in a row, up to an hour.
 
-        Nothing else of the item is read or changed. One that is absent, or not due at ``now``, stays as it is.
+        Nothing else of the item is read or changed. An item that is absent or not due at ``now`` (ms) is left alone.
         """
         ...
 
@@ -173,7 +173,7 @@ class TaskLog(Protocol):
 class DueItem:
     """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
 
-    ``place`` is where the store has it. ``key`` is None when the place says nothing to this release.
+    ``item_key`` is its key in the store. ``key`` is None when this release cannot interpret the item key.
     """
 
     item_key: tuple[str, str]
@@ -183,7 +183,7 @@ class DueItem:
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task as the index knows it, perhaps a moment late. ``position`` is where it stands, for the next page."""
+    """A task in the index, which is eventually consistent. ``position`` is the page token for what follows it."""
 
     task: str
     agent: str
@@ -197,9 +197,9 @@ class TaskIndex(Protocol):
     def list_page(
         self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
     ) -> tuple[list[TaskEntry], str | None]:
-        """At most ``limit`` entries behind position ``after`` whose status is not older than ``since`` (ms).
+        """At most ``limit`` entries after position ``after`` whose status is not older than ``since`` (ms).
 
-        Also the position to go on from; None when there are no more. ``context_id`` None is all contexts.
+        Also the position of the next page; None when there are no more. ``context_id`` None means all contexts.
         """
         ...
 
@@ -210,14 +210,14 @@ class PushStore(Protocol):
     def add_config(
         self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
     ) -> bool:
-        """Writes a configuration and its cursor and moves the head. False as in ``TaskLog.append``.
+        """Writes a configuration and its cursor and updates the head. False as in ``TaskLog.append``.
 
-        ``replaced`` is the cursor in whose place it comes. False also when that is not what is stored any more.
+        ``replaced`` is the cursor that it replaces. False also when the stored cursor is no longer that one.
         """
         ...
 
     def close_config(self, key: TaskKey, before: Cursor) -> bool:
-        """Deletes the configuration of a cursor, and closes the cursor, while that still equals ``before``."""
+        """Deletes a cursor's configuration and closes the cursor. False when the cursor no longer equals ``before``."""
         ...
 
     def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
@@ -237,20 +237,20 @@ class PushStore(Protocol):
         ...
 
     def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-        """Replaces the cursor while the stored one still equals ``before`` in every field; False otherwise.
+        """Replaces the cursor if the stored one equals ``before`` in every field; False otherwise.
 
-        A stored cursor that equals ``after`` is an earlier try of the same move that did succeed: True.
-        A claim is a move that raises ``lease_no``; a move never brings a deleted cursor back, and a slow writer never
-        turns a position back.
+        True also when the stored cursor equals ``after``: then an earlier try of the same call succeeded.
+        A worker takes the lease by a move that raises ``lease_no``. A move never recreates a deleted cursor, and a
+        slow writer never sets a position back.
         """
         ...
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
-        """Deletes the configuration and the cursor of that incarnation. Absent is fine."""
+        """Deletes the configuration and the cursor of that incarnation. Nothing happens if they are absent."""
         ...
 
     def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
-        """Stores what became of an attempt. Doing it twice is doing it once."""
+        """Stores an attempt and its result. Idempotent."""
         ...
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
@@ -258,123 +258,126 @@ class PushStore(Protocol):
         ...
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
-        """Counts one more webhook of the task's owner on that day (since the epoch). False when there are ``limit``.
+        """Counts a webhook of the task's owner on ``day`` (days since the epoch). False when ``limit`` is reached.
 
-        A request that the network repeats may count twice.
+        A retried request may count twice.
         """
         ...
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
-        """What webhooks of the task's owner have asked of a host."""
+        """The challenges that webhooks of the task's owner have sent to a host."""
         ...
 
     def store_challenge_state(
         self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
     ) -> bool:
-        """Replaces that while it is ``before``, until ``expires`` (seconds); False when it is another one.
+        """Replaces the state if it equals ``before``; False otherwise. It is stored until ``expires`` (seconds).
 
-        What is ``after`` already is an earlier try of the same that did succeed: True.
+        True also when the state equals ``after``: then an earlier try of the same call succeeded.
         """
         ...
 
     def list_exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
-        """What was given up at ``since`` (ms) or later (task, config), longest ago first. May be a moment late."""
+        """Webhooks (task, config id) given up at ``since`` (ms) or later, oldest first. Eventually consistent."""
         ...
 
 
 class OwnerStore(Protocol):
-    """What is kept of owners, to give each its share. Losing any of it does no harm."""
+    """State per owner for quotas. It may be lost without harm."""
 
     def get_bucket(self, principal: Principal) -> SendBucket | None:
-        """The owner's share; None when nothing is known."""
+        """The owner's token bucket for sends; None when there is none."""
         ...
 
     def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
-        """Replaces the share while it is ``before``; False when it is another one, or when that cannot be told."""
+        """Replaces the bucket if it equals ``before``; False when it does not, or when that is not known."""
         ...
 
     def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
-        """The owner's unfinished tasks as they were last counted."""
+        """The owner's unfinished tasks as last counted, or None."""
         ...
 
     def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
-        """Stores what was counted."""
+        """Stores the result of a count."""
         ...
 
     def lease_stream(self, principal: Principal, name: str, until: int) -> None:
-        """Keeps a stream of the owner's for open until ``until`` (ms). Doing it again moves that."""
+        """Counts a stream of the owner's as open until ``until`` (ms). A further call replaces that time."""
         ...
 
     def release_stream(self, principal: Principal, name: str) -> None:
-        """Forgets a stream. Absent is fine."""
+        """Removes a stream. Nothing happens if it is absent."""
         ...
 
     def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
-        """Counts so many bytes of uploads on that day (since the epoch). False when they would come to over ``limit``.
+        """Counts ``size`` bytes of uploads on ``day`` (days since the epoch). False if the sum would exceed ``limit``.
 
-        What is refused is not counted; a write that is retried may count twice.
+        A refused upload is not counted; a retried write may count twice.
         """
         ...
 
     def count_streams(self, principal: Principal | None, limit: int) -> int:
-        """How many streams of the owner's are open, of everybody's for None; counting ends at ``limit``."""
+        """The number of the owner's open streams, or of all for None; counting stops at ``limit``."""
         ...
 
 
 class ErasureStore(Protocol):
-    """Whatever is stored of tasks and owners, expired or not; for erasing it. Everything may be done again."""
+    """All stored items of tasks and owners, expired or not, for erasure. Every method may be repeated."""
 
     def list_tasks(
         self, principal: Principal, context_id: str | None, after: str | None
     ) -> tuple[list[TaskKey], str | None]:
-        """Some of the owner's tasks (of a context), and where to go on; None at the end. May be a moment late."""
+        """A page of the owner's tasks (of a context, or all), and where the next page starts, or None.
+
+        Eventually consistent.
+        """
         ...
 
     def count_items(self, key: TaskKey) -> int:
-        """How many items a task has, without its receipts and the addresses of its calls."""
+        """How many items a task has, without idempotency records and callback addresses."""
         ...
 
     def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        """Erases a task's receipts (agent, message id) and the addresses of its calls. Returns how many.
+        """Erases a task's idempotency records (agent, message id) and callback addresses. Returns how many.
 
-        Its owner's unfinished tasks are forgotten too: they are counted anew.
+        Also erases the count of its owner's unfinished tasks; it is made again when it is needed.
         """
         ...
 
     def erase_task(self, key: TaskKey) -> int:
-        """Erases all other items of a task; the head goes last. Returns how many."""
+        """Erases all other items of a task, the head last. Returns how many."""
         ...
 
     def count_owner_items(self, principal: Principal) -> int:
-        """How many items are kept of the owner itself."""
+        """How many items are stored about the owner itself."""
         ...
 
     def erase_owner(self, principal: Principal) -> int:
-        """Erases those. Returns how many."""
+        """Erases the items about the owner itself. Returns how many."""
         ...
 
 
 class Queues(Protocol):
-    """Queues of bells."""
+    """Sends queue messages."""
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
-        """Sends a bell, to arrive after ``delay_s`` (0 to 900 seconds)."""
+        """Sends a queue message that arrives after ``delay_s`` seconds (0 to 900)."""
         ...
 
     def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
-        """Sends bells, to arrive at once, ten with each call. Raises when some were not sent; others may have been."""
+        """Sends queue messages without a delay, ten with each call. Raises when some were not sent, perhaps not all."""
         ...
 
 
 class BlobStore(Protocol):
-    """Big content, written once under a name that ends with its SHA-256."""
+    """Large content, written once under a name that ends with its SHA-256."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Stores ``content``. Doing it twice is doing it once."""
+        """Stores ``content``. Idempotent."""
         ...
 
     def get(self, name: str, size: int | None = None) -> bytes:
-        """The content; raises KeyError when there is none, or none of ``size`` bytes."""
+        """The content; raises KeyError when it is absent or does not have ``size`` bytes."""
         ...
 
     def list_names(self, prefix: str) -> Iterator[str]:
@@ -382,95 +385,95 @@ class BlobStore(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Deletes a content. Absent is fine."""
+        """Deletes a blob. Nothing happens if it is absent."""
         ...
 
 
 class PresignedBlobStore(BlobStore, Protocol):
-    """Blobs that others can be let at, one by one, for a while."""
+    """Blobs that can be shared by presigned URL."""
 
     def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
-        """A URL that gives the content to whoever has it, for ``seconds``; ``filename`` is what to save it as."""
+        """A URL that returns the content for ``seconds``, without credentials; ``filename`` is for saving it."""
         ...
 
     def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
-        """Where to PUT exactly the content of that SHA-256 (hex) and size (bytes), for ``seconds``."""
+        """A request that uploads content with exactly that SHA-256 (hex) and size (bytes), valid for ``seconds``."""
         ...
 
     def size(self, name: str) -> int | None:
-        """How many bytes the content has; None when there is none."""
+        """The size of the content in bytes; None when it is absent."""
         ...
 
 
 class ContentStore(Protocol):
-    """Content beside the log (``domain.contents``). An owner reaches its own only."""
+    """Content outside the log (``domain.contents``). Owners can only access their own."""
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:
-        """Stores what a task made. Doing it twice is doing it once."""
+        """Stores content that a task produced. Idempotent."""
         ...
 
     def read(self, principal: Principal, content: StoredFile) -> bytes:
-        """The content, its SHA-256 checked; raises ContentNotFound."""
+        """The content, after a check of its SHA-256; raises ContentNotFound."""
         ...
 
     def exists(self, principal: Principal, content: StoredFile) -> bool:
-        """Whether the content is there, in its size."""
+        """Whether the content is stored with its full size."""
         ...
 
     def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
-        """A URL at which whoever has it can fetch the content of ``part`` for an hour."""
+        """A URL that returns the content of ``part`` for an hour, without credentials."""
         ...
 
     def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
-        """Where to PUT an upload, for a quarter of an hour."""
+        """A request that uploads the content, valid for a quarter of an hour."""
         ...
 
 
 class UrlFetcher(Protocol):
-    """The way to a file at a URL that a client gave, past the guard. Never raises."""
+    """Fetches a file from a URL that a client gave, after the URL checks. Never raises."""
 
     def __call__(self, url: str) -> Outcome:
-        """GETs once, from vetted addresses only, without redirects; over ``domain.contents.LARGEST`` is too large."""
+        """One GET, only from checked addresses, without redirects, of at most ``domain.contents.LARGEST`` bytes."""
         ...
 
 
 class ApiKeyStore(Protocol):
-    """The API keys of a deployment, by their digests."""
+    """The API keys of a deployment, stored by their digests."""
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        """The key, unless there is none or it was revoked. What is not ``fresh`` may be as it was a moment ago."""
+        """The key; None if it is absent or revoked. Without ``fresh`` the answer may be slightly out of date."""
         ...
 
     def add(self, key: ApiKey) -> None:
-        """Keeps a key."""
+        """Stores a key."""
         ...
 
     def revoke(self, digest: str) -> None:
-        """Forgets a key. Absent is fine."""
+        """Deletes a key. Nothing happens if it is absent."""
         ...
 
     def list_all(self) -> list[ApiKey]:
-        """Every key, by digest."""
+        """Every key, sorted by digest."""
         ...
 
 
 class ServiceTokenSealer(Protocol):
-    """Seals the claims of passes (``domain.access``), so that whoever holds one can neither make nor change one."""
+    """Seals the claims of service tokens (``domain.access``): holders can neither create nor change a token."""
 
     def seal(self, claims: str) -> bytes:
-        """The claims, sealed. Raises Overloaded when it cannot be done now."""
+        """The sealed claims. Raises Overloaded when sealing is not possible now."""
         ...
 
     def open(self, sealed: bytes) -> str:
-        """The claims. Raises ValueError when this deployment has not sealed them as a pass, Overloaded as above."""
+        """The claims. Raises ValueError if this deployment did not seal them as a service token, else as ``seal``."""
         ...
 
 
 class Sealer(Protocol):
-    """Seals small secrets. What was sealed for one ``context`` opens for no other."""
+    """Seals small secrets. A secret sealed for one ``context`` cannot be opened for another."""
 
     def seal(self, secret: str, context: str) -> str:
-        """Sealed text that may be stored."""
+        """The sealed secret as text that may be stored."""
         ...
 
     def open(self, sealed: str, context: str) -> str:
@@ -495,93 +498,95 @@ class Signer(Protocol):
 
 
 class KeyFactory(Protocol):
-    """Makes signing keys, and signs with them what is no token."""
+    """Makes signing keys, and signs content other than tokens with them."""
 
     def sign(self, key: SigningKey, content: bytes) -> bytes:
         """An ES256 signature in JWS form: 64 bytes, R and S."""
         ...
 
     def make(self, now: int) -> SigningKey:
-        """A fresh ES256 key, made at ``now``; its ``kid`` is the RFC 7638 thumbprint."""
+        """A new ES256 key, made at ``now`` (ms); its ``kid`` is the RFC 7638 thumbprint."""
         ...
 
 
 class InlineRunner(Protocol):
-    """Running inline agents inside the request. Every method says no for an agent that is not inline."""
+    """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
 
     def answer_directly(
         self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
     ) -> Message | None:
-        """The message that the agent answers with, when it needs no task for it; None otherwise."""
+        """The message that the agent answers with if it does so without a task; None otherwise."""
         ...
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        """Runs the task for at most ``time_ms`` and hands on what is left of it."""
+        """Runs the task for at most ``time_ms`` and hands over what is left of it."""
         ...
 
     def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        """The same, without waiting for it."""
+        """As ``run``, but returns without waiting for the end."""
         ...
 
 
 class RemoteAgents(Protocol):
-    """Other agents, by the names of this deployment's directory. Raises AgentCallFailed for whatever does not work.
+    """A client of other agents, by their names in the agent registry. Every failure raises AgentCallFailed.
 
-    ``caller`` is in whose name they are asked: agents of this deployment serve their sibling's caller and nobody else,
-    and only as far as its scopes go.
+    Calls are made in the name of ``caller``: agents of the same deployment serve that caller only, within its scopes.
     """
 
     def address(self, agent: str) -> str:
-        """The base URL that the directory has for the agent."""
+        """The agent's base URL in the registry."""
         ...
 
     def with_trace(self, trace: str) -> RemoteAgents:
-        """The same, whose calls belong to ``trace`` (a ``traceparent``; "" is none)."""
+        """A client whose calls belong to ``trace`` (a ``traceparent``; "" means none)."""
         ...
 
     def card(self, agent: str) -> AgentCard:
-        """The agent's card, whose interfaces are some that we speak."""
+        """The agent's card, with the interfaces that we support."""
         ...
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
-        """Sends a message without waiting for the task; news of it comes to ``callback``. Safe to repeat."""
+        """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent."""
         ...
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        """The task as it is now."""
+        """The current task."""
         ...
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
-        """Asks for the task's end. A task that has ended is fine."""
+        """Cancels the task. No error if it has ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackRequest:
-    """A webhook that came in: header names in lower case, the body as it was sent."""
+    """A received callback: header names in lower case, the body as sent."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
 class InvalidCallback(Exception):
-    """Nothing proves that the agent sent it. The text is for the log."""
+    """A callback that is not proven to come from the called agent. The text is for the log."""
 
 
 class CallbackVerifier(Protocol):
-    """Whether a webhook comes from the agent that was called."""
+    """Checks that a callback comes from the agent that was called."""
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
-        """The challenge to answer with, None for a notification.
+        """The challenge to answer with, or None for a notification.
 
-        Raises Unproven, and Overloaded when the agent's keys cannot be had just now.
+        Raises InvalidCallback, and Overloaded when the agent's keys cannot be fetched now.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCallback:
-    """What a call waits for: news from the agent at ``address`` to ``url``, with ``token``, about ``task`` if known."""
+    """The callback that a call expects: from the agent at ``address`` to ``url``, with ``token``.
+
+    It is about ``task``, if that is known.
+    """
 
     address: str
     url: str
@@ -590,57 +595,57 @@ class ExpectedCallback:
 
 
 class Resolver(Protocol):
-    """The names of the internet, asked when a webhook is registered."""
+    """Resolves host names when a webhook is registered."""
 
     def check(self, target: WebhookTarget) -> None:
-        """Returns when every address of the target's name may be sent to; takes a few seconds at most.
+        """Returns if every address of the target's name is allowed; takes a few seconds at most.
 
-        Raises UrlNotAllowed for an address that may not, NameUnresolved when the name has none now.
+        Raises UrlNotAllowed for an address that is not, NameUnresolved when the name has no address now.
         """
         ...
 
 
 class BreakerStore(Protocol):
-    """What the instances tell each other about hosts that do not answer. A lost word does no harm."""
+    """Open circuit breakers, shared between instances. They may be lost without harm."""
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
-        """The last trip that an instance told of, for an hour after its time."""
+        """The host's open breaker that was stored last, until an hour after its time; None without one."""
         ...
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        """Tells the others."""
+        """Stores an open breaker for the other instances."""
         ...
 
 
 class Metrics(Protocol):
-    """What operators look at, and are woken for."""
+    """Operational metrics."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Counts one ``name`` (of ``domain.metrics``); ``what`` says in the log what it was about, in ids."""
+        """Adds one to the metric ``name`` (of ``domain.metrics``); ``what`` holds its dimension, if any, and ids."""
         ...
 
     def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Notes values by name, in the units of ``domain.metrics``; ``what`` has their one dimension, and ids."""
+        """Records values by name, in the units of ``domain.metrics``; ``what`` as in ``count``."""
         ...
 
 
 class KeyRingStore(Protocol):
-    """The one secret value that holds the key ring."""
+    """Stores the key ring in one secret value."""
 
     def load(self) -> KeyRing | None:
-        """The ring, or None before the first."""
+        """The key ring, or None when none was stored yet."""
         ...
 
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        """Stores the ring in place of ``before`` (None: of none). False: that is not what is stored any more.
+        """Stores ``ring`` if the stored one equals ``before`` (None: nothing is stored); False otherwise.
 
-        A stored ring that equals ``ring`` is an earlier try of the same save that did succeed: True.
+        True also when the stored ring equals ``ring``: then an earlier try of the same call succeeded.
         """
         ...
 
 
 class Publications(Protocol):
-    """Public documents that the rotator writes and the api serves: the key set, cards, the base URL."""
+    """Public documents that the rotator function writes and the API serves: the key set, cards, the base URL."""
 
     def publish(self, name: str, document: Json) -> None:
         """Stores a document."""
@@ -652,8 +657,8 @@ class Publications(Protocol):
 
 
 class Sender(Protocol):
-    """The only way out to a URL that a client gave."""
+    """Sends requests to URLs that clients gave; nothing else does."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
-        """POSTs once. Never raises for what networks and strangers do: that is in the outcome."""
+        """One POST. Network and receiver errors do not raise; they are in the outcome."""
         ...

@@ -1,7 +1,8 @@
-"""What a deployment is told by its environment, as one frozen model, checked once at the start.
+"""Settings from environment variables, as one frozen model that is checked once at the start.
 
-A function gets only what it needs; asking for something that it did not get names the variable. The switches for local
-runs are refused unless AWS itself is on this machine, so that a deployment cannot be opened by a forgotten variable.
+Each function gets only the variables that it needs. Reading a required one that is not set raises an error with its
+name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten variable
+cannot open a real deployment.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class SettingsError(ValueError):
-    """The environment is wrong. The text names the variable and what it may be."""
+    """A variable is wrong or missing. The text names it and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The environment, read. Names are those of the variables in lower case; times as their names say."""
+    """The parsed environment. Names are those of the variables in lower case and contain the units."""
 
     values: Mapping[str, str]
     blocking_seconds: int = 20
@@ -57,7 +58,7 @@ class Settings:
 
     @property
     def schemes(self) -> Mapping[str, SecurityScheme]:
-        """How callers sign in, as agent cards say it: made from the same settings that the api checks them by."""
+        """The security schemes for agent cards, from the same settings that the API uses to authenticate callers."""
         from a2a_serverless.domain.card import ApiKeySecurityScheme, OpenIdConnectSecurityScheme
 
         if self.anonymous_access:
@@ -71,11 +72,11 @@ class Settings:
 
     @property
     def local(self) -> bool:
-        """Whether AWS itself is on this machine."""
+        """Whether ``AWS_ENDPOINT_URL`` is on this machine."""
         return _aws_is_here(self.values)
 
     def need(self, name: str) -> str:
-        """A variable that this function cannot do without; raises SettingsError when it is not set."""
+        """A required variable; raises SettingsError when it is not set."""
         value = self.values.get(name, "").strip()
         if not value:
             raise SettingsError(f"{name} is not set")
@@ -87,7 +88,7 @@ class Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings of an environment; raises SettingsError for a value that cannot be meant."""
+    """Parses the settings from an environment; raises SettingsError for an invalid value."""
     settings = Settings(
         values=environment,
         blocking_seconds=_whole(environment, "BLOCKING_SECONDS", 20, 1, 900),
@@ -124,7 +125,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def _trust(environment: Mapping[str, str]) -> TrustedIssuer | None:
-    """The issuer whose tokens are taken; None without one."""
+    """The trusted issuer of OIDC tokens; None without one."""
     from a2a_serverless.domain.access import TrustedIssuer
 
     if not (issuer := _text(environment, "OIDC_ISSUER")):
@@ -210,7 +211,7 @@ def _origins(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _named(environment: Mapping[str, str], name: str, names: tuple[str, ...]) -> dict[str, str]:
-    """The values of a list such as ``text=...,image=...``, by these names."""
+    """Parses a list such as ``owner=...,tenant=...`` with only these names."""
     found: dict[str, str] = {}
     for item in _list(environment, name):
         key, _, value = (part.strip() for part in item.partition("="))

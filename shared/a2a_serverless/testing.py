@@ -1,11 +1,11 @@
-"""Running agents in a unit test: the deployment's own engine over memory, in no real time and without AWS.
+"""Runs agents in unit tests: the engine of a deployment, with an in-memory store, simulated time and no AWS.
 
-    rehearsal = Rehearsal(hello)
-    reply = rehearsal.send("Ada")
+    harness = AgentTestHarness(hello)
+    reply = harness.send("Ada")
     assert reply.said == "Hello, Ada!"
 
-Time is simulated: it moves only when everything waits, so an agent that sleeps for an hour is tested at once. It
-stands still while threads are at work that the agent or one of its libraries has started.
+Simulated time moves only when everything waits, so a test of an agent that sleeps for an hour takes no time. It does
+not move while threads of the agent or its libraries are running.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__fil
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is somebody else's: ``now`` tells it (ms), and ``wait`` lets some of it pass (ms).
+    """An event loop with simulated time: ``now`` returns it (ms), and ``wait`` moves it forward (by ms).
 
-    What ``asyncio.to_thread`` should run in a thread runs at once, in this one: threads know no simulated time. While
-    another thread is at work that was started after ``known``, no time passes, for ``THREADS_S`` real seconds at most.
-    A thread that waits for a lock, a queue or a socket is not at work: it may wait for this loop.
+    Work for ``asyncio.to_thread`` runs at once in this thread, because other threads have no simulated time. While a
+    thread that is not in ``known`` is running, no time passes, for at most ``THREADS_S`` real seconds. A thread that
+    waits for a lock, a queue or a socket does not count as running: it may wait for this loop.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 class _SimulatedSelector(selectors.SelectSelector):
-    """Waiting is letting time pass, once no thread is at work."""
+    """A selector that moves simulated time instead of waiting, once no other thread is running."""
 
     def __init__(self, wait: Callable[[int], None], known: frozenset[threading.Thread]) -> None:
         super().__init__()
@@ -111,12 +111,12 @@ class _SimulatedSelector(selectors.SelectSelector):
             ready = self._from_threads()
         if not ready and timeout != 0:
             if timeout is None:
-                raise RuntimeError("everything waits for something that nobody will do")
+                raise RuntimeError("deadlock: everything waits, and nothing is scheduled")
             self._wait(int(timeout * 1000) + 1)
         return ready
 
     def _from_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """What threads that are at work have made ready; nothing when none is, or none has for too long."""
+        """Waits for events from running threads; empty if none runs, or after ``THREADS_S`` seconds without one."""
         until = time.monotonic() + THREADS_S
         while others := [thread for thread in threading.enumerate() if self._is_foreign(thread)]:
             at_work = _at_work(others) - self._given_up
@@ -132,14 +132,14 @@ class _SimulatedSelector(selectors.SelectSelector):
 
 
 def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
-    """Which of the threads do something, and where in their code they are."""
-    frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what other threads do
+    """The running threads among these, each with its frame and position in the code."""
+    frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
     found = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
     return {(ident, id(frame), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
 
 
 def _waits(frame: FrameType) -> bool:
-    """Whether a thread waits for work, for a lock or for a socket."""
+    """Whether a thread waits for work, a lock or a socket."""
     code = frame.f_code
     return code.co_filename in _WAITING or (code.co_filename == pools.__file__ and code.co_name == "_worker")
 
@@ -149,13 +149,13 @@ class _AtOnce(ThreadPoolExecutor):
         done: Future[T] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is the future's
+        except Exception as error:  # noqa: BLE001 - the future gets it
             done.set_exception(error)
         return done
 
 
 class Counter:
-    """Ids in order, so that a run can be repeated."""
+    """Makes ids in order, so that test runs are repeatable."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -167,9 +167,9 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a message: a task, as it stands when nothing moves any more, or a plain message.
+    """The response to a message: a plain message, or the task once no more work is left to do without the client.
 
-    ``error`` is what the agent's function raised, if it did.
+    ``error`` is the exception that the agent's function raised, or None.
     """
 
     answer: Task | Message
@@ -177,7 +177,7 @@ class Reply:
 
     @property
     def task(self) -> Task:
-        """The task; raises TypeError when the agent answered with a message."""
+        """The task; raises TypeError if the agent answered with a message."""
         if isinstance(self.answer, Message):
             raise TypeError("the agent answered with a message and made no task")
         return self.answer
@@ -189,13 +189,13 @@ class Reply:
 
     @property
     def said(self) -> str:
-        """The text of the message, or of the task's status: its question, its reason, its last word."""
+        """The text of the message, or of the task's status message (a question, a reason, a final text)."""
         message = self.answer if isinstance(self.answer, Message) else self.answer.status.message
         return message.text() if message else ""
 
     @property
     def artifacts(self) -> dict[str, Artifact]:
-        """The task's artifacts by name. Asked for one that is not there, it raises ``NoArtifact``."""
+        """The task's artifacts by name; a missing one raises ``NoArtifact``."""
         return _Artifacts(self)
 
     def text(self, name: str) -> str:
@@ -208,7 +208,7 @@ class Reply:
 
 
 class NoArtifact(KeyError):
-    """The task has no artifact of this name. The cause is what the agent's function raised, if it did."""
+    """The task has no artifact with this name. The cause is the exception of the agent's function, if any."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -227,11 +227,11 @@ class _Artifacts(dict[str, "Artifact"]):
 
 
 class AgentTestHarness:
-    """A deployment of ``agents`` in memory. Messages without an addressee go to the first of them.
+    """A deployment of ``agents`` in memory. Messages without ``to`` go to the first agent.
 
-    ``files`` is what lies on the web, by URL.
-    ``now`` is the simulated time (ms). ``run_ms`` is the platform's limit of one run. ``runs`` lists the runs of tasks,
-    each as (task id, began, ended). There is one worker, so runs follow one another.
+    ``files`` are the files on the simulated web, by URL. ``now`` is the simulated time (ms). ``run_ms`` is the
+    platform's time limit for one run. ``runs`` lists the runs as (task id, start ms, end ms). There is one worker, so
+    runs follow one another.
     """
 
     def __init__(
@@ -286,9 +286,9 @@ class AgentTestHarness:
         task_id: str | None = None,
         references: Sequence[str] = (),
     ) -> Reply:
-        """Sends a message and lets the deployment work until nothing moves; the agent ``to`` answers.
+        """Sends a message to the agent ``to`` and runs the deployment until no work is left.
 
-        ``task_id`` answers a task's question, ``context_id`` goes on with a conversation, ``references`` are task ids.
+        ``task_id`` answers a task's question, ``context_id`` continues a conversation, ``references`` are task ids.
         """
         task = self.begin(content, to=to, context_id=context_id, task_id=task_id, references=references)
         self.settle()
@@ -303,48 +303,48 @@ class AgentTestHarness:
         task_id: str | None = None,
         references: Sequence[str] = (),
     ) -> Task | Message:
-        """Sends a message and lets nothing work yet: what is answered at once."""
+        """Sends a message and returns the immediate response, without running queued work."""
         parts = tuple(make_parts(content))
         message = Message(self._ids.new(), Role.USER, parts, context_id, task_id, reference_task_ids=tuple(references))
         return self.take(to or self._first, message)
 
     def take(self, agent: str, message: Message, principal: Principal = CLIENT) -> Task | Message:
-        """The answer to a message of ``who`` to ``agent`` that does not wait."""
+        """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
         return tasks.send(self.service, principal, agent, SendRequest(message, return_immediately=True), "1.0")
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
-        """A task as it stands."""
+        """The current state of a task."""
         return Reply(tasks.get(self.service, CLIENT, to or self._first, task_id), self._errors.get(task_id))
 
     def tasks(self, context_id: str) -> list[TaskEntry]:
-        """The tasks of a conversation, of all agents, the newest first."""
+        """The tasks of a conversation, of all agents, newest first."""
         return self._table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0]
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
-        """Cancels a task and lets the deployment work until nothing moves."""
+        """Cancels a task and runs the deployment until no work is left."""
         tasks.cancel(self.service, CLIENT, to or self._first, task_id)
         if not self._playing:
             self.settle()
         return self.reply(task_id, to=to)
 
     def later(self, ms: int, action: Callable[[], object]) -> None:
-        """Does ``action`` in ``ms``, while agents work."""
+        """Calls ``action`` after ``ms`` of simulated time, while agents run."""
         self._planned.append((self.now + ms, action))
 
     def settle(self) -> None:
-        """Lets everything happen that is going to happen without a client."""
+        """Runs the deployment until no work is left that needs no client."""
         while self._handle_next() or self._siblings.tell() or self._sweep_later():
             pass
 
     def wait(self, ms: int) -> None:
-        """Lets ``ms`` pass; what other tasks do in that time is done."""
+        """Moves the time forward by ``ms`` and does the work that is due in that time."""
         until = self.now + ms
         while self._handle_next(until) or self._siblings.tell():
             pass
         self.now = max(self.now, until)
 
     def _handle_next(self, until: int | None = None) -> bool:
-        """Answers the next bell, at its time; False when there is none until ``until``."""
+        """Handles the next queue message at its time; False when there is none until ``until`` (ms)."""
         due = min((due for due, _ in self._queues.waiting), default=None)
         if due is None or (until is not None and due > until):
             return False
@@ -361,7 +361,7 @@ class AgentTestHarness:
             self.runs.append((key.task, began, self.now))
 
     def _sweep_later(self) -> bool:
-        """Lets the sweeper find a task that waits longer than it wanted to; False when there is none."""
+        """Moves the time to when the next suspended task is due and sweeps; False when there is none."""
         due = (one.key for shard in range(SHARDS) for one in self._table.list_due(shard, self.now + LIFE.max_life_ms))
         heads = [
             snapshot.head for key in due if key and (snapshot := self._table.read_head(key)) and snapshot.head.parked
@@ -372,7 +372,7 @@ class AgentTestHarness:
         return sweep(self._sweeper) > 0
 
     def _play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine to its end in simulated time, whatever loop is running here already."""
+        """Runs a coroutine to its end in simulated time, also inside a running event loop."""
 
         def play() -> T:
             loop = SimulatedLoop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
@@ -408,7 +408,7 @@ class _Clock:
 
 
 class _Siblings:
-    """``ports.RemoteAgents``: the agents of the same rehearsal. ``tell`` does what their webhooks would."""
+    """Implements ``ports.RemoteAgents`` with the harness's own agents; ``tell`` replaces their webhooks."""
 
     def __init__(self, harness: AgentTestHarness, agents: Mapping[str, Agent]) -> None:
         self._harness = harness
@@ -443,7 +443,7 @@ class _Siblings:
             tasks.cancel(self._harness.service, caller.principal, agent, task_id)
 
     def tell(self) -> bool:
-        """Wakes the tasks whose calls have come to an end or a question; False when there is no news."""
+        """Sends callbacks for calls that have ended or ask a question; False when there is nothing new."""
         return any(self._tell(agent, task_id) for agent, task_id in self._called)
 
     def _tell(self, agent: str, task_id: str) -> bool:
@@ -463,7 +463,7 @@ class _Siblings:
 
 
 def sibling_card(agent: Agent) -> AgentCard:
-    """The card of an agent that is deployed beside the one that asks."""
+    """The card of an agent of the same deployment."""
     return AgentCard(
         name=agent.name,
         description=agent.description,

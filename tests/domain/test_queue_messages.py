@@ -48,10 +48,10 @@ def test_what_is_no_bell_is_refused(value: Json) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"v": 0}, "not a bell"),
-        ({"v": "1"}, "not a bell"),
-        ({"kind": "play"}, "an unknown kind of bell"),
-        ({"kind": None}, "an unknown kind of bell"),
+        ({"v": 0}, "not a queue message"),
+        ({"v": "1"}, "not a queue message"),
+        ({"kind": "play"}, "an unknown kind of queue message"),
+        ({"kind": None}, "an unknown kind of queue message"),
         ({"task": ""}, "task is missing or wrong"),
         ({"task": 7}, "task is missing or wrong"),
         ({"owner": None}, "owner is missing or wrong"),

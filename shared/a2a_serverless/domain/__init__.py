@@ -1,1 +1,1 @@
-"""The pure core: it knows no clock, no environment, no network and no ids that it made itself."""
+"""Pure domain logic: no clock, no environment, no network, and no random ids."""

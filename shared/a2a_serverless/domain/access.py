@@ -1,9 +1,9 @@
-"""What a caller may do, and API keys: what is kept of them, and how one is made.
+"""Callers and their scopes, API keys, and service tokens.
 
 A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
-(reading only). The key itself is shown once and kept by nobody. A pass is a short-lived service token: what an agent of
-a deployment shows to its siblings, in its caller's name. It has its caller's scopes, ends within the hour, and is worth
-nothing without its caller's key. It is stored nowhere: its claims travel in it, sealed by the deployment's KMS key.
+(reading only). An API key is shown once; only its hash is stored. With a service token, an agent calls another agent of
+the same deployment in its caller's name. The token has the caller's scopes, expires within an hour, and is not valid
+once the caller's API key is revoked. It is not stored: it contains its claims, sealed by the deployment's KMS key.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Access: TypeAlias = Literal["read", "operate"]
 PREFIX: Final = "a2a_"
 ENTROPY_BYTES: Final = 32
 FULL_SCOPE: Final = "a2a"
-READ: Final = "read"  # so no agent may be called like that
+READ: Final = "read"  # therefore no agent may have this id
 SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
-SERVICE_TOKEN_PREFIX: Final = "a2a_pass_"  # noqa: S105 - how one begins
+SERVICE_TOKEN_PREFIX: Final = "a2a_pass_"  # noqa: S105 - a prefix, no secret
 SERVICE_TOKEN_LIFE_MS: Final = 3_600_000
-SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # of the clock of whoever made it
-CLAIMS_LIMIT: Final = 4096  # bytes that KMS encrypts
+SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # for clocks that differ
+CLAIMS_LIMIT: Final = 4096  # bytes; the limit of KMS
 SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
 _VERSION: Final = 1
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class InvalidToken(Exception):
-    """The token admits nobody; why is not told to whoever sent it."""
+    """The token is not valid. The sender does not learn the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and what it may do. ``prefix`` is what its issuer writes before scopes of ours.
+    """An authenticated caller and its scopes. ``prefix`` is what its issuer writes before our scopes.
 
-    ``key`` is the digest of the API key that the caller, or the first one of a chain of agents, has signed in with.
+    ``key`` is the digest of the API key of the caller, or of the first caller in a chain of agents; may be empty.
     """
 
     principal: Principal
@@ -55,18 +55,18 @@ class Caller:
     key: str = ""
 
     def check(self, agent: str, access: Access) -> None:
-        """Returns when the caller may do that with the agent; raises InsufficientScope, naming what is missing."""
+        """Returns if the caller has that access to the agent; raises InsufficientScope with the missing scope."""
         if not is_allowed(self.scopes, agent, access):
             raise InsufficientScope(self.prefix + scope_of(agent, access))
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuer:
-    """An issuer of OpenID Connect tokens, and which of their claims say what we go by.
+    """An issuer of OpenID Connect tokens, and the names of the claims that we use.
 
-    ``owner_claim`` and ``tenant_claim`` say in whose name the caller acts; without a tenant claim all share one.
-    ``scope_claims`` hold the scopes, after ``scope_prefix``; without such claims every token may do everything.
-    ``jwks_url`` is where its keys are; empty when its discovery document is to say it.
+    ``owner_claim`` and ``tenant_claim`` name the caller's owner and tenant; without a tenant claim all share one.
+    ``scope_claims`` hold the scopes, after ``scope_prefix``; if it is empty, every token has full access.
+    ``jwks_url`` is the URL of the issuer's keys; empty means that its discovery document gives it.
     """
 
     issuer: str
@@ -79,15 +79,15 @@ class TrustedIssuer:
     scope_prefix: str = ""
 
     def scopes_for(self, agent: str) -> tuple[str, ...]:
-        """What a token must have to do everything with the agent, as the issuer writes it."""
+        """The scopes, as the issuer writes them, that a token needs for full access to the agent."""
         return (self.scope_prefix + scope_of(agent, "operate"),) if self.scope_claims else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key that admits ``who``, and to the operator's API when it is an ``operator``'s.
+    """An API key of ``principal``; with ``operator`` it also opens the operator API.
 
-    ``digest`` is the SHA-256 (hex) of the key: enough, for 256 random bits.
+    ``digest`` is the SHA-256 (hex) of the key; a plain hash is enough for 256 random bits.
     """
 
     digest: str
@@ -99,15 +99,15 @@ class ApiKey:
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it."""
+        """The caller that this key authenticates."""
         return Caller(self.principal, self.scopes, key=self.digest)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """The claims of a pass: whom it stands for, what it may do, and when it ends (ms).
+    """The claims of a service token: its caller, scopes and expiry (ms).
 
-    ``parent`` is the digest of the API key without which it admits nobody; empty for a caller with an issuer's token.
+    ``api_key`` is the digest of the caller's API key, which must still exist; empty for a caller with an OIDC token.
     """
 
     principal: Principal
@@ -117,39 +117,39 @@ class ServiceToken:
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it."""
+        """The caller that this token authenticates."""
         return Caller(self.principal, self.scopes, key=self.api_key)
 
 
 def scope_of(agent: str, access: Access) -> str:
-    """The narrowest scope that allows it."""
+    """The narrowest scope that allows the access."""
     return f"{FULL_SCOPE}:{agent}" if access == "operate" else f"{FULL_SCOPE}:{agent}:{READ}"
 
 
 def is_allowed(scopes: Iterable[str], agent: str, access: Access) -> bool:
-    """Whether one of the scopes allows it."""
+    """Whether one of the scopes allows the access."""
     enough = {FULL_SCOPE, scope_of(agent, "operate"), scope_of(agent, access)}
     return not (enough if access == "operate" else enough | {f"{FULL_SCOPE}:{READ}"}).isdisjoint(scopes)
 
 
 def own_scopes(scopes: Iterable[str]) -> frozenset[str]:
-    """The scopes among these that are ours, and only the widest when it is there: an issuer's tokens may have many."""
+    """Our scopes among these; only ``a2a`` if it is one of them. An issuer's tokens may have many other scopes."""
     known = frozenset(scope for scope in scopes if scope == FULL_SCOPE or scope.startswith(f"{FULL_SCOPE}:"))
     return frozenset({FULL_SCOPE}) if FULL_SCOPE in known else known
 
 
 def encode_key(entropy: bytes, prefix: str = PREFIX) -> str:
-    """The key as its user gets it; ``entropy`` is ``ENTROPY_BYTES`` random bytes."""
+    """The key as text for its user; ``entropy`` is ``ENTROPY_BYTES`` random bytes."""
     return prefix + urlsafe_b64encode(entropy).rstrip(b"=").decode()
 
 
 def digest_of(key: str) -> str:
-    """What a key is known by."""
+    """The SHA-256 of a key in hex, by which it is stored and found."""
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sealed_claims(token: str) -> bytes:
-    """The sealed claims in a pass as it travels; raises InvalidToken for what cannot be one."""
+    """Decodes the sealed claims from a service token; raises InvalidToken for text that cannot be one."""
     text = token.removeprefix(SERVICE_TOKEN_PREFIX)
     if text == token or len(text) > 2 * SEALED_BYTES.stop or not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
         raise InvalidToken
@@ -160,7 +160,7 @@ def sealed_claims(token: str) -> bytes:
 
 
 def dump_claims(made: ServiceToken) -> str:
-    """The claims as they are sealed."""
+    """The claims as JSON, for sealing."""
     claims = {
         "v": _VERSION,
         "tenant": made.principal.tenant,
@@ -173,7 +173,7 @@ def dump_claims(made: ServiceToken) -> str:
 
 
 def load_claims(claims: str, now: int) -> ServiceToken:
-    """What the claims say; raises InvalidToken for anything but claims of ours that end within the hour."""
+    """Parses the claims; raises InvalidToken if they are malformed, expired or valid for over an hour."""
     try:
         said = json.loads(claims)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""What an author of an agent sees: a card, one async function, and the task that it works on.
+"""The API for agent authors: an agent's card fields, its async function, and the task that the function works on.
 
-An agent knows nothing of AWS, HTTP, wire versions or queues. ``AgentTask`` is implemented by the engine; a test harness
-implements it in memory with the same engine.
+Agents do not depend on AWS, HTTP, protocol versions or queues. The engine implements ``AgentTask``; the test harness
+runs the same engine in memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
 Answer: TypeAlias = "str | Message | None"
-"""What an agent's function returns: nothing, or a last word. See ``Agent.runs``."""
+"""What an agent's function returns: nothing, or a text or message for the final status. See ``Agent.runs``."""
 
 
 class TaskRejected(Exception):
-    """The agent will not do the task; the text is the reason that the client reads."""
+    """The agent refuses the task; the text is the reason that the client reads."""
 
 
 class TaskFailed(Exception):
@@ -33,7 +33,7 @@ class TaskFailed(Exception):
 
 
 class StepTimedOut(TaskFailed):
-    """A step took longer than it may."""
+    """A step exceeded its time limit."""
 
 
 class AgentCallFailed(TaskFailed):
@@ -46,15 +46,15 @@ class CancelReason(StrEnum):
     CLIENT = "client"
     """The client has canceled the task."""
     HAND_OVER = "hand-over"
-    """The task goes on in another run: this one's time ends, or the task waits for an answer."""
+    """Another run continues the task: this run's time is over, or the task waits for an answer."""
     LEASE_LOST = "fence"
-    """This run may write nothing more: another run has taken the task, or the task has ended."""
+    """This run may not write any more: another run has the lease, or the task has ended."""
     STORE = "store"
-    """The store has failed: another run goes on from what is stored."""
+    """The store has failed: another run continues from what is stored."""
 
 
 class AgentTask(Protocol):
-    """The task as the agent's function gets it."""
+    """The task that an agent's function gets."""
 
     @property
     def id(self) -> str:
@@ -68,21 +68,21 @@ class AgentTask(Protocol):
 
     @property
     def message(self) -> Message:
-        """The message that the task was made for. Answers to questions come from ``ask``."""
+        """The message that created the task. ``ask`` returns the answers to questions."""
         ...
 
     @property
     def accepted_output_modes(self) -> tuple[str, ...]:
-        """The media types that the client can take; empty means that it did not say."""
+        """The media types that the client accepts; empty when it did not say."""
         ...
 
     @property
     def cancellation(self) -> CancelReason | None:
-        """Why this work is being cancelled; None as long as it is not. It is known when the cancellation arrives."""
+        """Why this work is being cancelled; None while it is not. It is set before the cancellation arrives."""
         ...
 
     def text(self) -> str:
-        """The text of the message: its text parts, and the text files in it, one after the other."""
+        """The text of the message: its text parts and text files, joined in order."""
         ...
 
     def data(self) -> Json:
@@ -96,12 +96,12 @@ class AgentTask(Protocol):
     async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The result of ``work(*args)``, which runs once: it is kept, and read back when the task runs again.
+        """Runs ``work(*args)`` once and stores its result; later runs of the task return the stored result.
 
         The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
-        What the work emits is kept with the result; a step that was interrupted runs again, and what it emits then
-        counts. Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
-        ``StepTimedOut`` when the step has not been done within three whole runs.
+        What the work emits is stored with the result; an interrupted step runs again, and then the new chunks count.
+        Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
+        ``StepTimedOut`` when the step did not finish within three whole runs.
         """
         ...
 
@@ -115,33 +115,34 @@ class AgentTask(Protocol):
         media_type: str | None = None,
         description: str | None = None,
     ) -> None:
-        """Sends a chunk of the artifact ``name``. A re-run skips what the log holds.
+        """Sends a chunk of the artifact ``name``. A later run skips the chunks that the log holds.
 
-        Raises ``StepConflict`` when two steps that run at the same time emit the same artifact, when a step within a
-        step emits, and when a step does that is over.
+        Raises ``StepConflict`` when two steps that run at the same time emit the same artifact, when a nested step
+        emits, and when a step emits after its end.
 
-        It is in the log within a quarter of a second, together with what is emitted meanwhile, and in any case before
-        whatever comes next: a step, a question, a call, progress, the end.
+        The chunk is written within a quarter of a second, together with others emitted meanwhile, and always before
+        the next step, question, call, progress report or the end.
         """
         ...
 
     async def read_file(self, part: Part) -> bytes:
-        """The bytes of a file part: one that came inline, was uploaded, or lies at a URL. Raises ``TaskFailed``.
+        """The bytes of a file part, which may be inline, uploaded or at a URL. Raises ``TaskFailed``.
 
-        A URL is fetched past the guard that webhooks pass: https, public addresses, no redirects, 100 MiB at most in
-        a minute. A run that goes on after a break fetches it again.
+        URLs are checked as for webhooks: https, public addresses, no redirects; at most 100 MiB within a minute.
+        Each run of the task fetches a URL again.
         """
         ...
 
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
-        """The client's answer to a question. Until it comes the task waits as input-required and holds no compute.
+        """Asks the client and returns its answer. Meanwhile the task is input-required and uses no compute.
 
-        With ``sign_in`` it waits as auth-required: the client signs in elsewhere and says so (specification 7.6).
+        With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
+        7.6).
         """
         ...
 
     async def get_card(self, agent: str) -> AgentCard:
-        """The card of another agent, as it was when this task first read it. Raises as ``call`` does."""
+        """The card of another agent, as it was when this task first read it. Raises the errors of ``call``."""
         ...
 
     async def call(
@@ -153,46 +154,46 @@ class AgentTask(Protocol):
         timeout_s: float | None = None,
         deadline_s: float | None = None,
     ) -> Task | Message:
-        """What another agent answers: its task once that has ended, or a plain message. ``name`` names the call.
+        """Calls another agent and returns its task once that has ended, or its message. ``name`` names the call.
 
-        Sent once, with this task's contextId; while it runs this task holds no compute and its webhook brings it back.
-        A question of the other agent becomes this task's question to its client, and the answer goes back. The other
-        task is canceled ``timeout_s`` after the call, and ``deadline_s`` after this task was made, which is a limit for
-        all calls together. A failed task is returned too: look at its status. Raises ``AgentCallFailed`` when the agent
-        cannot be reached or refuses, or when there is no time left to call it.
+        The message is sent once, with this task's contextId. While the other agent works, this task uses no compute;
+        a webhook resumes it. If the other agent asks a question, this task asks its client and returns the answer. The
+        other task is canceled ``timeout_s`` seconds after the call, and ``deadline_s`` seconds after this task was
+        created, which limits all calls together. A failed task is returned too: check its status. Raises
+        ``AgentCallFailed`` when the agent cannot be reached or refuses, or when no time is left to call it.
         """
         ...
 
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
-        """The tasks that a message refers to, as far as they are the same client's: by default the task's message.
+        """The same client's tasks that a message (default: the task's message) refers to.
 
-        By ``referenceTaskIds``, and by artifact references (``taskId``, ``artifactId``) in the metadata of parts.
+        References are ``referenceTaskIds``, and ``taskId`` with ``artifactId`` in the metadata of parts.
         """
         ...
 
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
-        """The same client's other tasks in this conversation, the newest first."""
+        """The same client's other tasks in this conversation, newest first."""
         ...
 
     async def report_progress(self, text: str) -> None:
-        """Tells the client how far the work is (a ``working`` status with a message). A re-run skips it."""
+        """Sends a progress message to the client (as a ``working`` status). A later run does not send it again."""
         ...
 
 
 def with_retries(
     work: Callable[P, Awaitable[T]], *, times: int = 3, timeout_s: float | None = None, pause_s: float = 1.0
 ) -> Callable[P, Awaitable[T]]:
-    """``work`` for a step that may fail: tried ``times`` in all, each for at most ``timeout_s``.
+    """Returns ``work`` with retries: at most ``times`` tries of at most ``timeout_s`` seconds each.
 
-    Between two tries it waits ``pause_s``, doubled each time. ``TaskRejected`` and ``TaskFailed`` are not retried. The
-    last error is raised; a time limit as ``TaskFailed``.
+    It waits ``pause_s`` seconds between two tries, doubled each time. ``TaskRejected`` and ``TaskFailed`` are not
+    retried, except ``StepTimedOut``. The last error is raised; an exceeded time limit as ``StepTimedOut``.
     """
 
     async def again(*args: P.args, **kwargs: P.kwargs) -> T:
         for number in range(times - 1):
             try:
                 return await _in_time(work(*args, **kwargs), timeout_s)
-            except Exception as error:  # the last try's goes through
+            except Exception as error:  # the last try's error is not caught
                 if isinstance(error, TaskRejected | TaskFailed) and not isinstance(error, StepTimedOut):
                     raise
             await asyncio.sleep(pause_s * 2**number)
@@ -210,12 +211,12 @@ async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
 
 
 class StepConflict(TaskFailed):
-    """A step's name means two things. The agent's code is wrong, and a wrong answer would be worse than none."""
+    """The agent uses a step's name twice, or uses steps or artifacts wrongly: the agent's code has a bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSkill:
-    """What an agent can do, for its card (specification 4.4.5)."""
+    """A skill on an agent's card (specification 4.4.5)."""
 
     id: str
     name: str
@@ -228,11 +229,11 @@ class AgentSkill:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent: what its card says, and the function that does its work.
+    """An agent: the fields of its card, and the function that does its work.
 
-    ``runs`` is "queued" (the worker does the work) or "inline" (the request that waits does it). An inline agent that
-    returns a text or a message without having used its task has answered with a message, and no task is made.
-    ``extended_skills`` are told to callers that have signed in only, by the extended card (3.1.11).
+    ``runs`` is "queued" (the worker runs the function) or "inline" (the request runs it). When an inline agent returns
+    a text or a message without having used its task, the response is that message and no task is created.
+    ``extended_skills`` are only on the extended card, which needs authentication (3.1.11).
     """
 
     id: str
@@ -262,9 +263,9 @@ def agent(  # noqa: PLR0913 - the fields of a card
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
     extended_skills: Sequence[AgentSkill] = (),
 ) -> Callable[[Callable[[AgentTask], Awaitable[Answer]]], Agent]:
-    """Makes an agent of an async function. ``id`` is the path segment of its base URL.
+    """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
-    ``extended_skills`` are told to callers that have signed in only.
+    ``extended_skills`` are only on the extended card, which needs authentication.
     """
 
     def decorate(work: Callable[[AgentTask], Awaitable[Answer]]) -> Agent:

@@ -1,6 +1,7 @@
-"""What an agent says about itself (specification 4.4), whatever the version of the card.
+"""Agent cards (specification 4.4), independent of the protocol version.
 
-Only what a deployment of ours can mean is here: an OAuth scheme has one flow, and not the two that OAuth 2.1 removed.
+Only the features that our deployments support are here: an OAuth scheme has one flow, and none of the two that OAuth
+2.1 removed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AgentInterface:
-    """Where and how the agent is spoken to (4.4.6). ``version`` is Major.Minor; ``tenant`` goes into every request."""
+    """A URL and protocol binding of the agent (4.4.6). ``version`` is Major.Minor; every request carries ``tenant``."""
 
     url: str
     binding: str
@@ -28,7 +29,7 @@ class AgentInterface:
 
 @dataclass(frozen=True, slots=True)
 class AgentProvider:
-    """Who runs the agent (4.4.2)."""
+    """The organization that runs the agent (4.4.2)."""
 
     organization: str
     url: str
@@ -36,7 +37,7 @@ class AgentProvider:
 
 @dataclass(frozen=True, slots=True)
 class AgentExtension:
-    """An extension that the agent understands, or requires of its clients (4.4.4)."""
+    """An extension that the agent supports, or requires of its clients (4.4.4)."""
 
     uri: str
     description: str = ""
@@ -64,7 +65,7 @@ class HttpAuthSecurityScheme:
 
 @dataclass(frozen=True, slots=True)
 class OAuth2SecurityScheme:
-    """OAuth 2.0 with one flow (4.5.4). Which URLs it has is the flow's business; ``scopes`` describes each scope."""
+    """OAuth 2.0 with one flow (4.5.4), which decides which URLs are set. ``scopes`` maps scopes to descriptions."""
 
     flow: Literal["authorizationCode", "clientCredentials", "deviceCode"]
     token_url: str

@@ -1,8 +1,8 @@
-"""How often an owner may have challenges sent to a host that has not answered any of theirs. Arithmetic only.
+"""Limits how many challenges an owner's webhooks may send to a host that has answered none. Arithmetic only.
 
-Whoever registers webhooks decides where our challenges go, so a host that wants none of them gets few, however many
-configurations name it: so many webhooks can be registered, so many challenges are sent at once, and then one at a
-time, with waits that grow. One answer ends all of that.
+Owners of webhooks decide where our challenges go, so a host that does not want them must get few. Without an answer,
+an owner can register ``WEBHOOKS`` webhooks for a host; ``CHALLENGE_BURST`` challenges are sent without a wait, and then
+one at a time with growing waits (``WAITS_S``). After one answer there are no limits.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ WEBHOOKS: Final = 20
 CHALLENGE_BURST: Final = 20
 WAITS_S: Final = (30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
 RECHECK_MS: Final = 600_000
-UNANSWERED_S: Final = 86_400  # kept so long after it changed last
+UNANSWERED_S: Final = 86_400  # how long the state is kept after its last change
 ANSWERED_S: Final = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeState:
-    """What an owner's webhooks have asked of a host: those registered, and challenges sent, without an answer yet.
+    """How many webhooks an owner has registered for a host, and how many challenges were sent, without an answer yet.
 
-    ``next_at`` is when the next challenge may be sent (ms). Once one was answered, nothing is counted any more.
+    ``next_at`` (ms) is when the next challenge may be sent. After an answer nothing is counted any more.
     """
 
     webhooks: int = 0
@@ -35,12 +35,12 @@ ANSWERED: Final = ChallengeState(answered=True)
 
 
 def add_webhook(asked: ChallengeState) -> ChallengeState | None:
-    """With one more webhook; None when there are enough that wait for an answer."""
+    """The state with one more webhook; None at the limit."""
     return replace(asked, webhooks=asked.webhooks + 1) if asked.webhooks < WEBHOOKS else None
 
 
 def add_challenge(asked: ChallengeState, now: int) -> ChallengeState | None:
-    """With one more challenge; None when it is not time for it yet."""
+    """The state with one more challenge; None when it is too early for one."""
     if now < asked.next_at:
         return None
     sent = asked.sent + 1
@@ -49,5 +49,5 @@ def add_challenge(asked: ChallengeState, now: int) -> ChallengeState | None:
 
 
 def next_check_at(asked: ChallengeState, now: int) -> int:
-    """When (ms) to look again: at the next challenge's time, or sooner, for another one may be answered meanwhile."""
+    """When (ms) to check again: at ``next_at`` or sooner, because another webhook's challenge may be answered."""
     return min(asked.next_at, now + RECHECK_MS)

@@ -1,7 +1,7 @@
-"""When a host is left alone: after failures in a row to get any answer from it, for a time that doubles.
+"""Circuit breaker for a host: it opens after failures in a row, for a time that doubles. Arithmetic only.
 
-An answer of any status is a sign of life: what one receiver on a shared host does wrong must not hold back the others.
-Once the time is over, one try at a time finds out whether the host is back (half-open). Arithmetic only.
+Only a request without any answer is a failure: an error status of one receiver must not block others on a shared host.
+When the time is over, the breaker is half-open: one try at a time checks whether the host answers again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORGET_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OpenBreaker:
-    """The host is left alone until ``until`` (ms); ``count`` trips have followed each other."""
+    """No request goes to the host until ``until`` (ms). ``count`` is how often the breaker opened in a row."""
 
     until: int
     count: int = 1
@@ -32,7 +32,7 @@ class OpenBreaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """What is known of a host: failures in a row, the last trip since it answered, and a try that finds out."""
+    """A host's failures in a row, its open breaker if any, and until when (ms) a half-open try is under way."""
 
     failures: int = 0
     open_breaker: OpenBreaker | None = None
@@ -45,7 +45,7 @@ def host_of(url: str) -> str:
 
 
 def blocked_until(health: BreakerState, now: int) -> int:
-    """When (ms) to come again; 0 when the host may be tried now."""
+    """When (ms) the next try is allowed; 0 means now."""
     if health.open_breaker is None:
         return 0
     until = max(health.open_breaker.until, health.probed_until)
@@ -53,12 +53,12 @@ def blocked_until(health: BreakerState, now: int) -> int:
 
 
 def start_attempt(health: BreakerState, now: int) -> BreakerState:
-    """The health while a try is under way: after a trip it is the only one."""
+    """The state while a try is under way; on a half-open breaker it is the only one."""
     return replace(health, probed_until=now + PROBE_MS) if health.open_breaker else health
 
 
 def record_outcome(health: BreakerState, outcome: Outcome, now: int) -> BreakerState:
-    """The health after a try. A try that began before the trip and fails after it trips no more."""
+    """The state after a try. A failure while the breaker is open changes nothing."""
     if not _silent(outcome):
         return BreakerState() if outcome.status is not None else replace(health, probed_until=0)
     if health.open_breaker and health.open_breaker.until > now:
@@ -71,7 +71,7 @@ def record_outcome(health: BreakerState, outcome: Outcome, now: int) -> BreakerS
 
 
 def merge_open_breaker(health: BreakerState, open_breaker: OpenBreaker | None) -> BreakerState:
-    """The health, given what another instance has found out."""
+    """The state, merged with the open breaker of another instance."""
     known = health.open_breaker.until if health.open_breaker else 0
     return BreakerState(open_breaker=open_breaker) if open_breaker and open_breaker.until > known else health
 

@@ -1,8 +1,8 @@
-"""Content that lies beside the log: which part of a message or an artifact names some, and by which address.
+"""Content that is stored outside the log, and its address in a part of a message or an artifact.
 
-The address is a ``url`` of ours, ``a2a-file:<place>/<sha256>/<size>``: the place is the task that made the content, or
-``uploads``. It says nothing of whose it is. Whoever resolves it does so among the contents of the owner that asks, so
-the address of another owner's content names nothing.
+The address is a ``url`` part with ``a2a-file:<place>/<sha256>/<size>``. The place is the id of the task that made the
+content, or ``uploads``. The address does not contain the owner: it is looked up among the content of the caller's
+owner, so the address of another owner's content is not found.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ADDRESS: Final = re.compile(r"a2a-file:([A-Za-z0-9_-]{1,128})/([0-9a-f]{64})/(0
 
 
 class ContentNotFound(Exception):
-    """There is no such content, or it is not what its address says."""
+    """The content does not exist, or does not match its address."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """Where content lies and what it is: the SHA-256 in hex, the size in bytes."""
+    """Stored content: its place, SHA-256 (hex) and size (bytes)."""
 
     place: str
     sha256: str
@@ -34,19 +34,19 @@ class StoredFile:
 
     @property
     def address(self) -> str:
-        """The value of a ``url`` part that names it."""
+        """The value of a ``url`` part that refers to it."""
         return f"{SCHEME}{self.place}/{self.sha256}/{self.size}"
 
 
 @dataclass(frozen=True, slots=True)
 class UploadSlot:
-    """Where to PUT an upload, and the headers that have to go along."""
+    """The URL to PUT an upload to, and the headers that the request must have."""
 
     url: str
     headers: dict[str, str]
 
 
 def file_of(part: Part) -> StoredFile | None:
-    """The content that a part names; None when it names none of ours."""
+    """The content that a part refers to; None if it refers to none of ours."""
     found = _ADDRESS.fullmatch(str(part.value)) if part.kind == "url" else None
     return StoredFile(found[1], found[2], int(found[3])) if found else None

@@ -1,10 +1,10 @@
-"""When to try again, when to give up, and what a webhook is told next. Arithmetic only: times and chance come in.
+"""Rules of webhook delivery: retries, giving up, and the next notification. Times and chance are arguments.
 
 The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its
 registration; then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at
-each status change and finished artifact. An undelivered ``working`` without a message may be left out when a later
-status is there already. A cursor that is ``BACKLOG`` events behind and more gets a snapshot in their place, up to the
-first status among them that ends the task or needs its client, which is told by itself.
+each status change and finished artifact. An undelivered ``working`` without a message may be skipped when there is a
+later status. A cursor that is ``BACKLOG`` events or more behind gets a snapshot instead of them, up to the first status
+among them that ends the task or needs its client; that status is always sent by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ JITTER: Final = 0.2
 RETRY_AFTER_LIMIT_S: Final = 3600
 PERMANENT_FAILURE_TRIES: Final = 5
 BACKLOG: Final = 100
-SNAPSHOT_LIMIT: Final = 262_144  # bytes: a task that is larger is told event by event all the same
+SNAPSHOT_LIMIT: Final = 262_144  # bytes: a larger task is sent event by event in any case
 LEASE_MS: Final = 20_000
 DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
@@ -41,7 +41,7 @@ _WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
 
 
 class Verdict(Enum):
-    """What an attempt's outcome means for the configuration."""
+    """What an attempt's outcome means for the webhook."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 
 def classify_outcome(outcome: Outcome) -> Verdict:
-    """2xx is delivered, 410 ends the configuration, other 4xx and 3xx are hopeless unless they say "later"."""
+    """2xx is delivered, 410 ends the webhook; 3xx and 4xx are permanent, but for 408, 409, 425, 429; else retry."""
     status = outcome.status
     if status is None:
         return Verdict.RETRY
@@ -63,7 +63,7 @@ def classify_outcome(outcome: Outcome) -> Verdict:
 
 
 def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
-    """The cursor after a failed attempt, with its lease released. ``chance`` is in [0, 1); jitter is only added."""
+    """The cursor after a failed attempt, without a lease. ``chance`` in [0, 1) sets the jitter, which is only added."""
     attempt = cursor.attempt + 1
     free = replace(cursor, attempt=attempt, lease_until=0, failing_since=cursor.failing_since or now)
     if verdict is Verdict.GONE:
@@ -76,9 +76,9 @@ def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, 
 
 
 def postpone(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
-    """The cursor of a host that is left alone until ``until``: no attempt is counted, but time is.
+    """The cursor when the host's circuit breaker is open until ``until`` (ms): no attempt is counted.
 
-    After ``GIVE_UP_MS`` without a success it is exhausted all the same.
+    After ``GIVE_UP_MS`` without a success the webhook is given up all the same.
     """
     free = replace(cursor, lease_until=0, failing_since=cursor.failing_since or now)
     if now - free.failing_since >= GIVE_UP_MS:
@@ -88,7 +88,7 @@ def postpone(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
 
 
 def redrive(cursor: Cursor, *, now: int) -> Cursor:
-    """The cursor as if it had never failed, whatever ended it; the sweeper looks should the bell get lost."""
+    """The cursor as if it had never failed; due soon, so that the sweeper finds it if the queue message is lost."""
     refused = cursor.verification is Verification.REFUSED
     verification = Verification.UNVERIFIED if refused else cursor.verification
     again = replace(cursor, state=CursorState.ACTIVE, verification=verification, due_at=now + DUE_SLACK_MS)
@@ -96,24 +96,24 @@ def redrive(cursor: Cursor, *, now: int) -> Cursor:
 
 
 def record_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
-    """The cursor behind a delivered event. The lease goes on, for the next one."""
+    """The cursor after a delivered event, with the lease extended for the next one."""
     return replace(
         cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + LEASE_MS
     )
 
 
 def claim_lease(cursor: Cursor, holder: str, *, now: int) -> Cursor:
-    """The cursor under a new lease of ``holder``'s."""
+    """The cursor with a new lease for ``holder``."""
     return replace(cursor, lease_until=now + LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
 
 
 def renew_lease(cursor: Cursor, *, now: int) -> Cursor:
-    """The cursor under the same lease, made longer."""
+    """The cursor with the same lease, extended."""
     return replace(cursor, lease_until=now + LEASE_MS)
 
 
 def covers_attempt(cursor: Cursor, now: int) -> bool:
-    """Whether the lease lasts for one more POST, and some time for clocks that differ."""
+    """Whether the lease lasts for one more POST, plus a margin for clocks that differ."""
     return cursor.lease_until - now >= DEADLINE_MS + CLOCK_SKEW_MS
 
 
@@ -125,7 +125,7 @@ def release_lease(cursor: Cursor) -> Cursor:
 def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Cursor:
     """The ``first`` cursor of a configuration that replaces another.
 
-    It stands under the lease of an attempt that is under way for the one before, so it is told nothing until that ends.
+    If an attempt for the old one is under way, the new cursor keeps its lease, so nothing is sent until that ends.
     """
     if replaced is None or replaced.lease_until <= now:
         return first
@@ -133,13 +133,13 @@ def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Curso
 
 
 def same_lease(one: Cursor, other: Cursor) -> bool:
-    """Whether two cursors stand under one lease of one holder, whatever configuration they are of."""
+    """Whether two cursors, perhaps of different configurations, have the same lease of the same holder."""
     return (one.lease_no, one.holder, one.lease_until) == (other.lease_no, other.holder, other.lease_until)
 
 
 @dataclass(frozen=True, slots=True)
 class NextNotification:
-    """What to send next: the snapshot at ``n``, or event ``n`` itself. ``skipped`` events need no notification."""
+    """What to send next: event ``n``, or without ``event`` the snapshot at ``n``. ``skipped`` events are not sent."""
 
     n: int
     event: Event | None
@@ -147,7 +147,7 @@ class NextNotification:
 
 
 def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event]) -> NextNotification | None:
-    """A snapshot in place of what is pending; None when it is not much, or this is the first notification anyway."""
+    """A snapshot instead of the pending events; None below ``BACKLOG`` events, or for the first notification."""
     if cursor.position == 0:
         return None
     passed = list(takewhile(lambda event: not requires_notification(event), events))
@@ -155,15 +155,15 @@ def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event]) -> NextNotific
 
 
 def requires_notification(event: Event) -> bool:
-    """A status that ends the task or needs its client is told by itself, whatever else may be left out."""
+    """Whether the event must be sent by itself: a status that ends the task or needs its client."""
     return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
 def find_next(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> NextNotification | None:
-    """The next notification, from the events after the cursor. None when there is nothing to tell.
+    """The next notification, from the events after the cursor. None when there are none.
 
-    A ``NextNotification`` whose event is None for a cursor at 0 is the snapshot. When the rest may be skipped, the
-    last number of it comes back with ``skipped`` covering all of it and no event: the cursor just moves.
+    For a cursor at 0, a ``NextNotification`` without an event is the first snapshot. If all events may be skipped,
+    it has the last event's number, all of them as ``skipped`` and no event: the cursor just moves.
     """
     if not events:
         return None
@@ -184,7 +184,7 @@ def _may_skip(event: Event, wire: WireVersion, last_status: int) -> bool:
 
 
 def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
-    """The same for every attempt to deliver event ``n`` to this incarnation of the configuration."""
+    """The id of event ``n`` for this incarnation of the configuration; the same for every attempt."""
     text = "\n".join((key.tenant, key.owner, key.task, config.config_id, config.incarnation, str(n)))
     return sha256(text.encode()).hexdigest()[:32]
 
@@ -192,7 +192,7 @@ def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
 def notification_claims(  # noqa: PLR0913 - the claims of a token
     key: TaskKey, config: PushConfig, n: int, body: bytes, *, issuer: str, now: int, jti: str
 ) -> dict[str, str | int]:
-    """The claims of a notification's token (RFC 7519, and ours in ARCHITECTURE.md). Times are in seconds."""
+    """The claims of a notification's token (RFC 7519; our own are in ARCHITECTURE.md). Times are in seconds."""
     return challenge_claims(config, body, issuer=issuer, now=now, jti=jti) | {
         "sub": key.task,
         "taskId": key.task,
@@ -206,7 +206,7 @@ TOKEN_LIFE_S: Final = 300
 
 
 def challenge_claims(config: PushConfig, body: bytes, *, issuer: str, now: int, jti: str) -> dict[str, str | int]:
-    """What every token of ours carries, and all that an ownership challenge does."""
+    """The claims of an ownership challenge's token; every other token has them too."""
     issued = now // 1000
     return {
         "iss": issuer,

@@ -1,4 +1,4 @@
-"""Which deployed stack is meant, and what can be wrong with it, for its operator. Known without the AWS SDK."""
+"""The deployed stack that an operator's command works on, and its errors. Does not import the AWS SDK."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StackName:
-    """A CloudFormation stack by name, in the account at hand; or in the emulator at ``emulator`` (its URL)."""
+    """The name of a CloudFormation stack in the current AWS account, or in the emulator at the URL ``emulator``."""
 
     name: str
     emulator: str | None = None
 
 
 class StackNotFound(Exception):
-    """There is no such stack for the AWS credentials and the region at hand."""
+    """The stack does not exist for the current AWS credentials and region."""
 
 
 class CommandFailed(Exception):
-    """A function of the stack did not do what it was told; its log says why."""
+    """A function of the stack failed; its log says why."""

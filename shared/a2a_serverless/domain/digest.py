@@ -1,4 +1,4 @@
-"""Digests of values: what tells one message from another, and one step's arguments from another's."""
+"""Digests of values, to compare messages and the arguments of steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hashlib import sha256
 
 
 def digest(value: object) -> str:
-    """SHA-256 (hex) of a JSON value or a dataclass of them; the order of object members does not count.
+    """SHA-256 (hex) of a JSON value or a dataclass of JSON values; the order of object members does not matter.
 
-    Raises TypeError for anything else, because a digest that changes between two runs would be worse than none.
+    Raises TypeError for anything else, because its digest could differ between two runs.
     """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_members)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

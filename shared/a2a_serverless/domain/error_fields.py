@@ -1,4 +1,4 @@
-"""What a log may say of an exception: its kind and where it was raised. Its text may quote what a client has said."""
+"""Log fields for an exception: its class and where it was raised. Its text is left out: it may quote client data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 
 def safe_error_fields(error: BaseException) -> dict[str, object]:
-    """Fields for a log line: ``error`` is the exception's class, then its causes'; ``raised_at`` the way it took."""
+    """Fields for a log line: ``error`` has the classes of the exception and its causes, ``raised_at`` the traceback."""
     chain = list(_chain(error))
     kinds = " < ".join(_kind(one) for one in chain)
     return {"error": kinds, "raised_at": [place for one in reversed(chain) for place in _places(one)]}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it was raised from, or while handling of."""
+    """The error, then its causes and contexts."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
@@ -23,7 +23,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _kind(error: BaseException) -> str:
-    """The class; of an AWS error also what was asked and the code of the answer, which AWS makes and no client does."""
+    """The class; for an AWS error also the operation and the error code, which never contain client data."""
     answer = getattr(error, "response", None)
     code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
     return f"{type(error).__name__}({getattr(error, 'operation_name', '')}: {code})" if code else type(error).__name__

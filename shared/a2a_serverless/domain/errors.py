@@ -1,7 +1,7 @@
-"""Everything that can be refused, as classes. One table per binding (in ``wire``) turns them into codes.
+"""The errors that clients can get, as classes. One table per binding (in ``wire``) maps them to codes.
 
-``A2AError`` is the caller's business and may be shown to it; its text names what to do, never an inner name or a
-secret. Anything else that escapes is our own fault and is answered as an internal error without a word of why.
+The text of an ``A2AError`` is shown to the caller: it says what to do, and contains no internal name or secret. Any
+other exception is our own fault; the response is an internal error without details.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class FieldViolation:
 
 
 class A2AError(Exception):
-    """An error that the protocol names (specification 3.3.2).
+    """An error of the protocol (specification 3.3.2).
 
-    Without a text of its own it says which fields are wrong, as most clients show nothing but the text.
+    Without a text, the message lists the wrong fields, because most clients show nothing but the message.
     """
 
     default = "The request could not be served."
@@ -35,7 +35,7 @@ class A2AError(Exception):
 
 
 def _said(violations: tuple[FieldViolation, ...]) -> str:
-    """The first violations as sentences of bounded length, and how many more there are; "" for none."""
+    """The first violations as sentences of limited length, and the number of others; "" for none."""
     said = [
         f"{_cut(one.field or 'The object')} {_cut(one.description).rstrip('.')}."
         for one in violations[:VIOLATIONS_NAMED]
@@ -61,7 +61,7 @@ class InvalidRequest(A2AError):
 
 
 class MethodNotFound(A2AError):
-    """There is no such method or route (-32601)."""
+    """The method or route does not exist (-32601)."""
 
     default = "There is no such method."
 
@@ -73,13 +73,13 @@ class InvalidParams(A2AError):
 
 
 class InternalError(A2AError):
-    """Our fault; says nothing of why (-32603)."""
+    """Our fault; the text does not say why (-32603)."""
 
     default = "An internal error happened. It has been logged."
 
 
 class TaskNotFound(A2AError):
-    """The task does not exist, or not for this caller: the two look the same (-32001)."""
+    """The task does not exist or belongs to another caller; both get the same error (-32001)."""
 
     default = "The task was not found."
 
@@ -103,37 +103,37 @@ class UnsupportedOperation(A2AError):
 
 
 class ContentTypeNotSupported(A2AError):
-    """A media type that the agent does not take (-32005)."""
+    """A media type that the agent does not accept (-32005)."""
 
     default = "This content type is not supported."
 
 
 class InvalidAgentResponse(A2AError):
-    """The agent broke the protocol (-32006)."""
+    """The agent violated the protocol (-32006)."""
 
     default = "The agent gave an invalid answer."
 
 
 class ExtendedCardNotConfigured(A2AError):
-    """An extended card is declared but there is none (-32007)."""
+    """The agent has no extended card (-32007)."""
 
     default = "This agent has no extended card."
 
 
 class ExtensionRequired(A2AError):
-    """The client did not name an extension that the agent requires (-32008)."""
+    """The client did not declare an extension that the agent requires (-32008)."""
 
     default = "This agent requires an extension that the request does not name."
 
 
 class VersionNotSupported(A2AError):
-    """The A2A version is not one of ours (-32009)."""
+    """The A2A version is not supported (-32009)."""
 
     default = "This A2A version is not supported."
 
 
 class Overloaded(A2AError):
-    """Too much at once; nothing was changed, and trying again after ``retry_after_s`` is right."""
+    """Too much load; nothing was changed. The client should retry after ``retry_after_s`` seconds."""
 
     default = "Too many writers at once. Try again."
 
@@ -143,7 +143,7 @@ class Overloaded(A2AError):
 
 
 class Unauthenticated(A2AError):
-    """The caller is nobody that we know. The same for everything that needs a caller; ``given``: it tried to be."""
+    """The caller is not authenticated. ``given``: it sent credentials, but they are not valid."""
 
     default = "Sign in to call this agent."
 
@@ -153,7 +153,7 @@ class Unauthenticated(A2AError):
 
 
 class InsufficientScope(A2AError):
-    """The caller is known, but may not do this with the agent. Says nothing of what exists."""
+    """The caller is authenticated but lacks a scope for this agent. Does not reveal what exists."""
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"Your credentials lack the scope {scope}.")
@@ -161,7 +161,7 @@ class InsufficientScope(A2AError):
 
 
 class TooManyRequests(A2AError):
-    """The caller has had its share; nothing was changed, and trying again after ``retry_after_s`` is right."""
+    """The caller's quota is used up; nothing was changed. It should retry after ``retry_after_s`` seconds."""
 
     def __init__(self, text: str, retry_after_s: int) -> None:
         super().__init__(text)
@@ -169,4 +169,4 @@ class TooManyRequests(A2AError):
 
 
 class IllegalTransition(Exception):
-    """An event may not follow the task's state. Our code decides on fresh facts, so this is a refusal, not a crash."""
+    """The event is not allowed in the task's state. It refuses the event and is not a crash."""

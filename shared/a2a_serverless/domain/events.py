@@ -1,7 +1,8 @@
-"""The log of a task: two kinds of event, and the fold that turns them into the task that a client sees.
+"""The log of a task: two kinds of event, and the replay that makes the client's task from them.
 
-Events are numbered from 1 without gaps. ``by`` is the append id that its author gave it: a retried write that finds
-its own id has succeeded the first time. ``fence`` is the runner's fencing number, 0 when a client is the author.
+Events are numbered from 1 without gaps. ``append_id`` is unique for each append: a retried write that finds its own
+id has succeeded the first time. ``fence`` is the fence of the run that wrote the event, 0 for a client's event. Times
+are ms.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from a2a_serverless.domain.states import check, check_chunk
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What a client's message brought along: it rides in the status event that it caused."""
+    """A client's message and its settings; stored in the status event that it caused."""
 
     message: Message
     accepted_output_modes: tuple[str, ...] = ()
@@ -27,7 +28,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """The task came to ``state`` at ``at`` (ms), perhaps with an agent's message, perhaps because of a client's."""
+    """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message."""
 
     n: int
     at: int
@@ -42,7 +43,7 @@ class StatusEvent:
 class ArtifactEvent:
     """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1.
 
-    ``step`` is the name of the step that emitted it while it ran; empty for one that was emitted outside of steps.
+    ``step`` is the name of the step that emitted it, or empty.
     """
 
     n: int
@@ -60,7 +61,7 @@ Event: TypeAlias = StatusEvent | ArtifactEvent
 
 
 def event_size(event: Event) -> int:
-    """About how many bytes the event is in the log."""
+    """The event's approximate size in the log, in bytes."""
     if isinstance(event, ArtifactEvent):
         return sum(map(part_bytes, event.artifact.parts))
     said = (event.message, event.incoming and event.incoming.message)
@@ -68,13 +69,13 @@ def event_size(event: Event) -> int:
 
 
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
-    """The run of events after ``after`` without a gap. What lies behind a gap is not there yet."""
+    """The events after number ``after``, up to the first gap: what follows a gap is not complete yet."""
     numbered = enumerate(events, after + 1)
     return [event for _, event in takewhile(lambda pair: pair[0] == pair[1].n, numbered)]
 
 
 class TaskReplay:
-    """Applies events one by one and gives the task at any moment. An event that may not follow changes nothing."""
+    """Applies events one by one and returns the task at any point. An event that is not allowed changes nothing."""
 
     def __init__(self, task_id: str, context_id: str) -> None:
         self.task_id = task_id
@@ -87,7 +88,7 @@ class TaskReplay:
 
     @classmethod
     def from_task(cls, task: Task) -> TaskReplay:
-        """A fold that goes on behind a task as it was at its ``n``."""
+        """A replay that continues after event ``n`` of the task."""
         replay = cls(task.task_id, task.context_id)
         replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
         replay._history = [*task.history]
@@ -100,7 +101,7 @@ class TaskReplay:
         return self.status.state if self.status else None
 
     def apply(self, event: Event) -> None:
-        """Takes the next event; raises ``IllegalTransition`` and stays as it was when the event may not follow."""
+        """Applies the next event; raises ``IllegalTransition``, without a change, if the event is not allowed."""
         if event.n != self.n + 1:
             raise IllegalTransition(f"event {event.n} may not follow event {self.n}")
         if isinstance(event, StatusEvent):
@@ -110,13 +111,13 @@ class TaskReplay:
         self.n = event.n
 
     def after(self, events: Iterable[Event]) -> Task:
-        """The task once the next ``events`` have been applied."""
+        """Applies the next ``events`` and returns the task."""
         for event in events:
             self.apply(event)
         return self.task()
 
     def task(self) -> Task:
-        """The task as of the last event. At least one event has been applied."""
+        """The task as of the last event. Raises ``IllegalTransition`` before the first."""
         if self.status is None:
             raise IllegalTransition("a task begins with its first event")
         artifacts = tuple(replace(head, parts=tuple(parts)) for head, parts in self._artifacts.values())
@@ -144,5 +145,5 @@ class TaskReplay:
 
 
 def replay(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
-    """The task that a log adds up to. Raises ``IllegalTransition`` for a log that nobody could have written."""
+    """The task that the events of a log make. Raises ``IllegalTransition`` for an invalid log."""
     return TaskReplay(task_id, context_id).after(events)

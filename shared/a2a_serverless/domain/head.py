@@ -1,11 +1,11 @@
 """The head of a task, and every decision that may change it.
 
-Each decision takes the head that a consistent read gave and returns the ``Change`` to append, or raises. The store
-carries a change out only while the head's ``rev`` is still the one that the decision saw, so a decision on stale facts
-is refused and made again. Fences, wakes, leases and due times therefore need no guards of their own.
+Each decision takes a head from a consistent read and returns the ``Change`` to append or the new head, or raises. The
+store writes it only if the stored head's ``rev`` is unchanged; otherwise the decision is made again on a new read.
+Fences, wake counters, leases and due times therefore need no conditions of their own.
 
-A head is *due* while somebody has to look at it again: while the task can run, while a webhook may be behind, and at
-the end of its life. The sweeper rings for what is due; a due time moves only when it would otherwise pass.
+A head has a due time while the task needs another check: while it can run, while a webhook may be behind, and at the
+end of its life. The sweeper enqueues due tasks. A due time is changed only when it would otherwise pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOST_LIMIT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TaskLifetime:
-    """How long tasks live. ``max_life_ms`` until a task that has not ended fails; ``retention_ms`` after that."""
+    """How long tasks live. A task that has not ended after ``max_life_ms`` fails; ``retention_ms`` is added to that."""
 
     max_life_ms: int
     retention_ms: int
@@ -37,12 +37,14 @@ class TaskLifetime:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is true of a task now. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
+    """The current state of a task. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
-    ``scopes`` (with spaces between them) and ``api_key`` (its digest) are those of the caller whose message came last;
-    there are no scopes in what an earlier release made. ``trace`` is the trace of the request that last changed the
-    task from outside (``domain/trace.py``). ``fold`` names the last stored fold of a long log: the number of its last
-    event, then what the store needs to find it.
+    ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message;
+    heads of earlier releases have no scopes. ``trace`` is the trace of the last client request that changed the task
+    (``domain/trace.py``). ``fold`` refers to the last snapshot of a long log: the number of its last event, then what
+    the store needs to find it. ``rings`` counts how often in a row the sweeper enqueued the task, ``lost`` the runs
+    that died in a row; ``parked`` means suspended, ``children`` that the task has called other agents. Other times
+    are in ms.
     """
 
     key: TaskKey
@@ -71,16 +73,16 @@ class Head:
 
     @property
     def caller(self) -> Caller:
-        """In whose name the task's agent calls others: never with more scopes than the message had that it works on.
+        """The caller in whose name the task's agent calls others, with no more scopes than the last message had.
 
-        What an earlier release's caller might do is not known: more than reading, with this agent only.
+        For a head of an earlier release, without scopes: full use of this agent, and reading of all others.
         """
         scopes = self.scopes.split() or (scope_of(self.agent, "operate"), f"{FULL_SCOPE}:{READ}")
         return Caller(Principal(self.key.tenant, self.key.owner), frozenset(scopes), key=self.api_key)
 
     @property
     def snapshot_position(self) -> int:
-        """The number of the last event that the stored fold holds; 0 without one."""
+        """The number of the last event in the stored snapshot; 0 without one."""
         return int(self.fold.partition(" ")[0] or 0)
 
     @property
@@ -89,7 +91,7 @@ class Head:
         return self.state in TERMINAL
 
     def is_leased(self, now: int) -> bool:
-        """Whether a runner holds the task at ``now``."""
+        """Whether a run has the lease at ``now`` (ms)."""
         return self.lease_until > now
 
 
@@ -103,7 +105,7 @@ class HeadSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One status event and the head that it leads to. Holds only while the head is still ``before``."""
+    """One status event and the head that it leads to. Valid only while the stored head is ``before``."""
 
     before: Head
     after: Head
@@ -111,11 +113,11 @@ class Change:
 
 
 class NotRunnable(Exception):
-    """There is nothing to run: the task has ended or waits for its client."""
+    """The task cannot run: it has ended, is suspended or waits for its client."""
 
 
 class AlreadyLeased(Exception):
-    """The runner with ``fence`` holds the task until ``until`` (ms)."""
+    """The run with ``fence`` has the lease until ``until`` (ms)."""
 
     def __init__(self, fence: int, until: int) -> None:
         super().__init__(f"leased until {until}")
@@ -124,13 +126,13 @@ class AlreadyLeased(Exception):
 
 
 class TooManyLostRuns(Exception):
-    """The task's runners have died ``LOST_LIMIT`` times in a row: running it once more would not mend it."""
+    """The task's runs died ``LOST_LIMIT`` times in a row: it is not run again."""
 
 
 class LeaseLost(BaseException):
-    """The task has ended or another runner has taken it: whoever sees this stops at once and writes nothing more.
+    """The task has ended or another run has taken it: this run stops at once and writes nothing more.
 
-    Not an ``Exception``, so that no author's ``except`` can keep a run going that is over.
+    Not an ``Exception``, so that an ``except Exception`` in an agent does not catch it.
     """
 
     def __init__(self, *, canceled: bool = False) -> None:
@@ -173,7 +175,7 @@ def submit(  # noqa: PLR0913 - the facts of a new task
 def follow_up(
     snapshot: HeadSnapshot, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
 ) -> Change:
-    """A client's further message. A task that waited for it can run again; one that has ended refuses it."""
+    """Adds a further message of the client. A task that waited for it can run again; one that has ended refuses it."""
     head = snapshot.head
     if head.is_terminal:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
@@ -185,7 +187,7 @@ def follow_up(
 
 
 def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
-    """Ends a task for its client. Whoever runs it reads the event and stops."""
+    """Cancels a task for its client. A running worker reads the event and stops."""
     if snapshot.head.is_terminal:
         raise TaskNotCancelable
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.CANCELED)
@@ -193,9 +195,9 @@ def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Cha
 
 
 def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
-    """Takes a task to run it: ``working`` under a new fencing number and a lease.
+    """Takes a task to run it: ``working`` with a new fence and a lease.
 
-    Raises NotRunnable, Leased, or TooManyLostRuns: a lease that ran out without a release is a runner that died.
+    Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died.
     """
     head = snapshot.head
     if head.state not in RUNNABLE or head.parked:
@@ -208,14 +210,14 @@ def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
     fence = head.fence + 1
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=fence)
     until = now + LEASE_MS
-    due_at = min(_due_soon(head, now), until)  # so the sweep that comes next after the lease finds a dead runner
+    due_at = min(_due_soon(head, now), until)  # the first sweep after the lease finds a run that died
     return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
 
 
 def report_status(
     snapshot: HeadSnapshot, fence: int, state: TaskState, message: Message | None, *, now: int, by: str
 ) -> Change:
-    """What a runner has to say: progress (``working``), a question, or the end. Raises Fenced for a stale runner."""
+    """A status of a run: progress (``working``), a question, or the end. Raises LeaseLost for a stale fence."""
     head = check_fence(snapshot.head, fence)
     event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence)
     if state in TERMINAL:
@@ -226,7 +228,7 @@ def report_status(
 
 
 def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str) -> Change:
-    """Fails a task whoever holds it: it has reached its maximum life, or its runners die. NotRunnable once ended."""
+    """Fails a task at the end of its life, or when its runs die, leased or not. Raises NotRunnable if it has ended."""
     if snapshot.head.is_terminal:
         raise NotRunnable
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.FAILED, message=message)
@@ -234,30 +236,31 @@ def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str) ->
 
 
 def check_fence(head: Head, fence: int) -> Head:
-    """The head, when the runner with ``fence`` still holds the task; raises Fenced otherwise."""
+    """Returns the head if the run with ``fence`` may still write; raises LeaseLost otherwise."""
     if head.fence != fence or head.is_terminal:
         raise LeaseLost(canceled=head.state is TaskState.CANCELED)
     return head
 
 
 def renew_lease(head: Head, fence: int, *, now: int) -> Head:
-    """The head with the runner's lease made longer."""
+    """The head with the lease extended."""
     return replace(check_fence(head, fence), lease_until=now + LEASE_MS, rev=head.rev + 1)
 
 
 def hand_over(head: Head, fence: int, *, now: int) -> Head:
-    """The head with the lease released and the task due at once, for the next runner."""
+    """The head with the lease released and the task due at once, for the next run."""
     return replace(check_fence(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
 
 
 class WakeCounterChanged(Exception):
-    """News has come since the runner last looked: it must not park now."""
+    """The task was woken since the run last read the head: it must not be suspended now."""
 
 
 def suspend(head: Head, fence: int, seen: int, *, now: int, until: int | None = None) -> Head:
-    """The head of a task that waits for others and holds no compute; ``seen`` is the wake counter as last looked at.
+    """The head of a task that waits for other agents and uses no compute; ``seen`` is the wake counter as last read.
 
-    Somebody looks again at ``until``, and after ``SUSPEND_MS``, should news get lost. Raises WakeCounterChanged then.
+    The task is due at ``until`` (ms) or after ``SUSPEND_MS``, whichever is first, in case a callback is lost. Raises
+    WakeCounterChanged when the counter is not ``seen``.
     """
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
@@ -272,7 +275,7 @@ def suspend(head: Head, fence: int, seen: int, *, now: int, until: int | None = 
 
 
 def wake(head: Head, *, now: int) -> Head:
-    """The head of a task for which there is news; raises NotRunnable once it has ended."""
+    """The head of a task that a callback resumes; raises NotRunnable if it has ended."""
     if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
@@ -280,50 +283,50 @@ def wake(head: Head, *, now: int) -> Head:
 
 
 def mark_children(head: Head, fence: int) -> Head:
-    """The head of a task that calls other agents: when it ends, they have to be told."""
+    """The head of a task that calls other agents: when it ends, unfinished calls are canceled."""
     return replace(check_fence(head, fence), children=True, rev=head.rev + 1)
 
 
 def set_snapshot(head: Head, fence: int, replay: str) -> Head:
-    """The head of a task whose log has been folded."""
+    """The head of a task with a new snapshot; ``replay`` is the reference that the store returned."""
     return replace(check_fence(head, fence), fold=replay, rev=head.rev + 1)
 
 
 def mark_orphan(head: Head, *, now: int) -> Head:
-    """The head of an ended task when one of its calls turns out to go on: that agent has to be told."""
+    """The head of an ended task one of whose calls still runs: that call has to be canceled."""
     return replace(head, children=True, due_at=_due_soon(head, now), rev=head.rev + 1)
 
 
 def clear_children(head: Head, *, now: int) -> Head:
-    """The head of an ended task whose calls have all ended too."""
+    """The head of an ended task without running calls."""
     due_at = _due_soon(head, now) if head.push else None
     return replace(head, children=False, due_at=due_at, rev=head.rev + 1)
 
 
 def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
-    """The head after the sweeper has looked at it; ``at`` None means that nobody needs to look again."""
+    """The head after the sweeper has handled it; ``at`` (ms) is the next due time, None for never."""
     return replace(head, due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
 
 
 def mark_push(head: Head) -> Head:
-    """The head of a task that has got its first webhook."""
+    """The head of a task that has a webhook."""
     return replace(head, push=True, rev=head.rev + 1)
 
 
 def _sent_by(head: Head, caller: Caller | None) -> Head:
-    """The head, which says what the sender of the message may do."""
+    """The head with the scopes and API key of the message's sender."""
     return replace(head, scopes=" ".join(sorted(own_scopes(caller.scopes))), api_key=caller.key) if caller else head
 
 
 def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:
-    """An ended task stays due only while a webhook may be behind, or a called agent does not know of it yet."""
+    """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled."""
     due = head.push or head.children
     due_at = _due_soon(head, event.at) if due else None
     return _change(head, event, lease_until=0, parked=False, due_at=due_at, trace=trace or head.trace)
 
 
 def _due_soon(head: Head, now: int) -> int:
-    """The due time that stands when it lies just ahead: an index entry that need not move is not paid for."""
+    """The present due time if it is within ``SOON_MS``, else in ``GRACE_MS``: an unchanged one costs no index write."""
     return head.due_at if head.due_at and now < head.due_at <= now + SOON_MS else now + GRACE_MS
 
 

@@ -1,8 +1,8 @@
-"""The ring of signing keys: next (published, not yet used), current (signs), previous (published, signs no more).
+"""The key ring: next (published, not yet used), current (signs), previous (published, no longer signs).
 
-A key must be published for at least the JWKS max-age plus skew before it signs, so that no verifier's cache lacks it;
-after its last signature it stays published until no token signed by it can live. All of that is arithmetic on times
-that come in, so a test can walk through years of rotation.
+A key is published for at least the JWKS max-age plus clock skew before it signs, so that every verifier's cache has
+it. After its last signature it stays published until all tokens signed by it have expired. Times are arguments, so
+tests can simulate years of rotation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class RetiredKey:
-    """A public key that no longer signs, and when (ms) it may be taken off the list."""
+    """A public key that no longer signs, and when (ms) it is removed from the key set."""
 
     kid: str
     public: dict[str, Json]
@@ -35,7 +35,7 @@ class RetiredKey:
 
 @dataclass(frozen=True, slots=True)
 class RotationTimes:
-    """``publish_ms``: how long a key is published before it signs. ``retire_ms``: how long after it has signed last."""
+    """How long a key is published before it signs (``publish_ms``) and after its last signature (``retire_ms``)."""
 
     publish_ms: int
     retire_ms: int
@@ -43,7 +43,7 @@ class RotationTimes:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The keys, and when the last promotion was. Times are ms."""
+    """The keys, and when (ms) the current key was promoted."""
 
     current: SigningKey
     next: SigningKey
@@ -52,18 +52,18 @@ class KeyRing:
 
     @property
     def kids(self) -> tuple[str, ...]:
-        """The names of all its keys: current, next, previous."""
+        """The ids of all keys: current, next, previous."""
         return (self.current.kid, self.next.kid, *(old.kid for old in self.previous))
 
     def jwks(self, now: int) -> dict[str, Json]:
-        """The public key set (RFC 7517): next, current and those that may still have live tokens."""
+        """The public key set (RFC 7517): current, next, and previous keys that may still have valid tokens."""
         keys: list[Json] = [dict(self.current.public), dict(self.next.public)]
         keys += [dict(old.public) for old in self.previous if old.until > now]
         return {"keys": keys}
 
 
 def create_ring(current: SigningKey, following: SigningKey, *, now: int) -> KeyRing:
-    """The ring of a new deployment. Nobody has cached anything yet, so the first key may sign at once."""
+    """The ring of a new deployment. No verifier has a cache yet, so the first key may sign at once."""
     return KeyRing(current, following, promoted_at=now)
 
 
@@ -73,7 +73,7 @@ def promotable_at(ring: KeyRing, waits: RotationTimes, listed_at: int = 0) -> in
 
 
 def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, listed_at: int = 0) -> KeyRing:
-    """Promotes the next key and puts ``fresh`` in its place. Too early, the ring stays as it is but for the expired."""
+    """Promotes the next key and makes ``fresh`` the next one. If it is too early, only removes expired keys."""
     kept = tuple(old for old in ring.previous if old.until > now)
     if now < promotable_at(ring, waits, listed_at):
         return replace(ring, previous=kept)
@@ -82,7 +82,7 @@ def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, 
 
 
 def revoke(ring: KeyRing, kid: str, fresh: SigningKey, *, now: int) -> KeyRing:
-    """Takes a key off the list at once (an emergency). A revoked current key is followed by the next one at once."""
+    """Removes a key at once (in an emergency). If it is the current one, the next one becomes current at once."""
     previous = tuple(old for old in ring.previous if old.kid != kid)
     if kid == ring.current.kid:
         return KeyRing(ring.next, fresh, previous, promoted_at=now)

@@ -1,4 +1,4 @@
-"""Media types (RFC 9110, 8.3.1) as cards and messages name them: which content an agent takes, which it can make."""
+"""Matching of media types (RFC 9110, 8.3.1) in cards and messages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 
 def fits(mode: str, media_type: str) -> bool:
-    """Whether one covers the other; either may be a range such as ``text/*``, parameters do not count.
+    """Whether the two match; either may be a range such as ``text/*``, and parameters are ignored.
 
-    Old cards say ``text`` for ``text/*``.
+    Old cards use ``text`` for ``text/*``.
     """
     kind, _, form = _essence(mode).partition("/")
     other_kind, _, other_form = _essence(media_type).partition("/")
@@ -16,7 +16,7 @@ def fits(mode: str, media_type: str) -> bool:
 
 
 def fits_any(modes: Iterable[str], media_type: str) -> bool:
-    """Whether one of the modes does."""
+    """Whether one of the modes matches ``media_type``."""
     return any(fits(mode, media_type) for mode in modes)
 
 

@@ -1,7 +1,7 @@
-"""What is measured: every metric, its unit and its one dimension besides the stack, as alarms and dashboard name them.
+"""All metrics, with their units and their one dimension besides the stack. Alarms and the dashboard use these names.
 
-Dimensions are few and small (states, functions): each combination is a metric that is paid for. Ids go into the log
-line that carries a metric, where they cost nothing.
+Dimensions have few values (states, functions), because AWS charges for each combination. Ids go into the log line of a
+metric, where they cost nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A metric. ``by`` is its dimension besides the stack; "" is none. ``says`` is for the operator.
+    """A metric. ``dimension`` is the one besides the stack, or "". ``description`` is for operators.
 
-    A ``fault`` is counted only when something went wrong, so it is a metric in every deployment and costs nothing idle.
+    A ``fault`` is counted only when something goes wrong, so every deployment has it as a metric; it costs nothing
+    while nothing goes wrong.
     """
 
     description: str
@@ -29,24 +30,24 @@ class MetricSpec:
 
 
 METRICS: Final[dict[str, MetricSpec]] = {
-    "TaskStates": MetricSpec("Tasks that came into a state.", dimension="state"),
-    "StepTime": MetricSpec("How long a step of an agent's took.", "Milliseconds"),
-    "QueueAge": MetricSpec("How long a task, or an event of its, waited to be taken.", "Milliseconds", "queue"),
+    "TaskStates": MetricSpec("Tasks that entered a state.", dimension="state"),
+    "StepTime": MetricSpec("Duration of a step of an agent.", "Milliseconds"),
+    "QueueAge": MetricSpec("Time that a task or event spent queued.", "Milliseconds", "queue"),
     "DeliverySuccess": MetricSpec("1 for a POST to a webhook that was accepted, 0 for one that was not.", "None"),
     "DeliveryAttempts": MetricSpec("How many POSTs an event took until it was accepted or given up."),
     "DeliveryExhausted": MetricSpec("Webhooks that were given up after their last attempt.", fault=True),
     "DeliveryUnverified": MetricSpec(
         "Events that went to a webhook whose owner did not answer the challenge.", fault=True
     ),
-    "OldestDueDelivery": MetricSpec("By how much the latest delivery has missed its time, our fault only.", "Seconds"),
-    "OpenCircuits": MetricSpec("Webhook hosts that an instance leaves alone, whenever that changes."),
+    "OldestDueDelivery": MetricSpec("How overdue the oldest delivery is, without delays by receivers.", "Seconds"),
+    "OpenCircuits": MetricSpec("Webhook hosts with an open circuit breaker in an instance, recorded at each change."),
     "LeaseLost": MetricSpec(
-        "Runners and notifiers that died, or were too slow for their lease.", dimension="of", fault=True
+        "Runs and deliveries that died, or were too slow for their lease.", dimension="of", fault=True
     ),
-    "ColdStart": MetricSpec("Processes that were started.", dimension="function"),
-    "Sweeps": MetricSpec("Rounds of the sweeper."),
+    "ColdStart": MetricSpec("Cold starts of functions.", dimension="function"),
+    "Sweeps": MetricSpec("Runs of the sweeper."),
     "ItemsPostponed": MetricSpec(
-        "Items that were due and could not be read. They are looked at again, within the hour.", fault=True
+        "Due items that could not be read. They are checked again within an hour.", fault=True
     ),
     "KeyAge": MetricSpec("Age of the signing key, in percent of the age at which it is replaced.", "Percent"),
     "ServerErrors": MetricSpec(
@@ -56,13 +57,13 @@ METRICS: Final[dict[str, MetricSpec]] = {
 
 
 class NullMetrics:
-    """``ports.Metrics`` for where nobody looks."""
+    """``ports.Metrics`` that discards everything."""
 
     def count(self, name: str, **what: str | int) -> None:
-        """Forgets it."""
+        """Does nothing."""
 
     def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Forgets it."""
+        """Does nothing."""
 
 
 NULL_METRICS: Final = NullMetrics()

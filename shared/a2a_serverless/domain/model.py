@@ -1,7 +1,7 @@
-"""The version-free model of A2A: what a task is, whatever wire version or binding it came in by.
+"""The A2A model, independent of protocol version and binding.
 
 Names follow A2A 1.0 (``a2a.proto`` at v1.0.1), in snake case. Times are whole milliseconds since the epoch, UTC.
-Values are immutable; the codecs in ``wire`` are the only place that knows how they look on the wire.
+Values are immutable; only the codecs in ``wire`` know the wire formats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 PartKind: TypeAlias = Literal["text", "raw", "url", "data"]
 
-PART_BYTES: Final = 32  # in the log, for each part besides what it says
+PART_BYTES: Final = 32  # in the log, for each part in addition to its value
 
 
 class TaskState(StrEnum):
@@ -33,7 +33,7 @@ class TaskState(StrEnum):
 
 
 class Role(StrEnum):
-    """Who speaks in a message (specification 4.1.5)."""
+    """The sender of a message (specification 4.1.5)."""
 
     USER = "user"
     AGENT = "agent"
@@ -41,7 +41,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskKey:
-    """Whose task it is, and which. What is not in the key does not exist for the caller."""
+    """A task's tenant, owner and id. Callers cannot reach tasks of other owners: every key starts with both."""
 
     tenant: str
     owner: str
@@ -50,7 +50,7 @@ class TaskKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling: every key that a call can reach begins with these two."""
+    """The tenant and owner of a caller; every key that the caller can reach starts with them."""
 
     tenant: str
     owner: str
@@ -64,7 +64,7 @@ class Principal:
 class Part:
     """One piece of content (specification 4.1.6).
 
-    ``value`` is a str for text, url and raw (raw stays base64, standard alphabet, as it came); any JSON value for data.
+    ``value`` is a str for text, url and raw (raw is base64, standard alphabet, as received); any JSON value for data.
     """
 
     kind: PartKind
@@ -88,7 +88,7 @@ class Message:
     reference_task_ids: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Its text parts and text files, joined by blank lines."""
+        """The text parts and text files, joined by blank lines."""
         return text_of(self.parts)
 
     def data(self) -> Json:
@@ -108,7 +108,7 @@ class Artifact:
     extensions: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Its text, the chunks put together."""
+        """The text of all its parts, joined without separators."""
         return text_of(self.parts, "")
 
     def data(self) -> Json:
@@ -118,7 +118,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """Where a task stands (specification 4.1.2)."""
+    """The status of a task (specification 4.1.2)."""
 
     state: TaskState
     timestamp: int
@@ -127,7 +127,7 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task as a client sees it (specification 4.1.1): the fold of its log up to event ``n``."""
+    """A task as clients get it (specification 4.1.1): the replay of its log up to event ``n``."""
 
     task_id: str
     context_id: str
@@ -140,9 +140,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """A push notification configuration as the client gave it, secrets in clear. It is never stored like this.
+    """A push notification configuration from a client, with secrets in clear text. It is never stored like this.
 
-    ``at`` is where it stood in the request ("" at the top), so that a refusal names the field as the client wrote it.
+    ``at`` is its path in the request ("" at the top), so that errors name fields by the client's path.
     """
 
     url: str
@@ -155,7 +155,7 @@ class PushRequest:
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """What a client asks with SendMessage (specification 3.1.1 and 3.2.2)."""
+    """A SendMessage request (specification 3.1.1 and 3.2.2)."""
 
     message: Message
     return_immediately: bool = False
@@ -176,7 +176,7 @@ def data_of(parts: Iterable[Part]) -> Json:
 
 
 def part_bytes(part: Part) -> int:
-    """About how many bytes a part is in the log."""
+    """The part's approximate size in the log, in bytes."""
     return len(str(part.value).encode("utf-8", "surrogatepass")) + PART_BYTES
 
 

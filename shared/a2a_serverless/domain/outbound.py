@@ -1,4 +1,4 @@
-"""What became of one outbound HTTP exchange: what networks and strangers do is data, not an exception."""
+"""The outcome of one outbound HTTP exchange. Network and receiver errors are data, not exceptions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from enum import StrEnum
 
 
 class OutboundError(StrEnum):
-    """What ended an exchange early. ``refused`` is our own policy; all others may be different next time.
+    """Why an exchange ended early. ``refused`` is our own policy; all others may succeed next time.
 
-    ``unreadable``: nothing was sent, because what is to be sent could not be read.
+    ``unreadable``: nothing was sent, because the content to send could not be read.
     """
 
     REFUSED = "refused"
@@ -25,14 +25,14 @@ class OutboundError(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One exchange, of which at most one request was written.
+    """One exchange; at most one request was written.
 
-    ``status`` is there once a complete response head came, and then decides about a delivery (``accepted``): an
-    ``error`` beside it concerns the body only (cut at the byte limit, late, broken). A fetch needs ``error`` None.
-    ``address`` was dialled (or kept open from before: ``reused``), ``connected`` says that the connection stood,
-    TLS included, and ``request_sent`` that bytes of the request left, so the peer may have acted on them even when no
-    answer came. ``retry_after`` and ``content_type`` are the header values as they came; ``reason`` explains ``error``
-    without any secret.
+    ``status`` is set once a complete response head came; for a delivery it decides (``accepted``), and an ``error``
+    beside it is about the body only (cut at the byte limit, late, broken). A fetch needs ``error`` None. ``address``
+    is the one we connected to (``reused``: for an earlier request), ``connected`` says that the connection was made,
+    including TLS, and ``request_sent`` that bytes of the request were sent, so the receiver may have acted on them
+    even without a response. ``retry_after`` and ``content_type`` are header values as received. ``reason`` explains
+    ``error`` and contains no secret.
     """
 
     status: int | None = None
@@ -49,5 +49,5 @@ class Outcome:
 
     @property
     def accepted(self) -> bool:
-        """The peer answered 2xx."""
+        """Whether the response status is 2xx."""
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""The names of the documents that a deployment publishes: who serves them need not know how they are made."""
+"""The names of the documents that a deployment publishes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ AGENTS: Final = "agents"
 
 
 def card_name(agent_id: str) -> str:
-    """The name that an agent's card is published under."""
+    """The document name of an agent's card."""
     return f"card/{agent_id}"
 
 
 def extended_card_name(agent_id: str) -> str:
-    """The name of the card that callers get who have signed in."""
+    """The document name of the card for authenticated callers."""
     return f"extended-card/{agent_id}"
 
 
 def legacy_card_name(agent_id: str) -> str:
-    """The name of the card that clients from before 0.3 read."""
+    """The document name of the card for clients older than 0.3."""
     return f"legacy-card/{agent_id}"

@@ -1,7 +1,7 @@
-"""Webhooks of a task: the configuration, the cursor that walks the log for it, and what became of each attempt.
+"""Webhooks of a task: the configuration, its cursor in the log, and the attempts.
 
-The cursor is apart from the configuration because it changes with every delivery. ``incarnation`` ties the two: a
-configuration that was deleted or replaced has another one, so a late writer cannot bring it back.
+The cursor is separate from the configuration because it changes with every delivery. Both have the same
+``incarnation``; a replacement has another one, so a late writer cannot restore a deleted or replaced configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WireVersion: TypeAlias = Literal["1.0", "0.3"]
 
 
 class Verification(StrEnum):
-    """What we know of who owns the URL."""
+    """Whether the URL's owner has confirmed that it wants notifications."""
 
     UNVERIFIED = "unverified"
     VERIFIED = "verified"
@@ -26,7 +26,7 @@ class Verification(StrEnum):
 
 
 class CursorState(StrEnum):
-    """Whether a configuration is still delivered to."""
+    """Whether notifications are still delivered, and if not, why."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -37,7 +37,7 @@ class CursorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """A webhook as it is stored. ``token`` and ``credentials`` are sealed text, bound to the task and this config."""
+    """A stored webhook. ``token`` and ``credentials`` are sealed text, bound to the task and this configuration."""
 
     config_id: str
     url: str
@@ -51,14 +51,15 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a webhook stands: everything up to ``position`` is delivered; 0 is "nothing yet".
+    """How far a webhook is: all events up to number ``position`` are delivered; 0 means none.
 
-    It begins with a snapshot as of event ``start``, the last when it was registered, so that a retry tells the same.
+    The first notification is a snapshot as of event ``start``, the last one at registration, so that retries send the
+    same.
 
-    ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` is when the next try is due (ms, 0 is at
-    once); ``lease_no`` numbers the claims and ``holder`` names the claimant, so that no two of them can take each
-    other's claim for theirs. ``due_at`` is when the sweeper looks; for an exhausted cursor, since when it is that.
-    ``verification`` is here and not in the configuration so that finding it out costs no write of its own.
+    ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` (ms) is the time of the next try, 0 for
+    at once. ``lease_no`` counts the leases and ``holder`` names the worker, so that no worker takes another's lease
+    for its own. ``due_at`` is when the sweeper checks the cursor; for an exhausted one, when it was given up.
+    ``verification`` is here and not in the configuration, so that a change of it needs no extra write.
     """
 
     config_id: str
@@ -77,13 +78,13 @@ class Cursor:
 
 
 def close_cursor(cursor: Cursor) -> Cursor:
-    """The cursor of a configuration that is deleted, for as long as an attempt may be under way."""
+    """The cursor of a deleted configuration; it is kept while an attempt may be under way."""
     return replace(cursor, state=CursorState.CLOSED, due_at=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to deliver event ``n``: the ``k``-th in a row. ``address`` is the one that was dialled."""
+    """One attempt to deliver event ``n``, the ``k``-th in a row, begun at ``at`` (ms). ``address`` is an IP address."""
 
     config_id: str
     n: int
@@ -99,7 +100,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class WebhookStatus:
-    """A configuration, how far it is, its task's last event, and its newest attempts, oldest first."""
+    """A webhook with its cursor, the number of its task's last event, and its latest attempts, oldest first."""
 
     key: TaskKey
     config: PushConfig

@@ -1,7 +1,7 @@
-"""What a client can ask besides sending a message, and what it is answered with, whatever the wire version.
+"""Requests other than SendMessage, and their responses, independent of the protocol version.
 
-One class for each operation of specification 3.1; ``SendRequest`` stands with the model: the log keeps parts of it.
-History lengths are normal here: None is "all that there is", 0 is "none", whatever a version means by its own zero.
+One class for each operation of specification 3.1; ``SendRequest`` is in ``domain.model`` because the log stores parts
+of it. History lengths are normalized: None means all, 0 means none, in every version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GetTask:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks:
-    """ListTasks (3.1.4). ``since`` (ms) keeps tasks whose status is not older; ``page_size`` is 1 to 100."""
+    """ListTasks (3.1.4). ``since`` (ms) leaves out tasks with an older status; ``page_size`` is 1 to 100."""
 
     context_id: str | None = None
     state: TaskState | None = None
@@ -65,7 +65,7 @@ class CreatePush:
 
 @dataclass(frozen=True, slots=True)
 class GetPush:
-    """GetTaskPushNotificationConfig (3.1.8). ``config_id`` None is "the first that there is" (0.3 only)."""
+    """GetTaskPushNotificationConfig (3.1.8). ``config_id`` None means the first one (0.3 only)."""
 
     task_id: str
     config_id: str | None
@@ -73,7 +73,7 @@ class GetPush:
 
 @dataclass(frozen=True, slots=True)
 class ListPushes:
-    """ListTaskPushNotificationConfigs (3.1.9). ``page_size`` None is "all"."""
+    """ListTaskPushNotificationConfigs (3.1.9). ``page_size`` None means all."""
 
     task_id: str
     page_size: int | None = None
@@ -109,7 +109,7 @@ Request: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """A page of ListTasks. ``artifacts``: whether the client asked for them; ``next_page_token`` is "" at the end."""
+    """A page of ListTasks. ``artifacts``: whether the client wants them; ``next_page_token`` is "" on the last page."""
 
     tasks: tuple[Task, ...]
     page_size: int
@@ -120,7 +120,7 @@ class TaskPage:
 
 @dataclass(frozen=True, slots=True)
 class TaskPush:
-    """A webhook together with the task that it belongs to."""
+    """A webhook and its task's id."""
 
     task_id: str
     config: PushConfig
@@ -139,7 +139,7 @@ Answer: TypeAlias = "Task | Message | TaskPage | TaskPush | PushPage | JsonObjec
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An event of a peer's task, as it came in a stream or a webhook. The peer's numbers are not ours: ``n`` is 0."""
+    """An event of a remote agent's task, from a stream or a notification. Its ``n`` is 0: A2A has no event numbers."""
 
     task_id: str
     context_id: str
@@ -147,7 +147,7 @@ class Update:
 
 
 def limit_task(task: Task, history_length: int | None, *, artifacts: bool = True) -> Task:
-    """The task with at most ``history_length`` most recent messages (3.2.4), without its artifacts if so asked."""
+    """The task with at most the ``history_length`` latest messages (3.2.4), and without artifacts if so requested."""
     history = task.history
     if history_length is not None and len(history) > history_length:
         history = history[len(history) - history_length :]

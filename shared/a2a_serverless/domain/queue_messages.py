@@ -1,4 +1,4 @@
-"""Bells: messages that carry ids only. The truth is in the log: a bell may be lost, doubled, late or out of order."""
+"""Queue messages. They carry ids only and may be lost, duplicated, late or out of order: the log says what to do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from a2a_serverless.domain.model import Json, TaskKey
 
 @dataclass(frozen=True, slots=True)
 class WorkMessage:
-    """Task ``key`` has work.
+    """Task ``key`` may have work.
 
-    With a ``fence`` it is the one message of the run with that fence which finds out whether the run has died.
+    With a ``fence`` it is the message of the run with that fence that detects whether the run has died.
     """
 
     key: TaskKey
@@ -21,7 +21,7 @@ class WorkMessage:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryMessage:
-    """Configuration ``config_id`` of task ``key`` has something to deliver."""
+    """Webhook ``config_id`` of task ``key`` may have something to deliver."""
 
     key: TaskKey
     config_id: str
@@ -34,15 +34,15 @@ QueueMessage: TypeAlias = WorkMessage | DeliveryMessage
 
 
 class InvalidMessage(ValueError):
-    """A message that is not a bell of ours. It is counted and thrown away: ringing it again would not mend it."""
+    """A message body that is not a valid queue message. It is counted and dropped, because a retry cannot help."""
 
 
 class UnsupportedMessageVersion(Exception):
-    """A bell of a release that is newer than this one: it goes back to its queue, for whoever can read it."""
+    """A queue message of a later release. It goes back to its queue, for a worker that can read it."""
 
 
 def to_json(message: QueueMessage) -> dict[str, Json]:
-    """The bell as a message body."""
+    """The queue message as a body."""
     key = message.key
     body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
     if isinstance(message, DeliveryMessage):
@@ -53,18 +53,18 @@ def to_json(message: QueueMessage) -> dict[str, Json]:
 
 
 def from_json(body: Json) -> QueueMessage:
-    """The message of a body; raises UnsupportedMessageVersion for a later form, InvalidMessage for anything else."""
+    """The queue message of a body; raises UnsupportedMessageVersion for a later version, else InvalidMessage."""
     version = body.get("v") if isinstance(body, dict) else None
     if isinstance(version, int) and version > VERSION:
-        raise UnsupportedMessageVersion(f"a bell of form {version}; this release reads form {VERSION}")
+        raise UnsupportedMessageVersion(f"queue message of version {version}; this release reads version {VERSION}")
     if not isinstance(body, dict) or version != VERSION:
-        raise InvalidMessage("not a bell")
+        raise InvalidMessage("not a queue message")
     key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
     if body.get("kind") == "work":
         return WorkMessage(key, _number(body, "fence"))
     if body.get("kind") == "deliver":
         return DeliveryMessage(key, _text(body, "config"))
-    raise InvalidMessage("an unknown kind of bell")
+    raise InvalidMessage("an unknown kind of queue message")
 
 
 def _text(body: dict[str, Json], name: str) -> str:
@@ -75,7 +75,7 @@ def _text(body: dict[str, Json], name: str) -> str:
 
 
 def _number(body: dict[str, Json], name: str) -> int:
-    """A number from 0 on; 0 when it is absent, as it is in what earlier releases sent."""
+    """A number from 0 on; 0 when it is absent, as in messages of earlier releases."""
     value = body.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise InvalidMessage(f"{name} is wrong")

@@ -1,7 +1,7 @@
-"""How much an owner may ask for, and what of it is left: arithmetic over a small record that instances share.
+"""Quotas per owner, and what is left of them: arithmetic over a small record that instances share.
 
-Sends are drawn from a token bucket a few at a time, so that most of them cost no call. ``made`` counts what was drawn
-since the owner's unfinished tasks were last counted: together they bound how many there can be now.
+An instance takes several sends at once from the token bucket, so that most sends need no store call. ``made`` is the
+last count of the owner's unfinished tasks, plus the sends that were taken since then: it limits those tasks.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MILLI: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What each owner may ask for. Zero is no limit.
+    """The limits for each owner. Zero means no limit.
 
-    ``requests`` is per second and instance, for all operations, ten seconds of them at once at most; ``sends`` is per
-    minute, for messages, wherever they come in; ``tasks`` may be unfinished, and ``streams`` open, at a time;
-    ``uploads`` is bytes per day (UTC), counted when an upload is asked for.
-    ``streams_in_all`` streams may be open at a time in the whole deployment, whosever they are.
+    ``requests`` is per second and instance, for all operations, with bursts of up to ten seconds' requests; ``sends``
+    is messages per minute in the whole deployment; ``tasks`` is unfinished tasks and ``streams`` open streams at a
+    time; ``uploads`` is bytes per day (UTC), counted when an upload is requested. ``streams_in_all`` is the number of
+    open streams of all owners together.
     """
 
     requests: int = 0
@@ -36,7 +36,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class SendBucket:
-    """What is left to an owner: ``level`` thousandths of a send as of ``at`` (ms); ``made``: see above."""
+    """The sends that an owner has left: ``level`` thousandths as of ``at`` (ms). ``made``: see above."""
 
     level: int
     at: int
@@ -45,7 +45,7 @@ class SendBucket:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTasks:
-    """An owner's unfinished tasks as of ``at`` (ms). With ``more`` there are others, which were not noted."""
+    """The ids of an owner's unfinished tasks as of ``at`` (ms). ``more``: there are others that are not included."""
 
     at: int
     tasks: frozenset[str]
@@ -54,25 +54,25 @@ class UnfinishedTasks:
 
 @dataclass(frozen=True, slots=True)
 class RequestBucket:
-    """Requests that are left to an owner at one instance, in thousandths, as of ``at`` (ms)."""
+    """The requests that an owner has left at one instance, in thousandths, as of ``at`` (ms)."""
 
     level: int
     at: int
 
 
 def new_bucket(quota: Quota, now: int) -> SendBucket:
-    """The share of an owner of whom nothing is known. It has made anything: its tasks are counted first."""
+    """The bucket of a new owner. ``made`` is at its limit, so that the owner's tasks are counted before a send."""
     return SendBucket(quota.sends * _MILLI, now, made=quota.tasks)
 
 
 def refill(share: SendBucket, quota: Quota, now: int) -> SendBucket:
-    """The share as of ``now``."""
+    """The bucket as of ``now`` (ms)."""
     gained = max(0, now - share.at) * quota.sends * _MILLI // MINUTE_MS
     return replace(share, level=min(share.level + gained, quota.sends * _MILLI), at=max(now, share.at))
 
 
 def take_sends(share: SendBucket, quota: Quota) -> tuple[SendBucket, int]:
-    """The share after some sends are drawn from it, and how many: 0 when there are none, or no task may be added."""
+    """Takes some sends: the bucket after that, and their number. 0 if no send is left or no task may be added."""
     wanted = max(1, min(MAX_SENDS_TAKEN, quota.sends // CHUNKS)) if quota.sends else MAX_SENDS_TAKEN
     here = share.level // _MILLI if quota.sends else wanted
     room = quota.tasks - share.made if quota.tasks else wanted
@@ -82,7 +82,7 @@ def take_sends(share: SendBucket, quota: Quota) -> tuple[SendBucket, int]:
 
 
 def seconds_until_send(share: SendBucket, quota: Quota) -> int:
-    """Seconds until there is a send again; 0 when there is one, and tasks are what there are too many of."""
+    """Seconds until a send is available; 0 if one is, so that unfinished tasks are the limit."""
     missing = _MILLI - share.level
     return -(-missing * MINUTE_MS // (quota.sends * _MILLI * _MILLI)) if quota.sends and missing > 0 else 0
 

@@ -1,7 +1,8 @@
-"""What a message is about, when it goes on with an earlier result ("Life of a Task", referencing previous artifacts).
+"""Finds the earlier artifacts that a message refers to ("Life of a Task", referencing previous artifacts).
 
-A client says it by an artifact reference in a part's metadata (``{"artifactId", "taskId"}``), by ``referenceTaskIds``,
-or leaves it to the conversation. What refines an artifact names it in the same way, so that old versions step back.
+A client refers to them by an artifact reference in a part's metadata (``{"artifactId", "taskId"}``), by
+``referenceTaskIds``, or only by the conversation. An artifact that refines an older one refers to it in the same way,
+so that the older version is not found again.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class Reference:
     artifact_id: str
 
     def to_json(self) -> JsonObject:
-        """As it stands in the metadata of a part."""
+        """The reference as members of a part's metadata."""
         return {"taskId": self.task_id, "artifactId": self.artifact_id}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundArtifact:
-    """An artifact that may be meant."""
+    """An artifact that a message may refer to."""
 
     reference: Reference
     artifact: Artifact
@@ -42,7 +43,7 @@ class FoundArtifact:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMatches:
-    """The artifacts that a message may mean. ``guessed``: it referred to something else, which is not there."""
+    """The artifacts that a message may refer to. ``guessed``: what it refers to was not found, so these are a guess."""
 
     found: tuple[FoundArtifact, ...]
     guessed: bool
@@ -58,9 +59,9 @@ def references_in(parts: Iterable[Part]) -> list[Reference]:
 
 
 async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], bool]) -> ArtifactMatches:
-    """Which of the ``wanted`` artifacts ``message`` is about.
+    """Finds the artifacts that ``message`` refers to, among those for which ``wanted`` is true.
 
-    What it refers to, as closely as it says; else the newest versions in the conversation.
+    Without a reference that is found: the newest versions in the conversation.
     """
     exact = references_in(message.parts)
     referred = _artifacts(await task.get_referenced_tasks(message), wanted)
@@ -71,7 +72,7 @@ async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], 
 
 
 def chosen(answer: str, labels: Sequence[str]) -> int | None:
-    """Which of ``labels`` an answer picks: by its number, or by the words that only some labels have."""
+    """The index of the label that an answer picks, by number or by words that not all labels have; None if unclear."""
     text = answer.casefold()
     words = _TOKEN.findall(text)
     if len(labels) == 1 and _YES.search(text):
@@ -96,7 +97,7 @@ def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> lis
 
 
 def _newest(found: list[FoundArtifact]) -> list[FoundArtifact]:
-    """Those that no other one refines."""
+    """The artifacts that no other one refines."""
     old = {
         reference
         for one in found

@@ -1,7 +1,7 @@
-"""The one table that says which status may follow which.
+"""The table of allowed state transitions.
 
-Everything that changes a task's state goes through ``check``; there is no other way. Artifact chunks are allowed in
-``CHUNKS`` only. The picture in ARCHITECTURE.md is drawn from this table by a test.
+Every change of a task's state goes through ``check``. Artifact chunks are allowed in ``CHUNKS`` only. A test compares
+the diagram in ARCHITECTURE.md with this table.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NEXT: Final[dict[TaskState | None, frozenset[TaskState]]] = {
 
 
 def check(before: TaskState | None, after: TaskState) -> None:
-    """Returns when ``after`` may follow ``before``; raises ``IllegalTransition`` otherwise. None is "no task yet"."""
+    """Returns if ``after`` may follow ``before`` (None: no task yet); raises ``IllegalTransition`` otherwise."""
     if after not in NEXT[before]:
         raise IllegalTransition(f"{after} may not follow {before or 'nothing'}")
 
 
 def check_chunk(state: TaskState | None) -> None:
-    """Returns when an artifact chunk may be appended in ``state``; raises ``IllegalTransition`` otherwise."""
+    """Returns if an artifact chunk may be appended in ``state``; raises ``IllegalTransition`` otherwise."""
     if state not in CHUNKS:
         raise IllegalTransition(f"an artifact chunk may not follow {state or 'nothing'}")

@@ -1,7 +1,7 @@
-"""One trace id from a request to its webhooks: W3C Trace Context, level 1 (``traceparent``).
+"""Carries one trace id from a request to its webhooks: W3C Trace Context, level 1 (``traceparent``).
 
-A trace lives in the head of its task, and not in bells: one that the sweeper rings anew would not know it. It is ids
-only; ``tracestate``, which is content of strangers, is not kept.
+The trace is stored in the task's head and not in queue messages, because the sweeper's messages would lack it. It
+contains ids only; ``tracestate`` is not stored, because it is arbitrary client content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAMPLED: Final = 1
 
 
 def parse_traceparent(header: str | None) -> str | None:
-    """The trace of a ``traceparent`` header in the form of version 00; None for one that must be ignored (3.2.2)."""
+    """The trace of a ``traceparent`` header, in the format of version 00; None if it must be ignored (3.2.2)."""
     found = _ACCEPTED.fullmatch((header or "").strip(" \t"))
     if found is None or (found[1] == "00" and found[5]):
         return None
@@ -29,7 +29,7 @@ def parse_traceparent(header: str | None) -> str | None:
 
 
 def from_xray(header: str | None, seed: str) -> str | None:
-    """The trace that X-Ray has begun, so that its pictures and our logs name the same one; None without one."""
+    """The trace of an X-Ray header, so that X-Ray and our logs have the same trace id; None without one."""
     found = _XRAY.search(header or "")
     if found is None or not int(found[1] + found[2], 16):
         return None
@@ -37,17 +37,17 @@ def from_xray(header: str | None, seed: str) -> str | None:
 
 
 def new_trace(seed: str) -> str:
-    """A new trace. ``seed`` is an id that nobody else has."""
+    """A new trace. ``seed`` must be a unique id."""
     return f"00-{_digest(seed)[:32]}-{_span(seed)}-{_flags(sampled=False)}"
 
 
 def child_of(trace: str, seed: str) -> str:
-    """The same trace with the span that ``seed`` names as parent of what comes; "" when there is no trace."""
+    """The trace with a span made from ``seed`` as the parent of what follows; "" without a trace."""
     return f"{trace[:36]}{_span(seed)}{trace[52:]}" if trace else ""
 
 
 def trace_id(trace: str) -> str:
-    """The 32 digits that logs are searched by; "" when there is no trace."""
+    """The trace id (32 hex digits) that logs contain; "" without a trace."""
     return trace[3:35]
 
 

@@ -1,9 +1,9 @@
-"""Which URLs of strangers we send to, and which addresses their names may have. Pure: no lookup happens here.
+"""The URLs from clients that we send requests to, and the addresses their names may have. Does no DNS lookup.
 
-One strict grammar decides, and nothing is repaired: a URL that two parsers could read in two ways (RFC 3986 and the
-WHATWG's) does not match it. Only names are taken, so no notation of an IP literal gets through. The address lists are
-written out because ``ipaddress.is_global`` differs between Python 3.11, 3.12 and 3.13 and calls multicast, SRv6 and
-some cloud metadata global.
+One strict grammar decides, and nothing is normalized: a URL that RFC 3986 and WHATWG parsers could read differently
+does not match it. Only names are accepted, so no notation of an IP address can pass. The address lists are written out
+because ``ipaddress.is_global`` differs between Python 3.11, 3.12 and 3.13, and treats multicast, SRv6 and some cloud
+metadata addresses as global.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_URL: Final = 2048
-MAX_LINK: Final = 8192  # of a URL that is fetched: signed links carry a session's token
+MAX_LINK: Final = 8192  # for URLs that are fetched: signed links contain a session token
 MAX_NAME: Final = 253
 PORTS: Final = frozenset({443, 8443})
 MAX_PORT: Final = 65535
-CALLBACKS: Final = "callbacks"  # below a base URL: where the agents that ours have called send their webhooks
+CALLBACKS: Final = "callbacks"  # path below a base URL for callbacks of agents that ours have called
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 # RFC 3986 with an authority of name and port only; a port has no sign and no leading zero; no fragment.
@@ -36,7 +36,7 @@ _URL: Final = re.compile(
 )
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 _TOP_LABEL: Final = re.compile(r"[a-z]{2,63}|xn--[a-z0-9-]{1,59}")
-# Top labels that no public name has: RFC 6761, 6762, 7686, 8375, 9476, ICANN's .internal, and what leaks from inside.
+# Top labels that are not public: RFC 6761, 6762, 7686, 8375, 9476, ICANN's .internal, and common internal ones.
 # fmt: off
 _PRIVATE_TOP_LABELS: Final = frozenset((
     "alt", "arpa", "cluster", "consul", "corp", "dhcp", "docker", "domain", "example", "gateway", "home", "host", "i2p",
@@ -44,7 +44,7 @@ _PRIVATE_TOP_LABELS: Final = frozenset((
     "private", "router", "svc", "test", "workgroup", "wpad",
 ))
 
-# IANA's special-purpose registry, whatever it says about reachability, and everything from multicast up.
+# IANA's special-purpose registry (also entries that it calls reachable), and everything from multicast up.
 _REFUSED_V4: Final = tuple(map(IPv4Network, (
     "0.0.0.0/8",         # this network
     "10.0.0.0/8",        # private
@@ -80,22 +80,21 @@ _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
 
 class UrlNotAllowed(Exception):
-    """The URL, or an address of its name, is against the policy. The text may be shown to whoever gave the URL."""
+    """The URL, or an address of its name, violates the policy. The text may be shown to the client."""
 
 
 class NameUnresolved(Exception):
-    """The name has no address now. It may have one later: not a refusal."""
+    """The name has no address now, but may have one later. This is not a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """What a deployment adds to the fixed rules; all entries in lower case.
+    """A deployment's own rules besides the fixed ones; all entries in lower case.
 
-    ``allowed_domains`` limits hosts to these names and what is under them (empty: any). ``trusted_domains`` need no
-    ownership challenge, but pass every other rule. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
-    entries, IP literals included, that may be http, on any port, and live on loopback. ``own`` are base URLs of this
-    deployment: on their hosts only the addresses of calls (``CALLBACKS``) are taken. Where it is local, a host is a
-    name and a port.
+    ``allowed_domains`` limits hosts to these names and their subdomains (empty: any). ``trusted_domains`` need no
+    ownership challenge, but every other rule applies. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
+    entries, also IP addresses, that may use http, any port and loopback. ``own`` are base URLs of this deployment: on
+    their hosts only callback addresses (``CALLBACKS``) are allowed. Local hosts are compared with their port.
     """
 
     allowed_domains: tuple[str, ...] = ()
@@ -113,7 +112,7 @@ class EgressPolicy:
         return f"{host}:{port}" in self.local_allow or f"{host}:*" in self.local_allow
 
     def is_own(self, url: str, target: WebhookTarget) -> bool:
-        """Whether it leads back to this deployment, and not to the address of a call."""
+        """Whether the URL is on this deployment's host and not a callback address."""
         if not any(_same_host(target, base) for base in self.own):
             return False
         return not any(re.fullmatch(rf"{re.escape(base)}/{CALLBACKS}/[\w-]+", url, re.ASCII) for base in self.own)
@@ -121,7 +120,7 @@ class EgressPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """A URL that passed. ``host`` is in lower case; ``local`` came by the local allow list."""
+    """A URL that passed the checks. ``host`` is in lower case; ``local``: the local allow list permits it."""
 
     scheme: str
     host: str
@@ -131,7 +130,7 @@ class WebhookTarget:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What requests on one connection must share."""
+        """Scheme, host and port; requests with the same origin may share a connection."""
         return self.scheme, self.host, self.port
 
     @property
@@ -142,7 +141,7 @@ class WebhookTarget:
 
 @lru_cache(maxsize=1024)  # a webhook gets several events in a row
 def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> WebhookTarget:
-    """The target that ``url``, of at most ``longest`` characters, names; raises UrlNotAllowed."""
+    """Parses and checks ``url``, of at most ``longest`` characters; raises UrlNotAllowed."""
     found = _URL.fullmatch(url) if len(url) <= longest else None
     if found is None:
         raise UrlNotAllowed(
@@ -161,9 +160,10 @@ def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> Webhook
 
 
 def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[str, ...]:
-    """The addresses to dial, in order. Raises UrlNotAllowed if any is not public, NameUnresolved if there is none.
+    """The addresses to connect to, in order. Raises NameUnresolved for none, UrlNotAllowed if any is not public.
 
-    One bad answer refuses the name: it is the mark of rebinding. A local target must be on loopback instead.
+    One address that is not public refuses the name, because it is a sign of DNS rebinding. For a local target, all
+    addresses must be loopback instead.
     """
     found = tuple(dict.fromkeys(addresses))
     if not found:
@@ -175,7 +175,7 @@ def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[st
 
 @lru_cache(maxsize=1024)
 def is_public(address: str) -> bool:
-    """Global unicast that no registry reserves and that embeds no other address. What does not parse is not."""
+    """Whether the address is global unicast, not reserved, and embeds no other address. False if it does not parse."""
     parsed = _parse(address)
     if isinstance(parsed, IPv4Address):
         return not any(parsed in network for network in _REFUSED_V4)
@@ -185,7 +185,7 @@ def is_public(address: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """On this machine: 127.0.0.0/8 or ::1, in their own form."""
+    """Whether the address is in 127.0.0.0/8 or is ::1. False for IPv4 addresses in IPv6 form."""
     parsed = _parse(address)
     return parsed is not None and any(parsed in network for network in _LOOPBACK)
 
@@ -219,7 +219,7 @@ def _is_label(label: str) -> bool:
 
 
 def _is_a_label(label: str) -> bool:
-    """A real A-label: Punycode of stable letters, marks and digits (RFC 5890, 5892), not ASCII in disguise."""
+    """Whether it is a real A-label: Punycode of stable letters, marks and digits (RFC 5890, 5892), not only ASCII."""
     try:
         text = label[4:].encode().decode("punycode")
         same = text.encode("punycode").decode() == label[4:]
@@ -241,11 +241,11 @@ def _is_under(host: str, domains: tuple[str, ...]) -> bool:
 
 def _parse(address: str) -> IPv4Address | IPv6Address | None:
     try:
-        return None if "%" in address else ip_address(address)  # a scope id makes sense on a link only
+        return None if "%" in address else ip_address(address)  # a scope id is only valid on a local link
     except ValueError:
         return None
 
 
 def _is_isatap(address: IPv6Address) -> bool:
-    """An interface id ``[02]00:5efe:a.b.c.d``, which a router may unwrap to the IPv4 address (RFC 5214)."""
+    """Whether the interface id is ``[02]00:5efe:a.b.c.d``: a router may unwrap it to an IPv4 address (RFC 5214)."""
     return (int(address) >> 32) & 0xFDFFFFFF == 0x00005EFE  # noqa: PLR2004

@@ -1,1 +1,1 @@
-"""Running an agent: the lease, the steps, the emits, and the hand-over before time runs out."""
+"""Runs agents: leases, steps, emitted chunks, and the hand-over before the time limit."""

@@ -1,8 +1,8 @@
-"""Calls to other agents: sent once, waited for without compute, followed to their end.
+"""Calls to other agents: each is sent once, uses no compute while it waits, and is followed to its end.
 
-What identifies a call (message id, callback address and token) is stored before anything is sent, so a run that dies in
-between sends the same message again, and a peer that knows message ids makes no second task. The webhook that comes
-back is a bell (``services.callbacks`` lets in what is genuine): the task's truth is asked of the peer.
+A call's message id, callback address and token are stored before it is sent. If the run dies in between, the next run
+sends the same message again, and a remote agent that supports message ids creates no second task. A callback only
+resumes the task (``services.callbacks`` checks it): the state is then fetched from the remote agent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports import Ids, RemoteAgents, TaskLog
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
-"""Puts a question to the task's own client, under a name that is its own."""
+"""Asks the task's own client: takes the question and a unique name, returns the answer."""
 T = TypeVar("T")
 
 PREFIX: Final = "@call/"
@@ -41,14 +41,14 @@ RETRIES_S: Final = (0.0, 1.0, 5.0)
 
 
 class NeedsWorker(BaseException):
-    """The call is the worker's to make: the run ends here, and no author's ``except Exception`` may keep it."""
+    """Only the worker can make this call, so the run ends. Not an ``Exception``, so that an agent does not catch it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRegistry:
-    """What calls need: the agents that can be called, and where they reach this deployment.
+    """The agents that can be called, and the base URL at which they reach this deployment.
 
-    Those in ``apart`` are spoken to by the worker only, which has what they ask of their callers.
+    Only the worker calls the agents in ``apart``: it has the credentials that they require.
     """
 
     remote_agents: RemoteAgents
@@ -59,22 +59,22 @@ class AgentRegistry:
 
 @dataclass(frozen=True, slots=True)
 class CallLimit:
-    """How long a call may take: in seconds after it was made, and after its task was."""
+    """How long a call may take: in seconds after the call was made, and after its task was created."""
 
     timeout_s: float | None = None
     deadline_s: float | None = None
 
     def until(self, called_at: int, task_made_at: int) -> int | None:
-        """When the time is over, in ms; None for never."""
+        """When the call times out, in ms; None for never."""
         ends = ((called_at, self.timeout_s), (task_made_at, self.deadline_s))
         return min((at + int(seconds * 1000) for at, seconds in ends if seconds is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _CallWait:
-    """What a call waits for: another wake counter than ``seen``, which was the head's before the agent was asked.
+    """A call that waits until the head's wake counter differs from ``seen``, or until ``until`` (ms).
 
-    At ``until`` (ms) it waits no longer.
+    ``seen`` was read before the remote agent was asked for its state.
     """
 
     seen: int
@@ -82,7 +82,7 @@ class _CallWait:
 
 
 class AgentCalls:
-    """The calls of one run. ``keep`` stores a step's value unless there is one, and gives the one that is stored."""
+    """The calls of one run. ``keep`` stores a step's value unless one is stored already, and returns the stored one."""
 
     def __init__(
         self,
@@ -106,17 +106,17 @@ class AgentCalls:
         return self._session.head.caller
 
     def check_reachable(self, agent: str) -> None:
-        """Raises Apart when this process does not speak to the agent."""
+        """Raises NeedsWorker if only the worker can call the agent."""
         if agent in self._registry.apart:
             raise NeedsWorker
 
     @property
     def is_waiting(self) -> bool:
-        """Whether calls wait for news, and none does anything else."""
+        """Whether there are calls and all of them wait for a wake."""
         return 0 < self._under_way == len(self._waiting)
 
     def notify_waiting(self) -> None:
-        """Lets the calls look again whose last answer is older than the task's wake counter."""
+        """Resumes the calls whose last answer is older than the task's wake counter."""
         for future, wait in [*self._waiting.items()]:
             if wait.seen != self._session.head.wake:
                 del self._waiting[future]
@@ -124,7 +124,7 @@ class AgentCalls:
                     future.set_result(None)
 
     def suspend(self) -> bool:
-        """Gives the task back until there is news; False when there is some already."""
+        """Suspends the task until it is woken; False if that has happened already."""
         waits = self._waiting.values()
         try:
             self._session.suspend(
@@ -143,7 +143,7 @@ class AgentCalls:
         return read_card(card)
 
     async def _card(self, agent: str) -> Json:
-        """The card, or why there is none: a later run goes the same way."""
+        """The card, or the error text. Either is stored, so that a later run gets the same."""
         try:
             with self._busy_call():
                 return v1_card(await self._retry(lambda: self._remote_agents.card(agent)))
@@ -151,7 +151,7 @@ class AgentCalls:
             return str(failed)
 
     async def call(self, name: str, agent: str, parts: Sequence[Part], limit: CallLimit, ask: Ask) -> Task | Message:
-        """See ``AgentTask.call``. How it ended is kept, also when it failed: a later run goes the same way."""
+        """See ``AgentTask.call``. The result or failure is stored, so that a later run gets the same."""
         done, failed = self._steps.get(f"{PREFIX}{name}/done"), self._steps.get(f"{PREFIX}{name}/failed")
         if done is not None:
             return _load_answer(done.value)
@@ -184,12 +184,12 @@ class AgentCalls:
             self._under_way -= 1
 
     def _open_call(self, name: str, agent: str, limit: CallLimit) -> dict[str, Any]:
-        """What identifies the call, the same in every run."""
+        """The call's ids and addresses, the same in every run."""
         kept = self._steps.get(PREFIX + name)
         return cast("dict[str, Any]", kept.value if kept else self._keep(PREFIX + name, self._new_call(agent, limit)))
 
     def _new_call(self, agent: str, limit: CallLimit) -> Json:
-        """What identifies a call from now on. One that was not made in time is not made."""
+        """New ids and addresses for a call. Raises AgentCallFailed if its time is over already."""
         ids, now = self._registry.ids, self._session.now()
         until = limit.until(now, self._session.head.created_at)
         if until is not None and now >= until:
@@ -199,7 +199,7 @@ class AgentCalls:
         return identity | {"url": url, "address": self._remote_agents.address(agent)}
 
     async def _send_once(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
-        """The id of the peer's task, or its message."""
+        """Sends the call's message unless that is done; returns the id of the remote task, or the remote message."""
         kept = self._steps.get(f"{PREFIX}{name}/sent")
         if kept is not None:
             return str(cast("dict[str, Json]", kept.value)["task"])
@@ -211,9 +211,10 @@ class AgentCalls:
         return answer if isinstance(answer, Message) else answer.task_id
 
     def _send(self, name: str, agent: str, message: Message, opened: dict[str, Any]) -> Task | Message:
-        """What the agent answers. Its task is noted here, where no cancel of the run interrupts.
+        """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
-        When our task has ended meanwhile, the agent's is canceled; should that fail, it is when ours is next due.
+        If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
+        task is next due.
         """
         answer = self._remote_agents.send(self._caller, agent, message, _callback(opened))
         if isinstance(answer, Task):
@@ -228,7 +229,7 @@ class AgentCalls:
     async def _follow_task(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
-        """The peer's task at its end."""
+        """Follows the remote task until it has ended or timed out, and returns it."""
         remote_agents = self._remote_agents
         while True:
             seen = self._session.head.wake
@@ -246,7 +247,7 @@ class AgentCalls:
     async def _answer_question(
         self, name: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask, wait: _CallWait
     ) -> None:
-        """The peer's question, put to our own client, and the answer, sent back once."""
+        """Asks our own client the remote agent's question, and sends the answer back once."""
         record = f"{PREFIX}{name}/answer/{_question(task.status)}"
         if record in self._steps:
             return await self._wait_for_wake(wait)
@@ -259,7 +260,7 @@ class AgentCalls:
         return None
 
     async def _wait_for_wake(self, wait: _CallWait) -> None:
-        """Returns when the task's wake counter is not ``wait.seen`` any more, or at ``wait.until``."""
+        """Returns when the task's wake counter differs from ``wait.seen``, or at ``wait.until``."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = wait
         left = None if wait.until is None else max(0.0, (wait.until - self._session.now()) / 1000)
@@ -267,7 +268,7 @@ class AgentCalls:
         self._waiting.pop(future, None)
 
     async def _retry(self, call: Callable[[], T]) -> T:
-        """What a peer answers, asked again a little later when it does not at first."""
+        """Makes a call to a remote agent, with up to three tries (see ``RETRIES_S``)."""
         for pause in RETRIES_S[:-1]:
             await asyncio.sleep(pause)
             try:
@@ -279,9 +280,9 @@ class AgentCalls:
 
 
 def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, now: int) -> None:
-    """Cancels what an ended task still has running elsewhere, then forgets it.
+    """Cancels the running calls of an ended task, and then marks the head as having none.
 
-    Who cannot be reached is asked again when the task is next due; raises AgentCallFailed when there is somebody.
+    Raises AgentCallFailed if an agent cannot be reached; the cancel is repeated when the task is next due.
     """
     failures = list[AgentCallFailed]()
     remote_agents = remote_agents.with_trace(child_of(head.trace, head.key.task))
@@ -296,7 +297,7 @@ def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, no
 
 
 def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
-    """The calls that are not over, as (agent, task): known by the agent's answer, else by its first webhook."""
+    """The unfinished calls as (agent, task id). The id comes from the agent's answer, or else its first callback."""
     found: dict[tuple[str, str], None] = {}
     for name, step in steps.items():
         call, _, kind = name.rpartition("/")
@@ -307,12 +308,12 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
 
 
 def _callback(opened: dict[str, Any]) -> PushRequest:
-    """Where a peer tells of a call: an address that stands for parent and call, and says nothing of either."""
+    """The webhook for a call. Its URL identifies task and call but reveals neither."""
     return PushRequest(opened["url"], config_id="parent", token=opened["token"])
 
 
 def _question(status: TaskStatus) -> str:
-    """What a question is known by, so that each is answered once."""
+    """Identifies a question, so that each is answered once."""
     message_id = status.message.message_id if status.message else ""
     return digest([status.timestamp, message_id])[:16]
 

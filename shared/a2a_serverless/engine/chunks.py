@@ -1,7 +1,7 @@
-"""Chunks that wait to be written together: an agent may emit a hundred a second, and each write costs as a kilobyte.
+"""Joins chunks before they are written: an agent may emit a hundred a second, and each write costs at least 1 KB.
 
-They wait at most ``DELAY_S`` or until they are ``SIZE`` bytes. One event then holds all that were emitted of an
-artifact, part by part, and the range of their numbers: the task that it makes is the one that they would have made.
+Chunks wait until ``DELAY_S`` (seconds) are over or they have ``SIZE`` bytes. One event then holds all waiting chunks of
+an artifact, part by part, and the range of their emit numbers. The resulting task is the same as with single events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE: Final = 16 * 1024
 class Chunk:
     """A chunk of an artifact; ``emits`` is the closed range of the author's emit numbers that it holds.
 
-    ``step`` is the name of the step that emitted it, empty outside of steps.
+    ``step`` is the name of the step that emitted it, or empty.
     """
 
     artifact: Artifact
@@ -34,7 +34,7 @@ class Chunk:
 
 
 class ChunkBuffer:
-    """What waits, one chunk for each artifact in the order in which they began. ``some`` is set while anything does."""
+    """The waiting chunks: one for each artifact, in the order of arrival. ``some`` is set while any chunk waits."""
 
     def __init__(self) -> None:
         self.some = asyncio.Event()
@@ -43,11 +43,11 @@ class ChunkBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether they should wait no longer."""
+        """Whether the waiting chunks should be written now."""
         return self._size >= SIZE
 
     def add(self, chunk: Chunk) -> bool:
-        """Takes a chunk. False, and nothing is taken, while one waits that it cannot be joined to."""
+        """Adds a chunk. False, without a change, if a waiting chunk of the artifact cannot be joined with it."""
         artifact_id, parts = chunk.artifact.artifact_id, [*chunk.artifact.parts]
         if artifact_id in self._waiting:
             before, waiting = self._waiting[artifact_id]
@@ -63,13 +63,13 @@ class ChunkBuffer:
         return True
 
     def take(self) -> list[Chunk]:
-        """All that waits; nothing waits afterwards."""
+        """Removes and returns all waiting chunks."""
         waiting, self._waiting, self._size = self._waiting, {}, 0
         self.some.clear()
         return [replace(one, artifact=replace(one.artifact, parts=tuple(parts))) for one, parts in waiting.values()]
 
 
 def _can_join(before: Chunk, after: Chunk) -> bool:
-    """Whether two chunks of an artifact can be one: nothing begins anew, and both are of one kind and one step."""
+    """Whether two chunks can be one: the second appends, the first is not the last, and all but the parts is equal."""
     same = replace(after.artifact, parts=before.artifact.parts) == before.artifact and after.step == before.step
     return after.append and same and not before.last

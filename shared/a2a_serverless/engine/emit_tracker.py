@@ -1,9 +1,9 @@
-"""What a run emits, beside what the log holds already.
+"""Compares what a run emits with what the log holds, and writes only what is new.
 
-Outside of steps an emit is known by its number: a re-run skips the numbers that the log holds. A step that was
-interrupted runs again and may emit something else, so there the content counts. What the step says again is not
-written again. When it differs, the artifact is written anew in one event (``append=false``): what it held before the
-step, then what the step has said so far. Numbers only grow, and an event names the step that emitted it.
+Outside of steps, emits are identified by number: a later run skips the numbers that the log holds. An interrupted step
+runs again and may emit something else, so its emits are compared by content. Equal content is not written again. If it
+differs, the artifact is rewritten in one event (``append=false``): its content before the step, then what the step has
+emitted so far. Numbers only grow, and an event names the step that emitted it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.run_session import RunSession
 
 EMPTY: Final = Part("text", "")
-"""What is left of an artifact whose step says nothing the second time: an artifact cannot be deleted."""
+"""Replaces the content of an artifact that its step does not emit again: an artifact cannot be deleted."""
 
 
 @dataclass(eq=False, slots=True)
 class RunningStep:
-    """A step at work. ``began`` and ``ended`` are moments in the order of this run; ``counts`` goes into its result."""
+    """A running step. ``began`` and ``ended`` come from ``EmitTracker.moment``; ``began_at`` is in ms.
+
+    ``counts`` goes into the step's result.
+    """
 
     owner: object
     name: str
@@ -44,14 +47,14 @@ class RunningStep:
     again: dict[str, RepeatedArtifact | None] = field(default_factory=dict)
 
     def count(self, what: str, times: int) -> None:
-        """Notes what the step did, here and in the step that it is a part of."""
+        """Adds to the counts of this step and of the steps that contain it."""
         self.counts[what] += times
         if self.within:
             self.within.count(what, times)
 
 
 class RepeatedArtifact:
-    """What a step says of an artifact for the second time. The log holds the first time up to number ``end``."""
+    """What a repeated step emits of an artifact, compared with what the log holds of it up to number ``end``."""
 
     def __init__(self, header: Artifact, before: Sequence[Part], said: _Content, end: int) -> None:
         self.end = end
@@ -64,11 +67,11 @@ class RepeatedArtifact:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the step has said all that the log holds, and nothing else."""
+        """Whether the step has emitted exactly what the log holds."""
         return self._same and self._place == len(self._said)
 
     def matches(self, artifact: Artifact, *, append: bool, last: bool) -> bool:
-        """Takes what the step says next; whether the log holds just that."""
+        """Adds the step's next chunk; returns whether the log holds the same."""
         if not append or not self.parts:
             self.parts, self._place, self._offset, self._same = [], 0, 0, True
         self.header, self.last = artifact, last
@@ -100,7 +103,7 @@ class _Content:
 
 
 class EmitTracker:
-    """The emits of one run, behind those that the log holds."""
+    """The emits of one run, after those that the log holds."""
 
     def __init__(self, session: RunSession, events: Iterable[Event]) -> None:
         self._session = session
@@ -114,14 +117,14 @@ class EmitTracker:
                 self._note(event)
 
     def moment(self) -> int:
-        """A number that is greater than all before it."""
+        """A number greater than all that it returned before: it orders the starts and ends of steps."""
         self._moment += 1
         return self._moment
 
     def emit(
         self, step: RunningStep | None, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool
     ) -> bool:
-        """Emits what ``make`` gives. False, and nothing is written, when the log holds it."""
+        """Emits the artifact that ``make`` returns. False, without a write, if the log holds it already."""
         self._claim(artifact_id, step)
         if step:
             step.emitted = True
@@ -133,7 +136,7 @@ class EmitTracker:
         return True
 
     def settle(self, step: RunningStep) -> None:
-        """Takes back what an earlier try of a step has said and this one, which is over, has not."""
+        """Removes from artifacts what an earlier try of the step emitted and this finished one did not."""
         for artifact_id in self._by_step[step.name]:
             again = self._again(step, artifact_id)
             if again and not again.is_complete:
@@ -141,7 +144,7 @@ class EmitTracker:
                 step.again[artifact_id] = None
 
     def read_back(self, name: str, fence: int) -> None:
-        """Counts what a stored step has emitted as emitted. ``fence`` is that of the run which has stored it."""
+        """Counts the emits of a stored step as done. ``fence`` is that of the run that stored it."""
         for artifact_id, own in self._by_step[name].items():
             late = own[-1].fence > fence
             gone = own[0].emits[0] <= self._numbers[artifact_id]
@@ -151,10 +154,10 @@ class EmitTracker:
                 self._numbers[artifact_id] = own[-1].emits[1]
 
     def _move_stored(self, name: str, artifact_id: str, own: Sequence[ArtifactEvent], fence: int) -> None:
-        """Puts a stored step's words to where they belong.
+        """Rewrites an artifact so that a stored step's content is in its right place.
 
-        They are not there when another run has emitted in the same step, which was overtaken and stored its result
-        late, or when what stands before them has been written anew.
+        This is needed when a later run emitted in the same step before this result was stored, or when the content
+        before the step's was rewritten.
         """
         ours = [event.emits[1] for event in own if event.fence <= fence]
         before = self._content(artifact_id, own[0].emits[0] - 1).parts
@@ -185,7 +188,7 @@ class EmitTracker:
         return True
 
     def _again(self, step: RunningStep, artifact_id: str) -> RepeatedArtifact | None:
-        """What the step says for the second time, as far as the log holds something behind this place."""
+        """The comparison with the log for this artifact; None if the log holds nothing more of it."""
         if artifact_id not in step.again:
             step.again[artifact_id] = self._emitted_before(step.name, artifact_id)
         return step.again[artifact_id]
@@ -213,7 +216,7 @@ class EmitTracker:
         self._write(name, replace(artifact, parts=tuple(parts) or (EMPTY,)), append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
-        """Raises StepConflict when the order of two emitters of an artifact is left to chance."""
+        """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
         if step and (step.ended or step.within):
             over = f"The step {step.name!r} is over, so it cannot emit any more."
             inside = f"The step {step.name!r} is a part of another step, so it cannot emit. Emit in the outer one."
@@ -236,7 +239,7 @@ class EmitTracker:
         return events[-1].emits[1] if events else 0
 
     def _content(self, artifact_id: str, until: int) -> _Content:
-        """What the artifact is after the emit of number ``until``."""
+        """The artifact's content after the emit with number ``until``."""
         parts: list[Part] = []
         last = False
         for event in takewhile(lambda event: event.emits[1] <= until, self._log[artifact_id]):
@@ -248,7 +251,7 @@ class EmitTracker:
 
 
 def _joined(parts: Iterable[Part]) -> list[Part]:
-    """The parts with texts that follow each other as one: chunks may be cut otherwise the second time."""
+    """The parts with adjacent texts joined, because a repeated step may split its chunks differently."""
     runs: list[list[Part]] = []
     for part in parts:
         if part == EMPTY:

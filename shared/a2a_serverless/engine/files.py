@@ -1,4 +1,4 @@
-"""Files of a task, wherever they lie: in the part itself, beside the log, or at a URL that the client gave."""
+"""Files of a task: inline in the part, stored outside the log, or at a URL from the client."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports import ContentStore, UrlFetcher
 
-INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte) from which a file lies beside the log
+INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """Where files are kept and fetched; without them all files are inline."""
+    """Stores and fetches files. Without ``contents`` all files stay inline; without ``fetch`` URLs are not read."""
 
     contents: ContentStore | None = None
     fetch: UrlFetcher | None = None
 
     def read(self, key: TaskKey, part: Part) -> bytes:
-        """The bytes of a part, checked; raises Failed with the reason."""
+        """The bytes of a part, checked; raises TaskFailed with the reason."""
         if part.kind == "raw":
             return base64.b64decode(str(part.value))
         content = file_of(part)
         if part.kind == "url" and content is None and self.fetch:
             return _fetched(self.fetch(str(part.value)))
         if content is None or self.contents is None:
-            raise TaskFailed("The part is no file that came with a message.")
+            raise TaskFailed("The part is not a file of a message.")
         try:
             return self.contents.read(Principal(key.tenant, key.owner), content)
         except ContentNotFound:
-            raise TaskFailed("The file was not uploaded, or is there no longer.") from None
+            raise TaskFailed("The file was not uploaded, or does not exist any more.") from None
 
     def store(self, key: TaskKey, part: Part) -> Part:
-        """A part as it goes into the log: a big file lies beside it."""
+        """The part for the log; the content of a large file is stored outside it."""
         if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
             return part
         kept = self.contents.store(key, base64.b64decode(str(part.value)))
@@ -53,7 +53,7 @@ INLINE: Final = TaskFiles()
 
 
 def _fetched(outcome: Outcome) -> bytes:
-    """What was fetched; raises Failed with the reason, without the URL, which may hold secrets."""
+    """The fetched bytes; raises TaskFailed with the reason, but without the URL, which may contain secrets."""
     if outcome.error is OutboundError.REFUSED:
         raise TaskFailed(f"The URL of the file is refused: {outcome.reason}.")
     if outcome.error is OutboundError.TOO_LARGE:

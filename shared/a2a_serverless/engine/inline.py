@@ -1,7 +1,7 @@
-"""Running an agent inside the request that waits for it, under the same lease and steps as everywhere else.
+"""Runs an inline agent inside the request, with the same lease and steps as in the worker.
 
-First the agent is tried without a task: when it returns a message and has asked nothing of a task, that message is
-the answer and nothing is stored. When it reaches for its task, the try is dropped without a trace and a task is made.
+The agent is first run without a task. If it returns a text or message without having used its task, that is the
+response and nothing is stored. If it uses its task, this try is dropped and a task is created.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TRY_S: Final = 10.0
 
 
 class NeedsTask(BaseException):
-    """The agent has reached for its task."""
+    """The agent has used its task."""
 
 
 class TasklessContext:
-    """What an agent sees before there is a task: the message."""
+    """The task object for an agent before there is a task: it only has the message."""
 
     def __init__(self, message: Message, accepted_output_modes: tuple[str, ...]) -> None:
         self.message = message
@@ -53,7 +53,7 @@ class TasklessContext:
 
 @dataclass(frozen=True, slots=True)
 class EngineInlineRunner:
-    """``ports.InlineRunner``. ``play`` runs a coroutine to its end."""
+    """Implements ``ports.InlineRunner``. ``play`` runs a coroutine to its end."""
 
     engine: Engine
     play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
@@ -61,13 +61,13 @@ class EngineInlineRunner:
     def answer_directly(
         self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
     ) -> Message | None:
-        """The message that the agent answers with; None when it wants a task, takes too long, or is not inline."""
+        """The agent's message; None when it needs a task, fails, takes over ``TRY_S`` seconds, or is not inline."""
         if not self._is_inline(agent_id):
             return None
         return self.play(self._try(agent_id, message, accepted_output_modes))
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        """Runs the task here for at most ``time_ms``, then hands it on. False: the agent is not inline."""
+        """Runs the task here for at most ``time_ms``, then hands it over. False if the agent is not inline."""
         if not self._is_inline(agent_id):
             return False
         until = self.engine.now() + time_ms
@@ -75,7 +75,7 @@ class EngineInlineRunner:
         return True
 
     def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        """The same without waiting: a stream tells what happens. Who closes the stream does not stop the work."""
+        """As ``run``, without waiting: a stream reports the events. Closing the stream does not stop the work."""
         if not self._is_inline(agent_id):
             return False
         threading.Thread(target=self.run, args=(agent_id, key, time_ms), daemon=True).start()
@@ -90,7 +90,7 @@ class EngineInlineRunner:
         try:
             async with asyncio.timeout(TRY_S):
                 answer = attach_context(await self.engine.agents[agent_id].work(context), message.context_id)
-        except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the same error becomes its status
+        except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the error becomes its status
             return None
         if context.needed:
             return None

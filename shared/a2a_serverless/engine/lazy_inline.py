@@ -1,4 +1,4 @@
-"""Running inline agents, made when the first one is asked for: a cold start for another agent does not pay for it."""
+"""Makes the runner of inline agents on first use, so that cold starts for other agents are not slower."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LazyInlineRunner:
-    """``ports.InlineRunner``. ``make`` gives the real one, and is called once."""
+    """Implements ``ports.InlineRunner``. ``make`` returns the real one and is called once."""
 
     def __init__(self, agents: Mapping[str, Agent], make: Callable[[], InlineRunner]) -> None:
         self._inline = frozenset(name for name, agent in agents.items() if agent.runs == "inline")

@@ -1,7 +1,7 @@
-"""One run of a task: take it, let the agent work under a keeper's eye, say how it ended.
+"""One run of a task: takes the lease, runs the agent's function under supervision, and stores how it ended.
 
-A run may die at any line. What it wrote stands, what it did not is done by the next run: steps read their results back,
-emits that the log holds are skipped, and a run that was overtaken finds a foreign fence at its next append and stops.
+A run may die at any line. What it wrote stays, and the next run does the rest: it reads the results of finished steps
+and skips chunks that the log holds. If another run takes the task, this one stops at its next write, which is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunOutcome(Enum):
-    """How a run ended. Nothing of it needs to be remembered: the log says what is to be done."""
+    """How a run ended. It is not stored: the log says what remains to be done."""
 
     ENDED = "ended"
     WAITING = "waits"
@@ -67,9 +67,9 @@ class RunOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a run needs. ``now`` is in ms. ``bury`` puts the bell of a task that was given up where operators look.
+    """What a run needs. ``now`` returns ms.
 
-    ``raised`` is told what an agent has raised.
+    ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's exception.
     """
 
     log: TaskLog
@@ -86,18 +86,19 @@ class Engine:
 
 
 class Suspended(Exception):
-    """The task waits for other agents, and has been given back."""
+    """The task waits for other agents and has been suspended."""
 
 
 class TimeLimitReached(Exception):
-    """The platform's time limit is near: the work is handed on."""
+    """The platform's time limit is near: the run hands over."""
 
 
 async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fence: int = 0) -> RunOutcome:
-    """Runs the task until it ends, waits, or has to be handed on. ``remaining_ms`` is the time that is left.
+    """Runs the task until it ends, waits or hands over. ``remaining_ms`` returns the time that is left.
 
-    A message that meets a live lease is dropped: the runner reads the news that it brings, and whoever releases a lease
-    looks once more. Only the message that finds that very runner dead (its ``fence``) is sent on, past the lease.
+    A queue message that meets a live lease is dropped: the run with the lease reads the head itself, and can release
+    the lease only with the newest head. Only that run's own message (its ``fence``) is enqueued again, to arrive
+    after the lease expires: it detects whether the run has died.
     """
     try:
         taken = _start_run(engine, key)
@@ -124,7 +125,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fen
 
 
 def _watched_stores(engine: Engine) -> Engine:
-    """The engine, each of whose stores raises StoreFailed when it fails."""
+    """The engine with its stores wrapped: their failed calls raise StoreFailed."""
     files = replace(engine.files, contents=engine.files.contents and guard_store(engine.files.contents))
     log, index, queues = guard_store(engine.log), guard_store(engine.index), guard_store(engine.queues)
     return replace(engine, log=log, index=index, queues=queues, files=files)
@@ -133,10 +134,10 @@ def _watched_stores(engine: Engine) -> Engine:
 async def _release_task(
     engine: Engine, session: RunSession, failed: StoreFailed, remaining_ms: Callable[[], int]
 ) -> RunOutcome:
-    """Waits until a store that failed does what it was asked, and gives the task back: no runner has died.
+    """Retries a failed store call until it succeeds, then releases the task: the run does not count as lost.
 
-    The lease is kept meanwhile, as far as the store lets us. When time is over the task is given back as it is; when
-    that fails too, and when waiting would not help, the failure is raised, and the message comes again.
+    Meanwhile it renews the lease if the store allows. When time is over it releases the task without the retry. If
+    that fails too, or if the failure is permanent, it raises the failure, and the queue message comes again.
     """
     if failed.is_permanent:
         raise failed.__cause__ or failed from None
@@ -153,7 +154,7 @@ async def _release_task(
 
 
 def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, in_time: bool) -> bool:
-    """Whether what failed is done and the task given back; False when there is time to try again."""
+    """Repeats the failed call and releases the task; False if that failed and there is time to try again."""
     try:
         if in_time:
             failed.retry()
@@ -167,17 +168,17 @@ def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, i
 
 
 def _end_children(engine: Engine, key: TaskKey) -> None:
-    """Tells the agents that an ended task has called. What fails is done when the task is next due."""
+    """Cancels the running calls of an ended task. A failed cancel is repeated when the task is next due."""
     snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_terminal and snapshot.head.children:
         try:
             cancel_children(engine.log, engine.registry.remote_agents, snapshot.head, now=engine.now())
         except AgentCallFailed:
-            logger.warning("a called agent could not be told", extra={"task": key.task})
+            logger.warning("a call could not be canceled", extra={"task": key.task})
 
 
 def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]] | None:
-    """The task, taken, with its log; None when there is nothing to run. Raises Leased."""
+    """Takes the task and returns it with its log; None when there is nothing to run. Raises AlreadyLeased."""
     for _ in range(TRIES):
         snapshot = engine.log.read_head(key)
         if snapshot is None:
@@ -197,7 +198,7 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
                 logger.error("task given up", extra={"task": key.task, "fence": head.fence})
                 return None
             continue
-        loaded = engine.log.read_log(key)  # a long log is read only by who can run the task
+        loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
         if loaded is None:
             return None
         if loaded[1][-1].n == snapshot.last and engine.log.append(change):
@@ -207,7 +208,7 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
 
 
 def _count_start(engine: Engine, before: Head, after: Head) -> None:
-    """Says that a run begins, whether the one before it died, and how long the task waited if it was its turn."""
+    """Logs that a run begins; counts a previous run that died, or records how long a new task was queued."""
     task = after.key.task
     if after.lost > before.lost:
         engine.metrics.count("LeaseLost", of="worker", task=task)
@@ -241,19 +242,19 @@ async def _run_agent(
 async def _outcome(
     agent: Agent, context: TaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> tuple[TaskState, Answer]:
-    """The state that the agent's work comes to, and what is said about it. What ends the run only goes through."""
+    """The final state of the agent's work, and its final text or message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
     try:
         return TaskState.COMPLETED, attach_context(context.outcome(done), session.head.context_id, session.key.task)
     except IllegalTransition:
         raise
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the agent's, whatever it is
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - any error of the agent
         engine.on_error(session.key, error)
         return _state_of_error(error, agent, session)
 
 
 def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> tuple[TaskState, str]:
-    """The state that an agent's exception comes to, and what its client is told: its own words, or where to look."""
+    """The state for an agent's exception, and the client's text: that of the exception, or a reference to the log."""
     if isinstance(error, TaskRejected | A2AError):
         return TaskState.REJECTED, str(error)
     if isinstance(error, TaskFailed):
@@ -268,10 +269,10 @@ def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> 
 async def _run_watched(
     agent: Agent, context: TaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> asyncio.Future[Answer]:
-    """Lets the agent work until it is done or its keeper or writer has a reason to stop it, and raises that reason.
+    """Runs the agent until it is done, or until the supervisor or the chunk writer stops it, and raises their reason.
 
-    What those raise is never the agent's fault; what the agent raised is in the future. What its task has raised
-    (``work.signal``) decides before either.
+    The agent's own result or exception is in the returned future. A signal of its task (``TaskContext.signal``)
+    takes precedence over both.
     """
     working = asyncio.ensure_future(agent.work(context))
     keeping = asyncio.ensure_future(_supervise(session, context, engine.queues, remaining_ms))
@@ -292,7 +293,7 @@ async def _run_watched(
 
 
 def _cancel_reason(reason: BaseException | None) -> CancelReason:
-    """What the agent is told of the reason why its run is stopped."""
+    """The ``CancelReason`` that the agent sees for the reason of the stop."""
     if isinstance(reason, TimeLimitReached | Suspended | NeedsWorker | StepAlreadyStored | AwaitInput):
         return CancelReason.HAND_OVER
     if isinstance(reason, heads.LeaseLost | StepConflict):
@@ -301,7 +302,7 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
 
 
 async def _write_chunks(session: RunSession) -> NoReturn:
-    """Writes chunks that have waited long enough. Ends only by raising why the work must stop."""
+    """Writes chunks that have waited long enough. Ends only by raising the reason to stop the run."""
     while True:
         await session.chunks.some.wait()
         await asyncio.sleep(DELAY_S)
@@ -311,12 +312,12 @@ async def _write_chunks(session: RunSession) -> NoReturn:
 async def _supervise(
     session: RunSession, context: TaskContext, queues: Queues, remaining_ms: Callable[[], int]
 ) -> None:
-    """Looks after the lease, the time and the task's own news. Ends by raising why the work must stop.
+    """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
 
-    It also ends when the agent works on for seconds after its task has raised a signal.
+    It also returns when the agent works on for ``CLEAN_UP_S`` after its task has raised a signal.
 
-    The first renewal sends one message past the lease; whoever gets it while this run's lease lives sends it on past
-    that. So a run that dies is found by its own message, and there is one for each run.
+    At the first renewal it enqueues one message that arrives after the lease expires. If the lease is live then,
+    the receiver enqueues it again. So each run has one message, which detects its death.
     """
     enqueued = False
     while True:
@@ -324,7 +325,7 @@ async def _supervise(
         if context.signal:
             await asyncio.sleep(CLEAN_UP_S)
             return
-        with suppress(StoreFailed):  # it is done a second later; the agent works on until it has to write
+        with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
             session.check_lease()
             context.calls.notify_waiting()
             if context.is_idle and context.calls.suspend():
@@ -349,5 +350,5 @@ def _agent_message(engine: Engine, head: Head, text: str) -> Message:
 
 
 def _seconds_until(until: int, now: int) -> int:
-    """Whole seconds until just after ``until`` (ms), as a queue's delay takes them."""
+    """Whole seconds until just after ``until`` (ms), as a queue delay (1 to 900)."""
     return min(900, max(1, (until - now) // 1000 + 1))

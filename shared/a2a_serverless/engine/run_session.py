@@ -1,8 +1,8 @@
-"""A runner's hold on its task: every write of a run goes through here, under its fence.
+"""A run's lease on its task: every write of the run goes through here, under its fence.
 
-A refused append is looked at again: if the fence is still ours, the decision is made anew on what is true now; if it
-is not, or the task has ended, the hold is lost and ``LeaseLost`` stops the run. Chunks may wait for each other for a
-moment (``engine.chunks``); everything else that a run writes goes behind them, and nothing behind a chunk that is lost.
+After a refused append the head is read again. If the fence is still ours, the decision is repeated on the new head;
+otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wait briefly to be joined
+(``engine.chunks``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ P = TypeVar("P")
 
 
 class StoreFailed(BaseException):
-    """A call of the run to a store did not come through. Not the agent's fault: no ``except`` of its gets to see it.
+    """A store call of the run failed. It is not the agent's fault, so an agent's ``except Exception`` cannot catch it.
 
-    ``again`` makes that very call again, and raises when it fails again. Whether it took effect the first time does not
-    matter: every write may be retried.
+    ``retry`` repeats that call and raises if it fails again. The call may have taken effect the first time: every
+    write may be retried.
     """
 
     def __init__(self, again: Callable[[], object] = lambda: None) -> None:
@@ -57,12 +57,12 @@ class StoreFailed(BaseException):
 
     @property
     def is_permanent(self) -> bool:
-        """Whether waiting does not mend it: the fault is in what was asked or found, and not in the store."""
+        """Whether a retry cannot help: the request or the data is wrong, and not the store."""
         return isinstance(self.__cause__, (AttributeError, LookupError, RuntimeError, TypeError, ValueError))
 
 
 class _GuardedStore:
-    """A port; a call of it that fails raises StoreFailed."""
+    """Wraps a port: its failed calls raise StoreFailed."""
 
     def __init__(self, port: object) -> None:
         self._port = port
@@ -73,7 +73,7 @@ class _GuardedStore:
 
 
 def guard_store(port: P) -> P:
-    """The port as a run uses it: a call of it that fails raises StoreFailed."""
+    """The port, wrapped so that failed calls raise StoreFailed."""
     stand_in: Any = _GuardedStore(port)
     return cast("P", stand_in)
 
@@ -98,7 +98,7 @@ def _store() -> Iterator[None]:
 
 
 class RunSession:
-    """A lease, kept. Not for two threads at once, but for ``store_sent_call``."""
+    """One run's lease and writes. Not thread-safe, except ``store_sent_call``."""
 
     def __init__(
         self,
@@ -122,16 +122,16 @@ class RunSession:
 
     @property
     def key(self) -> TaskKey:
-        """Which task it is."""
+        """The key of the task."""
         return self._snapshot.head.key
 
     @property
     def head(self) -> Head:
-        """The head as of the last look."""
+        """The head as last read or written."""
         return self._snapshot.head
 
     def make_message(self, text: str) -> Message:
-        """A message of the agent's."""
+        """A message from the agent with that text."""
         return Message(self._ids.new(), Role.AGENT, (Part("text", text),), self.head.context_id, self.key.task)
 
     @_store()
@@ -151,7 +151,7 @@ class RunSession:
         raise TimeoutError("a status could not be appended: too many writers")
 
     def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> None:
-        """Takes the author's ``number``-th chunk of an artifact, to be written in a moment, before anything else is."""
+        """Queues the author's ``number``-th chunk of an artifact; it is written soon and before any other write."""
         chunk = Chunk(artifact, (number, number), append, last, step)
         if not self.chunks.add(chunk):
             self.flush()
@@ -160,7 +160,7 @@ class RunSession:
             self.flush()
 
     def flush(self) -> None:
-        """Appends the chunks that wait. They are in the log when this returns; once it has raised, it always does."""
+        """Appends the waiting chunks; they are in the log when this returns. Once it has raised, every call raises."""
         if self._lost:
             raise self._lost
         try:
@@ -189,27 +189,27 @@ class RunSession:
 
     @_store()
     def _store_snapshot(self) -> None:
-        """Has what is new in a long log folded for its readers, and the head tell them."""
+        """Stores a snapshot for the readers of a long log, and its reference in the head."""
         replay = self._log.store_snapshot(self.key)
         self._move(lambda head: set_snapshot(head, self.fence, replay))
         self._bytes_since_snapshot = 0
 
     def steps(self) -> dict[str, StepResult]:
-        """The results of earlier runs' steps. A first run has none, so it does not ask."""
+        """The results of earlier runs' steps; the first run has none and reads nothing."""
         return dict(self._log.read_steps(self.key)) if self.fence > 1 else {}
 
     @_store()
     def store_step(self, name: str, result: StepResult) -> StepResult:
-        """Stores a step's result; the one that is stored counts."""
+        """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
         return self._log.store_step(self.key, name, result, self.head.expires)
 
     @_store()
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
-        """Stores where a call went, in any thread and also when the hold is lost; gives the one that is stored.
+        """Stores which task a call created and returns the stored result. Works in any thread, also without the lease.
 
-        Says too whether the task has ended meanwhile. Its head then knows that it has a child: whoever ended the
-        children before has not seen this one.
+        Also returns whether our task has ended meanwhile. Then the head is marked again as having calls, because an
+        earlier cancellation of its calls has not seen this one.
         """
         kept = self._log.store_step(self.key, name, result, self.head.expires)
         for _ in range(TRIES):
@@ -218,19 +218,19 @@ class RunSession:
                 return kept, False
             if self._log.update_head(snapshot.head, mark_orphan(snapshot.head, now=self.now())):
                 return kept, True
-        raise TimeoutError("a called agent could not be noted: too many writers")
+        raise TimeoutError("a running call could not be stored in the head: too many writers")
 
     @_store()
     def store_callback(self, callback: str, call: str) -> None:
-        """Notes that the address ``callback`` stands for one of the task's calls. It may be told of from now on."""
+        """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
         self._log.store_callback(callback, self.key, call, self.head.expires)
 
     def check_lease(self) -> None:
-        """Raises Fenced when the task has ended (a cancel) or has been taken by another runner."""
+        """Raises LeaseLost when the task has ended (a cancel) or another run has taken it."""
         self.reload_head()
 
     def renew_when_due(self) -> bool:
-        """Makes the lease longer when a third of it is over; says whether it did."""
+        """Extends the lease when a third of it is over; returns whether it did."""
         if self.now() - self._renewed_at < RENEW_MS:
             return False
         self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
@@ -242,9 +242,9 @@ class RunSession:
         self._touch(lambda head: hand_over(head, self.fence, now=self.now()))
 
     def release(self) -> bool:
-        """Releases the lease after the store has failed, with the task due at once; False when it is released already.
+        """Releases the lease after a store failure, with the task due at once; False if it is released already.
 
-        No runner has died. What still waits to be written is emitted again by the next run.
+        The run does not count as lost. The next run emits again what was not written.
         """
         self.reload_head()
         if not self.head.lease_until:
@@ -253,15 +253,15 @@ class RunSession:
         return True
 
     def suspend(self, seen: int, until: int | None) -> None:
-        """Gives the task back until somebody has news; raises Woken when the wake counter is not ``seen`` any more."""
+        """Suspends the task until a callback, or ``until`` (ms). Raises WakeCounterChanged as ``head.suspend``."""
         self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), until=until))
 
     def mark_children(self) -> None:
-        """Notes that the task has called other agents."""
+        """Stores in the head that the task has called other agents."""
         self._touch(lambda head: mark_children(head, self.fence))
 
     def reload_head(self) -> None:
-        """Reads the head and the last number; raises Fenced when the hold is lost."""
+        """Reads the head and the last event number; raises LeaseLost when the lease is lost."""
         snapshot = self._log.read_head(self.key)
         if snapshot is None:
             raise LeaseLost
@@ -280,4 +280,4 @@ class RunSession:
                 self._snapshot = replace(self._snapshot, head=after)
                 return
             self.reload_head()
-        raise TimeoutError("a lease could not be moved: too many writers")
+        raise TimeoutError("a head could not be updated: too many writers")

@@ -1,4 +1,4 @@
-"""The task as its agent sees it: the author's side of a run."""
+"""The task object that the engine passes to an agent's function during a run."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class AwaitInput(BaseException):
-    """The task waits for its client: the run ends here, and no author's ``except Exception`` may keep it."""
+    """The task waits for its client and the run ends. Not an ``Exception``, so that an agent does not catch it."""
 
 
 class StepAlreadyStored(BaseException):
-    """Another run has stored what a step gave, and what it emitted: the next run reads both from the log."""
+    """Another run has stored this step's result and chunks. This run ends; the next one reads both from the store."""
 
 
 P = ParamSpec("P")
@@ -53,18 +53,18 @@ RUNNING: Final = "@running/"
 UNFINISHED_LIMIT: Final = 3
 PROGRESS: Final = "progress"
 SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
-"""What ends a run when the author's side raises it, whatever the agent or one of its libraries makes of it."""
+"""Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
 
 _STEP: ContextVar[RunningStep | None] = ContextVar("step", default=None)
 
 
 def _remember_signals(method: M) -> M:
-    """Remembers the first signal that a method of the author's side raises; every later call raises it again."""
+    """Decorates a method of ``TaskContext``: the first signal it raises is stored, and every later call raises it."""
 
     @wraps(method)
     async def remembering(self: TaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
         if self.signal:
-            await asyncio.sleep(0)  # an agent that calls in a loop must not keep its keeper from running
+            await asyncio.sleep(0)  # lets the supervisor run even if the agent calls this in a loop
             raise self.signal.with_traceback(None)
         try:
             return await method(self, *args, **kwargs)
@@ -77,7 +77,7 @@ def _remember_signals(method: M) -> M:
 
 
 class TaskContext:
-    """Implements ``domain.agent.AgentTask`` over a hold."""
+    """Implements ``domain.agent.AgentTask`` with a run's session."""
 
     def __init__(
         self,
@@ -119,12 +119,12 @@ class TaskContext:
 
     @property
     def message(self) -> Message:
-        """The message that the task was made for."""
+        """The message that created the task."""
         return self._incoming.message
 
     @property
     def accepted_output_modes(self) -> tuple[str, ...]:
-        """The media types that the client can take."""
+        """The media types that the client accepts."""
         return self._incoming.accepted_output_modes
 
     def text(self) -> str:
@@ -238,23 +238,23 @@ class TaskContext:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing happens here: every step is done, and a call waits for another agent."""
+        """Whether the run only waits for other agents: no step is running, and every call waits."""
         return self.calls.is_waiting and self._busy == 0
 
     def outcome(self, done: asyncio.Future[Answer]) -> Answer:
-        """What the agent's function gave. Raises the signal if there was one, else what the function raised."""
+        """The result of the agent's function. Raises the signal if there was one, else what the function raised."""
         if self.signal:
             raise self.signal
         return done.result()
 
     def close(self, why: CancelReason | None = None) -> None:
-        """After this the agent can write nothing more, whatever it does with its cancellation."""
+        """Stops all further writes of the agent, even if it ignores its cancellation."""
         self._closed = True
         self.cancellation = why
         self._unfinished = [*self._running]
 
     def note_unfinished(self) -> None:
-        """Stores which steps the end of the run's time has broken off though no step was done since they began."""
+        """Stores which steps the time limit interrupted, unless another step finished since they began."""
         for step in self._unfinished:
             if step.kept_before == self._kept:
                 times = sum(
@@ -264,7 +264,10 @@ class TaskContext:
                 self._session.store_step(f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms))
 
     async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
-        """The answer to the question ``name``, whose message has the same id in every run; asks it if need be."""
+        """Returns the client's answer to the question ``name``; without one, asks it and ends the run.
+
+        The question's message has the same id in every run.
+        """
         self._check_open()
         message_id = _question_id(self.id, name)
         if message_id in self._answers:
@@ -274,7 +277,7 @@ class TaskContext:
         raise AwaitInput
 
     async def _run_step(self, name: str, arguments: str, work: Callable[[], Awaitable[object]]) -> StepResult:
-        """The result of a step that is done now, as it is stored."""
+        """Runs a step and returns its stored result."""
         self._check_fits(name)
         self._session.flush()
         with self._entered_step(name) as step, self._at_work():
@@ -297,7 +300,7 @@ class TaskContext:
         return kept
 
     def _read_back(self, name: str, kept: StepResult) -> None:
-        """Counts what a stored step has said as said."""
+        """Counts the chunks, progress reports and questions of a stored step as done."""
         self._emits.read_back(name, kept.fence)
         for what, times in kept.counts.items():
             if what == PROGRESS:
@@ -308,20 +311,20 @@ class TaskContext:
 
     @contextmanager
     def _entered_step(self, name: str) -> Iterator[RunningStep]:
-        """The step that everything in its context belongs to, also what it starts there."""
+        """Makes the step the current one of this context and of asyncio tasks that start in it."""
         step = RunningStep(self, name, self._step(), self._emits.moment(), self._session.now(), self._kept)
         self._running.append(step)
         token = _STEP.set(step)
         try:
             yield step
         finally:
-            with suppress(ValueError):  # a coroutine that was left behind is closed in another context
+            with suppress(ValueError):  # an abandoned coroutine is closed in another context
                 _STEP.reset(token)
             self._running.remove(step)
             step.ended = self._emits.moment()
 
     def _step(self) -> RunningStep | None:
-        """The step that runs here."""
+        """The current step of this context, or None."""
         step = _STEP.get()
         return step if step and step.owner is self else None
 
@@ -330,15 +333,15 @@ class TaskContext:
             step.count(what, times)
 
     def _check_fits(self, name: str) -> None:
-        """Raises StepTimedOut for a step that the end of a run has broken off too often."""
+        """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
         if self._interrupted_step(name, UNFINISHED_LIMIT) is None:
             return
         broken_off = (self._interrupted_step(name, number) for number in range(1, UNFINISHED_LIMIT + 1))
         minutes = max(cast("int", kept.value) for kept in broken_off if kept) / 60_000
         raise StepTimedOut(
-            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times: the longest gave it"
-            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work elsewhere and look for its result"
-            " in another step."
+            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
+            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
+            " result in another step."
         )
 
     def _interrupted_step(self, name: str, number: int) -> StepResult | None:
@@ -353,7 +356,7 @@ class TaskContext:
             self._busy -= 1
 
     def _keep(self, name: str, value: Json) -> Json:
-        """Stores something of our own beside the author's steps; what is stored already counts."""
+        """Stores an internal value like a step's result; returns the stored one if there is one already."""
         self._check_open()
         kept = self._steps.get(name)
         if kept is None:
@@ -382,7 +385,7 @@ class TaskContext:
 
 
 def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
-    """The answers to the questions that the log holds, by the question's id: to each, the client's next message."""
+    """The client's answers in the log, by the question's message id; the answer is the client's next message."""
     answers: dict[str, Message] = {}
     asked: str | None = None
     for event in events:
@@ -400,7 +403,7 @@ def _is_progress(event: StatusEvent) -> bool:
 
 
 async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
-    """What an async function gives, or a plain one in a thread of its own."""
+    """The result of an async function, or of a plain one, which runs in a thread."""
     if inspect.iscoroutinefunction(work):
         return await work(*args, **kwargs)
     result = await asyncio.to_thread(work, *args, **kwargs)
@@ -408,7 +411,7 @@ async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) 
 
 
 def _json_value(name: str, value: object) -> Json:
-    """The value as it will be read back, so that a first run and a re-run give the agent the same."""
+    """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
     try:
         return cast("Json", json.loads(json.dumps(value, allow_nan=False)))
     except (TypeError, ValueError):
@@ -416,7 +419,7 @@ def _json_value(name: str, value: object) -> Json:
 
 
 def _artifact_id(task_id: str, name: str) -> str:
-    """The same artifact has the same id in every run, and another one in every task."""
+    """An artifact's id: the same in every run of a task, and different in every task."""
     return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
 
 
@@ -425,19 +428,19 @@ def _question_id(task_id: str, name: str) -> str:
 
 
 def attach_context(answer: Answer, context_id: str | None, task_id: str | None = None) -> Answer:
-    """What an agent has returned, as it can be sent: a message of its own belongs to the conversation (4.1.4).
+    """Adds the context id and task id to a message that an agent returned (4.1.4); other answers stay as they are.
 
-    Raises ValueError for one that has no parts (5.7) or is not the agent's.
+    Raises ValueError for a message without parts (5.7) or without the agent's role.
     """
     if not isinstance(answer, Message):
         return answer
     if not answer.parts or answer.role is not Role.AGENT:
-        raise ValueError("an agent's message has parts, and the role of an agent")
+        raise ValueError("an agent's message must have parts, and the role of an agent")
     return replace(answer, context_id=context_id, task_id=task_id)
 
 
 def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
-    """What an author gave, as parts. ``media_type`` is that of a single text, bytes or JSON value."""
+    """Converts an author's content to parts. ``media_type`` applies to a single text, bytes or JSON value."""
     several = [one for one in content if isinstance(one, Part)] if isinstance(content, list | tuple) else []
     return several or [_part(cast("Content", content), media_type)]
 

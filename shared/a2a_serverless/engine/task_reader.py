@@ -1,4 +1,4 @@
-"""The other tasks that an agent may look at: those of the same tenant and owner, and no others."""
+"""Reads the other tasks that an agent may see: only those of the same tenant and owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskReader:
-    """Reads the tasks beside ``key``."""
+    """Reads tasks of the same owner as the task ``key``."""
 
     log: TaskLog
     index: TaskIndex
@@ -26,12 +26,12 @@ class TaskReader:
         return Principal(self.key.tenant, self.key.owner)
 
     def read_tasks(self, task_ids: Iterable[str]) -> list[Task]:
-        """Those of the tasks that exist."""
+        """The tasks with these ids, as far as they exist."""
         found = (self._task(task_id) for task_id in dict.fromkeys(task_ids))
         return [task for task in found if task]
 
     def list_context(self, context_id: str, limit: int) -> list[Task]:
-        """The newest tasks of a conversation but this one."""
+        """The newest tasks of a conversation, without this one."""
         entries, _ = self.index.list_page(self._principal, context_id, None, 0, limit + 1)
         return self.read_tasks(entry.task for entry in entries if entry.task != self.key.task)[:limit]
 
