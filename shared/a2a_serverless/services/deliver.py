@@ -131,7 +131,7 @@ class _AttemptResult:
 
 
 class _CursorLost(Exception):
-    """This notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
+    """The notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
 
 
 class _Unreadable(Exception):
