@@ -120,7 +120,7 @@ def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
         if due.config_id is None:
             return _sweep_head(sweeper, due, due.key)
         return _sweep_cursor(sweeper, due, due.key, due.config_id)
-    except Exception as error:  # noqa: BLE001 - it keeps nobody else waiting
+    except Exception as error:  # noqa: BLE001 - the other items go on
         return _SweepResult(due, error=error)
 
 
@@ -128,7 +128,7 @@ def _write(swept: _SweepResult) -> _SweepResult:
     try:
         if swept.write:
             swept.write()
-    except Exception as error:  # noqa: BLE001 - it keeps nobody else waiting
+    except Exception as error:  # noqa: BLE001 - the other items go on
         return replace(swept, error=error)
     return swept
 
@@ -145,7 +145,7 @@ def _postpone(sweeper: Sweeper, due: DueItem) -> Exception | None:
 def _log_failure(unread: list[_SweepResult]) -> None:
     for one in unread:
         said = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
-        logger.error("not swept, put off", extra=(safe_error_fields(one.error) if one.error else {}) | said)
+        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | said)
 
 
 def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
