@@ -197,7 +197,7 @@ def _refused_type(request: HttpRequest) -> jsonrpc.RpcRefusal | None:
 
 
 def _form(request: HttpRequest) -> Callable[[Exception], tuple[int, bytes]]:
-    """Returns the encoder for errors before routing, in the form of the binding that the path suggests."""
+    """Returns the encoder for errors before an operation is known, in the form of the binding that the path names."""
     words = request.path.strip("/").split("/")
     if len(words) == 1:
         asked = versions.asked(request.headers.get(versions.VERSION_HEADER.lower()))

@@ -52,7 +52,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
-        # Mangum needs an event loop set in this thread; an earlier asyncio.run has removed it.
+        # Mangum needs an event loop set in this thread; an earlier asyncio.run may have removed it.
         with asyncio.Runner() as runner:
             runner.get_loop()
             answer = web()(event, context)

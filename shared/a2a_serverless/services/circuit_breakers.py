@@ -57,7 +57,7 @@ class ChallengeCache:
         return self._until.get((key.tenant, key.owner, host), 0) > now
 
     def learn(self, key: TaskKey, host: str, now: int) -> None:
-        """Keeps it for ``ANSWERED_MS``; after that ``knows`` is False, and the caller reads the table again."""
+        """Keeps it for ``ANSWERED_MS`` at most; after that ``knows`` is False, and the caller reads the table again."""
         with self._lock:
             if len(self._until) >= HOSTS_KEPT:
                 self._until.clear()

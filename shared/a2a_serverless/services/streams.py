@@ -28,7 +28,7 @@ QUIET_S: Final = 0.25
 HEARTBEAT_MS: Final = 15_000
 BUSY_MS: Final = 5_000
 
-# The states that end a message's stream: the client has to act. A task that waits for a sign-in goes on by itself.
+# The states that end the stream of a message: the client has to act. AUTH_REQUIRED does not: signing in is no message.
 TURN_ENDS: Final = TERMINAL | {TaskState.INPUT_REQUIRED}
 
 

@@ -77,9 +77,9 @@ def send(
     """Starts or continues a task and returns it, or returns the message with which an inline agent answers directly.
 
     Waits until the task ends or needs its client, unless the request says ``return_immediately``. After ``blocking_ms``
-    it returns the task as it is (a deviation, written down: the platform limits requests). That time begins with the
-    request and includes what an inline agent does before it asks for a task. A repeated message id returns the task
-    that the first send made.
+    it returns the task as it is (``blocking`` in docs/deviations.md). That time begins with the request and includes
+    what an inline agent does before it asks for a task. A repeated message id returns the task that the first send
+    made.
     """
     until = service.clock.now() + service.blocking_ms
     begun = accept_message(service, principal, agent, request, wire)
