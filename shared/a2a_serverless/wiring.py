@@ -1,6 +1,7 @@
-"""The one place that builds the real things. Importing it opens, reads and connects nothing; each ``make_`` does.
+"""The composition root: builds the use cases and handlers on the real adapters.
 
-A function of the deployment calls one of them when it starts. What a function does not use, it does not import.
+Importing it opens, reads and connects nothing; each ``make_`` function does. A Lambda function calls one of them when
+it starts, and imports only what it uses.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ ANYBODY: Final = ("local", "anybody")
 
 
 def _uncollected(make: Callable[P, T]) -> Callable[P, T]:
-    """The same, while the collector of garbage rests.
+    """Decorator: runs ``make`` with the garbage collector disabled, then freezes what it has built.
 
-    What is imported and built meanwhile lives as long as the process, so the collector never looks at it.
+    The modules and objects that ``make`` creates live as long as the process, so the collector need not scan them.
     """
 
     @wraps(make)
@@ -99,7 +100,7 @@ def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
 
 
 def stream_api(environment: Mapping[str, str] = os.environ) -> None:
-    """Serves the api function's events for ever, streaming; what ``functions/api/stream`` starts."""
+    """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it."""
     from a2a_serverless.handlers.runtime import RuntimeApi, serve
 
     serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), _make_streaming_api(environment))
@@ -116,7 +117,7 @@ def _make_streaming_api(environment: Mapping[str, str]) -> Callable[[Any, Lambda
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
-    """The same as an ASGI application, for uvicorn on a developer's machine."""
+    """The api as an ASGI application, for uvicorn on a developer's machine."""
     from a2a_serverless.adapters.logs import start_logging
     from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
 
@@ -126,7 +127,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 
 
 def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Edge:
-    """Everything that answers HTTP, on the real adapters."""
+    """The HTTP edge, on the real adapters."""
     from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
     from a2a_serverless.adapters.dynamo import DynamoPublications
     from a2a_serverless.adapters.lambda_functions import REQUEST_TIMEOUT_S, LambdaFunctions
@@ -153,7 +154,7 @@ def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = NU
 def _task_service(
     settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics
 ) -> TaskService:
-    """What serves the operations of clients."""
+    """The service for the operations of clients."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
@@ -182,7 +183,7 @@ def _task_service(
 
 
 def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Sealer) -> Webhooks:
-    """What registers webhooks."""
+    """The service that registers webhooks."""
     from a2a_serverless.adapters.dynamo import DynamoPushStore
     from a2a_serverless.adapters.egress import SystemResolver
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -205,7 +206,7 @@ def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: 
 
 
 def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
-    """What gives each owner its share."""
+    """The rate limiter, which gives each owner its quota."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex
     from a2a_serverless.adapters.owners import DynamoOwnerStore
     from a2a_serverless.services.rate_limiter import RateLimiter
@@ -320,9 +321,9 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
 def make_rotator(
     environment: Mapping[str, str] = os.environ, answer: Callable[[str, bytes], None] | None = None
 ) -> Handler:
-    """The handler of the rotator function. ``answer`` PUTs to CloudFormation's URL, over HTTP unless it is given.
+    """The handler of the rotator function. ``answer`` PUTs to CloudFormation's URL, by default over HTTP.
 
-    What is wrong with its settings is raised by each command, so that CloudFormation is told and does not wait.
+    Each command raises the errors of the settings, so that CloudFormation gets an answer and does not wait.
     """
     from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler, put_answer
     from a2a_serverless.services.key_rotation import (
@@ -395,7 +396,7 @@ def make_eraser(environment: Mapping[str, str] = os.environ) -> Handler:
 
 
 def make_api_keys(stack: StackName) -> ApiKeyStore:
-    """The API keys of a deployed stack, by the rights of the AWS credentials at hand."""
+    """The API keys of a deployed stack, read and written with the caller's AWS credentials."""
     from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
     from a2a_serverless.adapters.deployed_stack import DeployedStack
 
@@ -404,7 +405,7 @@ def make_api_keys(stack: StackName) -> ApiKeyStore:
 
 
 def make_earlier_api_keys(stack: StackName) -> ApiKeyStore:
-    """The API keys that an earlier release has stored where functions may write; they let nobody in."""
+    """The API keys that an earlier release stored in the table that functions may write; they are not accepted."""
     from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
     from a2a_serverless.adapters.deployed_stack import DeployedStack
 
@@ -413,14 +414,14 @@ def make_earlier_api_keys(stack: StackName) -> ApiKeyStore:
 
 
 def alarm_states(stack: StackName) -> Mapping[str, str]:
-    """The state of each alarm of a deployed stack, by name: OK, ALARM or INSUFFICIENT_DATA."""
+    """The state of each alarm of a deployed stack, by alarm name: OK, ALARM or INSUFFICIENT_DATA."""
     from a2a_serverless.adapters.deployed_stack import DeployedStack
 
     return DeployedStack(_aws_of(stack), stack.name).alarms()
 
 
 def make_operations(stack: StackName) -> Operations:
-    """What an operator can do with a deployed stack, by the rights of the AWS credentials at hand."""
+    """An operator's operations on a deployed stack, with the caller's AWS credentials."""
     from a2a_serverless.adapters.deployed_stack import DeployedStack
     from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsQueues
@@ -446,7 +447,7 @@ def make_operations(stack: StackName) -> Operations:
 
 
 def _erasure(settings: Settings, aws: Aws) -> ErasureService:
-    """What erases, all over the table and the bucket."""
+    """The service that erases, in the tables and the bucket."""
     from a2a_serverless.adapters import keys
     from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
     from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
@@ -469,7 +470,7 @@ def _erasure(settings: Settings, aws: Aws) -> ErasureService:
 
 
 def _inline_runner(agents: Mapping[str, Agent], engine: Callable[[], Engine]) -> InlineRunner:
-    """What runs inline agents inside the api function; the engine is made when the first one is asked."""
+    """The runner of inline agents inside the api function; the engine is made at the first request to one."""
     from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 
     def make() -> InlineRunner:
@@ -481,7 +482,7 @@ def _inline_runner(agents: Mapping[str, Agent], engine: Callable[[], Engine]) ->
 
 
 def _engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, *, calls: bool = True) -> Engine:
-    """What runs agents. Without ``calls`` it leaves their calls to other agents to the worker."""
+    """The engine, which runs agents. Without ``calls`` it leaves their calls to other agents to the worker."""
     from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.engine.files import TaskFiles
@@ -505,9 +506,9 @@ def _engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, *, c
 def _agent_registry(
     settings: Settings, aws: Aws, agents: Mapping[str, Agent], now: Callable[[], int], *, calls: bool
 ) -> AgentRegistry:
-    """Whom agents may call: each other, and whom AGENT_URLS names (``name=url``, comma-separated).
+    """The agents that agents may call: those of this deployment and of AGENT_URLS (``name=url``, comma-separated).
 
-    Only the worker calls them: it alone may make passes, and read the credentials for agents elsewhere.
+    Only the worker calls them: it alone may make service tokens, and read the credentials for external agents.
     """
     from a2a_serverless.adapters.kms import KmsServiceTokenSealer
     from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
@@ -526,7 +527,7 @@ def _agent_registry(
 
 
 def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentCredentials | None:
-    """What agents elsewhere ask for; only the worker is told where it is, and may read it."""
+    """The credentials for external agents; only the worker knows the secret's id and may read it."""
     if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
         return None
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
@@ -536,7 +537,7 @@ def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentC
 
 
 def _published_base_url(table: Table) -> str:
-    """The api function's own address, which the template cannot give to it; empty before the rotator's first run."""
+    """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
     from a2a_serverless.adapters.dynamo import DynamoPublications
     from a2a_serverless.services.publish import base_url_in
 
@@ -544,7 +545,7 @@ def _published_base_url(table: Table) -> str:
 
 
 def _metrics(environment: Mapping[str, str]) -> Metrics:
-    """What CloudWatch reads off the log of a function, for the whole stack."""
+    """The metrics, which a function writes to its log for CloudWatch (embedded metric format)."""
     from a2a_serverless.adapters.metrics import EmfMetrics
 
     settings = Settings(environment)
@@ -562,7 +563,7 @@ def _keep_for_process(
     function: str,
     told: tuple[type[Exception], ...] = (),
 ) -> Handler:
-    """The handler of a function. Of what it fails by, only ``told`` errors say more than their kind."""
+    """The handler of a function. Only ``told`` errors are raised with their text; of others only the class is shown."""
     from a2a_serverless.handlers.invocations import hide_texts
 
     return _started(hide_texts(handler, told), environment, metrics, function)
@@ -571,7 +572,7 @@ def _keep_for_process(
 def _started(
     handler: Callable[[Any, LambdaContext], T], environment: Mapping[str, str], metrics: Metrics, function: str
 ) -> Callable[[Any, LambdaContext], T]:
-    """The handler, whose log lines name their invocation."""
+    """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start."""
     from a2a_serverless.adapters.logs import start_logging
 
     logger = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
@@ -597,12 +598,12 @@ def _table(settings: Settings, aws: Aws) -> Table:
 
 
 def _public(settings: Settings, aws: Aws) -> Table:
-    """The table of public documents; only the rotator may write it."""
+    """The table of public documents. Only the rotator may write it."""
     return _table_named(settings.need("PUBLIC_TABLE_NAME"), aws)
 
 
 def _access(settings: Settings, aws: Aws) -> Table:
-    """The table of API keys; only operators may write it, and the eraser revokes."""
+    """The table of API keys. Only operators may write it; the eraser may delete keys."""
     return _table_named(settings.need("ACCESS_TABLE_NAME"), aws)
 
 
@@ -615,7 +616,7 @@ def _table_named(name: str, aws: Aws) -> Table:
 
 
 def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
-    """The store of big contents. The sweeper has no bucket, and reads no content."""
+    """The store of big payloads. The sweeper has no bucket, and reads no payload."""
     from a2a_serverless.adapters.payloads import PayloadStore
     from a2a_serverless.adapters.s3 import S3BlobStore
 
@@ -623,7 +624,7 @@ def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
 
 
 def _contents(settings: Settings, aws: Aws) -> ContentStore:
-    """The store of files beside the log."""
+    """The store of files that are not in the log."""
     from a2a_serverless.adapters.contents import BlobContentStore
     from a2a_serverless.adapters.s3 import S3BlobStore
 
@@ -631,7 +632,7 @@ def _contents(settings: Settings, aws: Aws) -> ContentStore:
 
 
 def _fetch(settings: Settings) -> UrlFetcher:
-    """The way to clients' files; what it takes is imported when the first one is fetched."""
+    """A fetcher of clients' files; imports what it needs at the first fetch."""
 
     @cache
     def sender() -> WebhookSender:
@@ -663,7 +664,7 @@ def _own_urls(settings: Settings) -> tuple[str, ...]:
 
 
 def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
-    """The same for the api function, which has to read its own address from the table, once."""
+    """The same for the api function, which reads its base URL from the public table, once it is there."""
     found: list[str] = [*_own_urls(settings)]
 
     def own() -> tuple[str, ...]:
@@ -675,7 +676,7 @@ def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, .
 
 
 def _agents(settings: Settings) -> Mapping[str, Agent]:
-    """What this deployment runs; the first one's card is also the card at the root."""
+    """The agents of this deployment, by id; the first one's card is also the card at the root."""
     from a2a_serverless.agent_loader import MANIFEST, by_id, load_agents
 
     settings.need("AGENTS")
@@ -683,7 +684,7 @@ def _agents(settings: Settings) -> Mapping[str, Agent]:
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:
-    """Who comes in: everybody in a local run; else whoever has an API key, or a token of the issuer that is set."""
+    """Admits everybody with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
     from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
 
     if settings.anonymous_access:
@@ -702,6 +703,6 @@ def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Calle
         return None
     from a2a_serverless.adapters.oidc import OidcTokenVerifier, fetch_document, run_in_thread
 
-    # Lambda freezes what runs beside a request, so one request in a while waits there.
+    # Lambda freezes background threads between requests, so there one request in a while waits for the key set.
     beside = (lambda work: work()) if settings.get("AWS_LAMBDA_FUNCTION_NAME") else run_in_thread
     return OidcTokenVerifier(settings.trusted_issuer, fetch_document, now, beside).verify

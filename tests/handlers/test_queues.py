@@ -101,7 +101,7 @@ INVALID_MESSAGES = {
     "another version": json.dumps(to_json(WORK) | {"v": 0}),
     "another kind": json.dumps(to_json(WORK) | {"kind": "play"}),
     "no task": json.dumps({"v": 1, "kind": "work", "tenant": "t", "owner": "o"}),
-    "a bell of the other queue": json.dumps(to_json(DELIVERY)),
+    "a message of the other queue": json.dumps(to_json(DELIVERY)),
     "a very deep list": "[" * 100_000,
     "a very long number": "9" * 10_000,
     "a lone surrogate for a task": json.dumps(to_json(WORK) | {"task": 7}),
@@ -117,7 +117,7 @@ def test_what_is_no_bell_is_thrown_away_with_a_word_in_the_log(
     assert handled(answerer, record(WORK, body=body)) == {"batchItemFailures": []}
     assert answerer.answered == []
     (line,) = caplog.records
-    assert (line.levelname, line.getMessage()) == ("WARNING", "not a bell, thrown away")
+    assert (line.levelname, line.getMessage()) == ("WARNING", "invalid queue message discarded")
     assert line.__dict__["message_id"] == "m-1"
 
 
@@ -134,9 +134,9 @@ def test_rule_10_the_log_names_tasks_and_shows_no_content(caplog: pytest.LogCapt
     ours = [line for line in caplog.records if line.name.startswith("a2a_serverless.")]
     lines = [(line.getMessage(), line.__dict__.get("task"), line.__dict__.get("outcome")) for line in ours]
     assert lines == [
-        ("bell answered", "task-1", "done"),
-        ("bell not answered", "task-2", None),
-        ("not a bell, thrown away", None, None),
+        ("queue message handled", "task-1", "done"),
+        ("queue message failed", "task-2", None),
+        ("invalid queue message discarded", None, None),
     ]
     shown = caplog.text + str([line.__dict__ for line in caplog.records])
     assert "hunter2" not in shown

@@ -79,7 +79,7 @@ def test_a_stray_record_is_passed_over_and_its_neighbours_are_rung_for(
     relay = Relay()
     assert handled(relay, stray, *GOOD) == {"batchItemFailures": []}
     assert relay.asked == [KEYS]
-    assert [line.getMessage() for line in caplog.records] == ["not an event of a task, passed over"]
+    assert [line.getMessage() for line in caplog.records] == ["not an event of a task, skipped"]
 
 
 @pytest.mark.parametrize("stray", STRAYS.values(), ids=STRAYS)
@@ -101,7 +101,7 @@ def test_rule_10_the_log_counts_and_shows_no_content(caplog: pytest.LogCaptureFi
     handled(Relay(OSError("down: the client's secret")), *GOOD)
     lines = [line for line in caplog.records if line.name.startswith("a2a_serverless.")]
     assert [line.getMessage() for line in lines] == [
-        "not an event of a task, passed over",
+        "not an event of a task, skipped",
         "batch relayed",
         "batch not relayed",
     ]

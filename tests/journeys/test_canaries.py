@@ -107,7 +107,7 @@ def test_rule_10_no_word_of_a_client_gets_into_logs_metrics_or_errors(caplog: py
     assert len(here.errors) > 100
     assert len(here.metrics) > 20
     assert any("agent failed" in line for line in said)
-    assert any("bell not answered" in line for line in said)
+    assert any("queue message failed" in line for line in said)
     assert any("request failed" in line for line in said)
 
 

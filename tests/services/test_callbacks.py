@@ -106,7 +106,7 @@ def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.Log
         waiting.tell(verifier=Nothing())
     assert waiting.woken == before
     assert [(line.getMessage(), line.__dict__["reason"]) for line in caplog.records] == [
-        ("news of a call refused", "wrong-signature")
+        ("callback refused", "wrong-signature")
     ]
 
 

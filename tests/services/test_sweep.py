@@ -427,7 +427,7 @@ def test_items_that_cannot_be_read_keep_nobody_waiting_and_the_sweep_ends_well(
     assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys[unread:])
     assert ("ItemsPostponed", unread, {}) in metrics.measured
     assert [name for name, _ in metrics.counted] == ["Sweeps"]
-    told = [record for record in caplog.records if record.getMessage() == "not swept, put off"]
+    told = [record for record in caplog.records if record.getMessage() == "not swept, postponed"]
     assert len(told) == min(unread, FAILURES)
 
 

@@ -1,6 +1,6 @@
 """FastAPI around the edge: the routes with their OpenAPI description, for uvicorn, and for Mangum on Lambda.
 
-Every route hands the request to ``Edge.answer`` as it came: what a route accepts is decided in one place, ``wire``.
+Every route passes its request unchanged to ``Edge.answer``: only ``wire`` decides what is accepted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 def make_asgi_app(edge: Edge, body_seconds: float = BODY_S) -> FastAPI:
-    """The ASGI application. A request whose body is not there after ``body_seconds`` is refused."""
+    """Returns the ASGI application. A request whose body has not arrived after ``body_seconds`` gets 408."""
     app = FastAPI(title="A2A Serverless", version="1.0", docs_url=None, redoc_url=None, redirect_slashes=False)
     endpoint = _endpoint(edge, body_seconds)
 
@@ -63,9 +63,9 @@ def make_asgi_app(edge: Edge, body_seconds: float = BODY_S) -> FastAPI:
 
 
 def refuse_foreign_pages(web: FastAPI, host: str, origins: tuple[str, ...]) -> FastAPI:
-    """The application as it is served on a developer's machine: to whoever names this machine or ``host``.
+    """Restricts the application for a developer's machine: ``Host`` has to be a loopback name or ``host``.
 
-    A page in the developer's browser gets nothing, unless its origin is among ``origins`` (``CorsOrigins``).
+    Requests of browser pages are refused unless their origin is our own or among ``origins`` (``CorsOrigins``).
     """
     web.add_middleware(RefuseForeignPages, origins=origins)
     web.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, host], www_redirect=False)
@@ -73,7 +73,7 @@ def refuse_foreign_pages(web: FastAPI, host: str, origins: tuple[str, ...]) -> F
 
 
 class RefuseForeignPages:
-    """Middleware: refuses what a page of another origin sends, by what the browser says of it (Fetch Metadata)."""
+    """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it)."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         self._app = app
@@ -94,7 +94,7 @@ class RefuseForeignPages:
 
 
 class _Streamed(StreamingResponse):
-    """Closes its stream whatever becomes of the client, also when that has left before the first byte."""
+    """Closes its stream in every case, also if the client disconnected before the first byte."""
 
     def __init__(self, frames: Frames, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(frames, status, headers)
@@ -120,7 +120,7 @@ def _endpoint(edge: Edge, body_seconds: float) -> Endpoint:
             return PlainTextResponse("The body did not arrive in time.\n", 408, {"connection": "close"})
         except ClientDisconnect:
             logger.warning("request dropped: its client left before the body was there")
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client does not read it
         given = HttpRequest(
             verb=request.method,
             path=_path(request),
@@ -138,19 +138,19 @@ def _endpoint(edge: Edge, body_seconds: float) -> Endpoint:
 
 
 def _path(request: Request) -> str:
-    """The path as it stood in the request line. Mangum has only the decoded one."""
+    """The path as in the request line. Mangum has only the decoded one, which is encoded again."""
     raw = request.scope.get("raw_path")
     return raw.decode("ascii", "replace").partition("?")[0] if raw else encode_path(request.scope["path"])
 
 
 def _time_left(request: Request) -> int | None:
-    """What Lambda says, by Mangum; uvicorn waits for as long as it takes."""
+    """How many ms are left, from Mangum's Lambda context; None for uvicorn, which has no limit."""
     context = request.scope.get("aws.context")
     return context and min(context.get_remaining_time_in_millis(), BUFFERED_MS)
 
 
 async def _read(request: Request, limit: int) -> bytes:
-    """The body, cut just above the limit: the edge says that it is too large, and nobody holds more of it."""
+    """Reads the body, and stops when it exceeds the limit: the edge then refuses it as too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

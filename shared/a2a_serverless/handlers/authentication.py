@@ -1,4 +1,4 @@
-"""The one seam through which callers come in: who is calling, and in whose name (tenant) they may act."""
+"""Authentication: who calls, and in which tenant the caller may act."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from a2a_serverless.domain.model import Principal
 
 
 class Authenticator(Protocol):
-    """Says who calls."""
+    """Determines who calls."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """The caller; raises Unauthenticated."""
+        """Returns the caller; raises Unauthenticated."""
         ...
 
     def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
-        """The caller acting in the tenant that the request names."""
+        """Returns the caller in the tenant that the request names; raises TaskNotFound if it may not act there."""
         ...
 
     def is_operator(self, headers: Mapping[str, str]) -> bool:
-        """Whether the caller is an operator, who may see and steer the webhooks of all owners."""
+        """Whether the caller is an operator, who may see and change the webhooks of all owners, and erase."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AllowAnonymous:
-    """Everybody is one fixed principal, in whichever tenant they name. For local runs only."""
+    """Every caller is the same principal, in any tenant that it names. For local runs only."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         del headers
@@ -53,9 +53,10 @@ class AllowAnonymous:
 
 @dataclass(frozen=True, slots=True)
 class OidcOrApiKey:
-    """Admits API keys (``X-API-Key``, or as a bearer token) and the bearer tokens of an issuer, whichever is set up.
+    """Accepts API keys (``X-API-Key``, or as a bearer token), service tokens, and an issuer's bearer tokens if set.
 
-    ``passes`` opens what agents of this deployment show each other; whatever it returns was sealed by a worker.
+    ``service_tokens`` opens the tokens with which agents of this deployment call each other; only a worker can seal
+    one.
     """
 
     keys: Callable[[str], ApiKey | None]
@@ -63,7 +64,7 @@ class OidcOrApiKey:
     service_tokens: Callable[[str], ServiceToken | None] = lambda _: None
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """The caller; every reason to refuse looks the same from outside."""
+        """Returns the caller; raises Unauthenticated, which is the same for every reason."""
         key, bearer = _credentials(headers)
         found = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
         caller = found.caller if found else None if key else self._token(bearer)
@@ -72,22 +73,22 @@ class OidcOrApiKey:
         return caller
 
     def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
-        """A caller acts in its own tenant; no other one exists for it."""
+        """A caller acts in its own tenant only; raises TaskNotFound for another one."""
         if tenant != principal.tenant:
             raise TaskNotFound
         return principal
 
     def is_operator(self, headers: Mapping[str, str]) -> bool:
-        """Only API keys that were made for an operator; no token of the issuer says so much."""
+        """True only for API keys that were made for an operator, never for an issuer's token."""
         found = self._key(_credentials(headers)[0])
         return found is not None and found.operator
 
     def _key(self, key: str) -> ApiKey | None:
-        """The key. What cannot be ours is not looked for."""
+        """Returns the stored key. What cannot be one of our keys is not looked up."""
         return self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
 
     def _pass(self, token: str) -> ServiceToken | None:
-        """The pass, while there is the API key that it was made for, or an issuer for those without one."""
+        """Returns the service token if its API key still exists, or, without a key, if an issuer is set."""
         made = self.service_tokens(token)
         return made if made and self._is_backed(made) else None
 
@@ -107,7 +108,7 @@ class OidcOrApiKey:
 
 
 def _credentials(headers: Mapping[str, str]) -> tuple[str, str]:
-    """The API key and the bearer token that a request carries, "" for none."""
+    """Returns the API key (or service token) and the bearer token of a request, "" for none."""
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
     bearer = credentials.strip() if scheme.lower() == "bearer" else ""
     return headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else ""), bearer

@@ -1,4 +1,4 @@
-"""News from an agent that a task of ours has called, and that agent's question whether the address is ours."""
+"""``POST /callbacks/{id}``: notifications from agents that a task has called, and their ownership challenges."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CALLBACKS: Final = "callbacks"
 def answer_callback(
     service: TaskService, verifier: CallbackVerifier, request: HttpRequest, below: str, limits: Limits
 ) -> HttpResponse:
-    """Wakes the task whose call the path stands for.
+    """Resumes the task whose call the path names; echoes a challenge.
 
-    Raises TaskNotFound for what is not genuine, ContentTypeNotSupported for genuine news that is not sent as JSON.
+    Raises TaskNotFound for a request that is not genuine, ContentTypeNotSupported for a genuine one that is not JSON.
     """
     if request.verb != "POST" or not below or "/" in below:
         raise MethodNotFound("There is no such path.")

@@ -1,7 +1,7 @@
-"""Pages of other origins may call us from a browser (the Fetch standard's CORS) if they are set; off by default.
+"""CORS (the Fetch standard): lets browser pages of the configured origins call us; off by default.
 
-Callers sign in by a header and never by a cookie, so credentials are not asked for. Agents' paths and public documents
-take part; the operator's API and the callbacks do not.
+Callers authenticate by a header and never by a cookie, so credentials are not allowed. CORS holds for agents' paths and
+public documents, not for the operator's API and the callbacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALLOWED_HEADERS: Final = (
     "authorization, content-type, accept, a2a-version, a2a-extensions, x-a2a-extensions, x-api-key, last-event-id, "
     "if-none-match, traceparent"
 )
-# API Gateway's REST APIs give WWW-Authenticate another name.
+# API Gateway's REST APIs rename WWW-Authenticate.
 EXPOSED_HEADERS: Final = (
     "a2a-extensions, x-a2a-extensions, www-authenticate, x-amzn-remapped-www-authenticate, retry-after, etag, "
     "last-modified, allow"
@@ -25,7 +25,7 @@ EXPOSED_HEADERS: Final = (
 
 
 def preflight(request: HttpRequest, origins: tuple[str, ...]) -> HttpResponse | None:
-    """The answer to a browser's question whether it may ask; None when it is no such question, or nobody may."""
+    """Returns the answer to a preflight request; None if it is no such request, or its origin is not allowed."""
     asked = request.verb == "OPTIONS" and "access-control-request-method" in request.headers
     if not (asked and _named(request, origins)):
         return None
@@ -34,7 +34,7 @@ def preflight(request: HttpRequest, origins: tuple[str, ...]) -> HttpResponse | 
 
 
 def add_cors_headers(answer: HttpResponse, request: HttpRequest, origins: tuple[str, ...]) -> HttpResponse:
-    """The answer as the page that asked may read it. Caches are told that it depends on who asks."""
+    """Returns the answer with CORS headers for an allowed origin, and ``Vary: Origin`` unless all are allowed."""
     if not origins:
         return answer
     varies = {} if ANY in origins else {"vary": "Origin"}
@@ -44,7 +44,7 @@ def add_cors_headers(answer: HttpResponse, request: HttpRequest, origins: tuple[
 
 
 def _named(request: HttpRequest, origins: tuple[str, ...]) -> str:
-    """What the page's origin is told: itself, ``*`` where all are let in, "" where it is not."""
+    """Returns the allowed origin for the request: its own, ``*`` if all are allowed, "" if it is not."""
     origin = request.headers.get("origin", "")
     if not origin:
         return ""

@@ -1,4 +1,4 @@
-"""``GET /{agent}/tasks/{id}/deliveries``: an owner sees how the webhooks of a task stand (our own addition)."""
+"""``GET /{agent}/tasks/{id}/deliveries``: the delivery status of a task's webhooks, for its owner (not in A2A)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def task_of(below: str) -> str | None:
-    """The task whose deliveries a path below an agent's asks for; None for every other path."""
+    """Returns the task id of a deliveries path below an agent's; None for every other path."""
     match below.split("/"):
         case ["tasks", task, "deliveries"] if task:
             return unquote(task)
@@ -27,7 +27,7 @@ def task_of(below: str) -> str | None:
 def serve_deliveries(
     service: TaskService, authenticator: Authenticator, caller: Caller, agent: Agent, request: HttpRequest, task: str
 ) -> HttpResponse:
-    """The delivery log of a task of the caller's. Raises TaskNotFound, InsufficientScope."""
+    """Returns the delivery status of the caller's task. Raises VerbNotAllowed, TaskNotFound, InsufficientScope."""
     from a2a_serverless.services.delivery_admin import list_deliveries
     from a2a_serverless.wire.deliveries import print_standings
 

@@ -1,4 +1,4 @@
-"""What everybody may read: cards, the list of agents, the key set. The rotator has written them, HTTP caches them."""
+"""Serves the public documents (cards, list of agents, key set), which the rotator writes, with cache headers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MAX_AGE_S: Final = 300
 
 @cache
 def catalogue(agents: tuple[str, ...]) -> Mapping[str, str]:
-    """Every public path, without slashes around it, and the name of the document there.
+    """Maps every public path, without slashes around it, to the name of its document.
 
-    The card at the root is the first agent's. ``agent.json`` is where clients from before 0.3 look.
+    The card at the root is the first agent's. Clients from before 0.3 read ``agent.json``.
     """
     names = {JWKS_PATH: JWKS, "agents": AGENTS}
     for agent in agents:
@@ -37,9 +37,9 @@ def catalogue(agents: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def serve_document(public: Publications, request: HttpRequest, name: str, jwks_max_age_s: int) -> HttpResponse:
-    """A document with the headers that let it be cached (specification 8.6), or 304 to whoever has it.
+    """Returns a document with cache headers (specification 8.6), or 304 if the client has the current one.
 
-    Raises VerbNotAllowed, and MethodNotFound for what has not been published yet.
+    Raises VerbNotAllowed, and MethodNotFound if the document has not been published yet.
     """
     if request.verb not in {"GET", "HEAD"}:
         raise VerbNotAllowed(("GET", "HEAD"))
@@ -55,7 +55,7 @@ def serve_document(public: Publications, request: HttpRequest, name: str, jwks_m
 
 
 def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
-    """Whether the client has the document, by its ETag or else by its date (RFC 9110, 13.2.2)."""
+    """Whether the client has the current document, by ETag, else by date (RFC 9110, 13.2.2)."""
     from a2a_serverless.wire.card import unchanged, unchanged_since
 
     etag = asked.get("if-none-match")

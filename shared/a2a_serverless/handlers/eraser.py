@@ -1,4 +1,4 @@
-"""Orders of operators, to erase or to count."""
+"""The handler of the eraser function: operators' requests to erase, or to count what would be erased."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 
 def make_eraser_handler(erasure: ErasureService) -> Handler:
-    """A Lambda handler for orders (``services.erasure.ErasureRequest``). Raises InvalidParams for other events.
+    """Returns a Lambda handler for ``services.erasure.ErasureRequest`` as JSON. Raises InvalidParams for other events.
 
-    An order may come twice, and two at once: what one has erased the other does not find.
+    A request may be repeated, also at the same time: what one has erased the other does not find.
     """
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:

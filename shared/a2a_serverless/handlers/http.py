@@ -1,7 +1,7 @@
 """The HTTP edge without a web framework: bytes in, bytes out, for every binding.
 
-FastAPI, Mangum and the streaming runtime are shells around ``Edge.answer``; a JSON-RPC call on Lambda goes straight
-there. Nothing below ``handlers`` knows a header, a status or a version.
+FastAPI, Mangum and the streaming runtime call ``Edge.answer``; a JSON-RPC call on Lambda goes there directly. The
+services get operations decoded, without headers and status codes.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.codecs import Binding
 
-STREAM_MS: Final = 180_000  # API Gateway does not tell of a client that has gone: its stream runs on until then
-MARGIN_MS: Final = 7_000  # noticing that time is up, what an agent may take to stop then, and the answer
+STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
+MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
 LEGACY: Final = "legacy"
 OPERATOR: Final = "operator"
-APART: Final = frozenset({OPERATOR, CALLBACKS})  # not for pages in a browser
+APART: Final = frozenset({OPERATOR, CALLBACKS})  # paths without CORS
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Everything that answers HTTP. ``jwks_max_age_s`` is what receivers may cache; a stream lasts ``stream_ms``.
+    """Answers all HTTP requests. Receivers may cache the key set for ``jwks_max_age_s``; a stream lasts ``stream_ms``.
 
-    ``eraser`` gives the answer of the eraser function, and raises TimeoutError while it goes on.
+    ``eraser`` returns the answer of the eraser function, and raises TimeoutError if that still runs.
     """
 
     service: TaskService
@@ -71,7 +71,7 @@ class Edge:
     origins: tuple[str, ...] = ()
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """The answer to a request. Never raises: what is our fault is logged and answered as such."""
+        """Returns the answer to a request. Never raises: a server error is logged and answered as such."""
         if not self.origins or request.path.strip("/").partition("/")[0] in APART:
             return self._answer(request)
         from a2a_serverless.handlers import cors
@@ -84,7 +84,7 @@ class Edge:
             return self._route(request)
         except (Unauthenticated, TooManyRequests) as error:
             return error_response(error, _form(request), _answer_type(request))
-        except Overloaded as error:  # who calls cannot be found out now: 503 in every binding
+        except Overloaded as error:  # the caller cannot be authenticated now: 503 in every binding
             return replace(error_response(error, _form(request), _answer_type(request)), status=503)
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the edge
             version = _written_in(request.path.strip("/").split("/"))
@@ -173,7 +173,7 @@ class Edge:
 
 
 def _trace(request: HttpRequest, ids: Ids) -> str:
-    """The caller's trace; else the one that X-Ray has begun at the gateway; else a new one."""
+    """Returns the caller's trace; else the one that X-Ray began at API Gateway; else a new one."""
     theirs = trace.parse_traceparent(request.headers.get(trace.HEADER))
     seed = ids.new()
     return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
@@ -188,7 +188,7 @@ def _routes(binding: Binding) -> tuple[rest.Route, ...]:
 
 
 def _refused_type(request: HttpRequest) -> jsonrpc.RpcRefusal | None:
-    """What is refused before the body is looked at."""
+    """Returns the refusal of a wrong content type, before the body is parsed; None if it is right."""
     try:
         rest.check_content_type(request.headers.get("content-type"))
     except ContentTypeNotSupported as error:
@@ -197,7 +197,7 @@ def _refused_type(request: HttpRequest) -> jsonrpc.RpcRefusal | None:
 
 
 def _form(request: HttpRequest) -> Callable[[Exception], tuple[int, bytes]]:
-    """How a caller that is not let in is told so: in the form of its binding, as far as the path says that."""
+    """Returns the encoder for errors before an operation is known, in the form of the binding that the path names."""
     words = request.path.strip("/").split("/")
     if len(words) == 1:
         asked = versions.asked(request.headers.get(versions.VERSION_HEADER.lower()))
@@ -207,12 +207,12 @@ def _form(request: HttpRequest) -> Callable[[Exception], tuple[int, bytes]]:
 
 
 def _written_in(words: list[str]) -> WireVersion:
-    """The version whose path this is, whatever else is wrong with it."""
+    """The protocol version that the path belongs to, also if the path is not a valid one."""
     return "0.3" if words[0] == LEGACY or words[1:2] == ["v1"] else "1.0"
 
 
 def _answer_type(request: HttpRequest) -> str:
-    """The media type of what is below an agent's address; JSON-RPC, at the address itself, has one only."""
+    """The media type of answers below an agent's URL; JSON-RPC, at the URL itself, always uses JSON."""
     if "/" not in request.path.strip("/"):
         return JSON
     return rest.answer_type(request.headers.get("accept"), request.headers.get("content-type"))

@@ -1,4 +1,4 @@
-"""A request over HTTP and its answer, whoever carries them: uvicorn, API Gateway or a test."""
+"""An HTTP request and its answer, independent of the server: uvicorn, API Gateway or a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON: Final = "application/json"
 class HttpRequest:
     """A request. ``path`` as in the request line, without the query; header names in lower case.
 
-    ``time_left_ms``: how long the platform will wait for the answer; None is "for as long as it takes".
+    ``time_left_ms`` is how long the platform waits for the answer; None is without a limit.
     """
 
     verb: str
@@ -26,24 +26,24 @@ class HttpRequest:
 
 
 class Frames(Protocol):
-    """A body that is sent as it comes. Whoever carries it closes it in the end, also when nobody has asked for any."""
+    """A streamed body. The server closes it in the end, also if it has not read any of it."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Itself."""
+        """Returns itself."""
         ...
 
     async def __anext__(self) -> bytes:
-        """The next bytes; StopAsyncIteration at the end."""
+        """Returns the next bytes; raises StopAsyncIteration at the end."""
         ...
 
     async def aclose(self) -> None:
-        """Ends it, wherever it is. Doing it twice is doing it once."""
+        """Ends it at any point. Idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer: ``body`` is all of it, unless there is a ``stream`` of bytes to be sent as they come."""
+    """An answer. ``body`` is the whole body, unless there is a ``stream``, whose bytes are sent as they come."""
 
     status: int
     body: bytes = b""
@@ -52,5 +52,5 @@ class HttpResponse:
 
 
 def encode_path(path: str) -> str:
-    """A decoded path as it could have stood in the request line."""
+    """Percent-encodes a decoded path, as for a request line."""
     return quote(path, safe="/:@!$&'()*+,;=")

@@ -1,4 +1,4 @@
-"""Invocations of a function, and what the platform is told of those that fail."""
+"""Types of invocations, and a wrapper that keeps error texts from Lambda's log."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 class InvocationFailed(Exception):
-    """What an invocation ended by, without its text: Lambda's runtime logs that, and it may quote a client."""
+    """An invocation's error without its text: Lambda's runtime logs the text, which may quote a client."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}; see the log")
 
 
 def hide_texts(handler: Handler, but: tuple[type[Exception], ...] = ()) -> Handler:
-    """The handler, which logs what it fails by and raises InvocationFailed; ``but`` errors have texts of ours."""
+    """Wraps a handler: logs its errors and raises InvocationFailed instead; ``but`` errors pass, with our own texts."""
 
     @wraps(handler)
     def hiding(event: Event, context: LambdaContext) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def hide_texts(handler: Handler, but: tuple[type[Exception], ...] = ()) -> Handl
             return handler(event, context)
         except but:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is
+        except Exception as error:  # noqa: BLE001 - any text may quote a client
             logger.error("invocation failed", extra=safe_error_fields(error))
             raise InvocationFailed(error) from None
 

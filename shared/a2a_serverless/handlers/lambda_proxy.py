@@ -1,7 +1,7 @@
-"""API Gateway's REST events for the api function.
+"""The handler of the api function for API Gateway's REST proxy events.
 
-A JSON-RPC call goes straight to the edge: it would pay a cold start of FastAPI and Mangum for nothing. Everything else
-goes through them, imported when the first such request comes.
+A JSON-RPC call goes directly to the edge, to save the cold start of FastAPI and Mangum. Other requests go through them;
+they are imported at the first such request.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.http_types import Frames
     from a2a_serverless.handlers.invocations import Event, Handler
 
-# What is handed on as it is; everything else would be sent in base64, which API Gateway does not undo here.
+# Media types that are sent as text; others would be sent in base64, which API Gateway does not decode here.
 TEXT: Final = ["text/", JSON, A2A_JSON]
-BUFFERED_MS: Final = 29_000  # what API Gateway waits for an answer that is not streamed
+BUFFERED_MS: Final = 29_000  # how long API Gateway waits for an answer that is not streamed
 SECURE: Final = {"strict-transport-security": "max-age=31536000"}  # API Gateway speaks TLS only (specification 13.4)
 
 
 class NotHttp(ValueError):
-    """An event that is no request: a schedule, a queue's message, another kind of HTTP event, somebody's test."""
+    """The event is not a REST proxy event: a schedule, a queue message, another kind of HTTP event, a console test."""
 
     def __init__(self) -> None:
         super().__init__("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
 
 
 def make_gateway_handler(edge: Edge) -> Handler:
-    """A Lambda handler for proxy integrations."""
+    """Returns a Lambda handler for proxy integrations."""
 
     @cache
     def web() -> Callable[[Any, Any], dict[str, Any]]:
@@ -52,7 +52,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
         request = request_of(event, min(context.get_remaining_time_in_millis(), BUFFERED_MS))
         if request.verb == "POST" and request.path.count("/") == 1:
             return proxy_answer(edge.answer(request))
-        # Mangum takes the thread's loop for given, and whoever ran one here before has taken it away with him.
+        # Mangum needs an event loop set in this thread; an earlier asyncio.run may have removed it.
         with asyncio.Runner() as runner:
             runner.get_loop()
             answer = web()(event, context)
@@ -62,7 +62,7 @@ def make_gateway_handler(edge: Edge) -> Handler:
 
 
 def proxy_event(event: object) -> Event:
-    """The event; raises NotHttp for what API Gateway would not send."""
+    """Returns the event; raises NotHttp if it is not what API Gateway sends."""
     if not isinstance(event, dict):
         raise NotHttp
     whole = all(isinstance(event.get(name), str) for name in ("httpMethod", "path"))
@@ -82,7 +82,7 @@ def _is_map(found: object, kind: type) -> bool:
 
 
 def request_of(event: Event, time_left_ms: int) -> HttpRequest:
-    """The request that a proxy event tells of. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
+    """Converts a proxy event to a request. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
     headers = {name.lower(): ",".join(values) for name, values in _many(event, "multiValueHeaders", "headers").items()}
     query = _many(event, "multiValueQueryStringParameters", "queryStringParameters")
     return HttpRequest(
@@ -96,7 +96,7 @@ def request_of(event: Event, time_left_ms: int) -> HttpRequest:
 
 
 def proxy_answer(answer: HttpResponse) -> dict[str, Any]:
-    """An answer as API Gateway takes it; a stream is collected first. All our buffered answers are UTF-8 text."""
+    """Converts an answer to a proxy answer; a stream is collected first. All our buffered answers are UTF-8 text."""
     body = answer.body if answer.stream is None else asyncio.run(_collected(answer.stream))
     return {
         "statusCode": answer.status,

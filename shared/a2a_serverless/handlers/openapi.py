@@ -1,6 +1,6 @@
-"""What the OpenAPI document says of the HTTP+JSON binding: parameters, bodies and answers of each route.
+"""Describes the HTTP+JSON binding for the OpenAPI document: parameters, bodies and answers of each route.
 
-What is in a task or a message is said by the A2A specification, and not once more here.
+The content of tasks and messages is not described here; see the A2A specification.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _WITH_BODY: Final = frozenset({Operation.SEND, Operation.STREAM, Operation.PUSH_
 
 
 def path_of(route: Route) -> str:
-    """The route below an agent, as OpenAPI wants it: one name for what stands at one place."""
+    """The route's path below an agent. OpenAPI requires one parameter name at one place of all paths."""
     return "/{agent}" + route.template.replace("/tasks/{id}/", "/tasks/{taskId}/")
 
 
 def operation_object(route: Route, agents: Iterable[str]) -> dict[str, Any]:
-    """The operation object of a route, apart from its name."""
+    """The OpenAPI operation object of a route, without its name."""
     names = re.findall(r"\{(\w+)\}", path_of(route))
     schemas = dict.fromkeys(names, _TEXT | {"minLength": 1}) | {"agent": {"enum": sorted(agents)}}
     parameters = [_parameter("path", name, schema, required=True) for name, schema in schemas.items()]

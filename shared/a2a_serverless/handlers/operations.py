@@ -1,7 +1,7 @@
-"""One operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
+"""Handles one operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
 
-The bindings differ in their envelopes only. Before the first item of a stream an error is an ordinary answer; after it,
-the error is the stream's last event, and that event is called ``error``.
+The bindings differ in their envelopes only. An error before a stream begins is an ordinary answer; a later one is the
+stream's last event, which is named ``error``.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-b
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """How a binding wraps results and errors. ``streams_errors``: a streaming call is refused in the stream.
+    """How a binding wraps results and errors. With ``streams_errors`` a streaming call is refused within a stream.
 
-    ``resumes``: a stream goes on behind ``Last-Event-ID``; those of the early shapes cannot do without the task.
+    With ``resumes`` a stream continues after ``Last-Event-ID``; streams of the legacy form always begin with the task.
     """
 
     content_type: str
@@ -62,7 +62,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class OperationHandler:
-    """Serves operations of one agent in one version over one binding. A stream lasts ``stream_ms`` at most."""
+    """Handles the operations of one agent in one version and one binding. A stream lasts ``stream_ms`` at most."""
 
     service: TaskService
     authenticator: Authenticator
@@ -77,7 +77,7 @@ class OperationHandler:
     def handle(
         self, caller: Caller, request: HttpRequest, operation: Operation, params: Json, envelope: Envelope
     ) -> HttpResponse:
-        """The answer. Never raises. What the caller may do is checked before anything that it names is looked at."""
+        """Returns the answer. Never raises. The caller's scopes are checked before anything that it names is read."""
         try:
             caller.check(self.agent.id, "read" if operation in READING else "operate")
             echoed = UNCACHED | self._negotiate(request)
@@ -102,7 +102,7 @@ class OperationHandler:
             task = answer.task_id if isinstance(answer, Task) else None
             body = envelope.success(self.codec.answer(operation, answer))
             return self._serve(operation, task, body, envelope, echoed)
-        except Exception as error:  # noqa: BLE001 - whatever it is, its caller gets an answer in its own form
+        except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
             _log(self, operation, None, error)
             in_stream = operation in STREAMING and envelope.streams_errors
             return error_response(
@@ -116,7 +116,7 @@ class OperationHandler:
         return HttpResponse(200, body, {"content-type": envelope.content_type} | echoed)
 
     def _extended_card(self) -> Json:
-        """The card for callers that have signed in, as the rotator has published it for this version."""
+        """Returns the card for authenticated callers, as the rotator has published it for this version."""
         if not self.agent.extended_skills:
             raise UnsupportedOperation("This agent has no extended card.")
         document = self.public.get_document(extended_card_name(self.agent.id))
@@ -126,7 +126,7 @@ class OperationHandler:
         return forms[self.version]
 
     def _negotiate(self, request: HttpRequest) -> dict[str, str]:
-        """Checks the version and the extensions that the request asks for; returns the headers that say which hold."""
+        """Checks the requested version and extensions; returns the header that names the activated extensions."""
         headers, query = request.headers, dict(request.query)
         asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
         versions.check(self.version, asked)
@@ -137,14 +137,14 @@ class OperationHandler:
         return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
 
     def _principal(self, principal: Principal, params: Json) -> Principal:
-        """The caller in the tenant that the request names; 0.3 knows none."""
+        """Returns the caller in the tenant that the request names; 0.3 has no tenants."""
         tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
         return self.authenticator.enter_tenant(principal, tenant) if tenant else principal
 
     def _open(
         self, principal: Principal, request: HttpRequest, asked: Request, envelope: Envelope
     ) -> tuple[OpenStream, StreamSlot | None]:
-        """The stream, and its place among those that are open."""
+        """Opens the stream; returns it with its slot in the quota, None without a limit."""
         after = sse.last_event_id(request.headers.get("last-event-id")) if envelope.resumes else None
         until = self.service.clock.now() + self.stream_ms
         slot = self.limiter.open_stream(principal, until) if self.limiter else None
@@ -164,7 +164,7 @@ class OperationHandler:
                     if slot and slot.is_renewal_due:
                         await self.service.off_loop(slot.renew)
                     yield self._frame(principal, item, opened, envelope)
-        except Exception as error:  # noqa: BLE001 - the status line is long gone
+        except Exception as error:  # noqa: BLE001 - the status was sent already
             yield sse.failure(envelope.failure(log_error(error, self.service))[1])
 
     def _frame(
@@ -178,9 +178,9 @@ class OperationHandler:
 
 
 class _FramesWithSlot:
-    """The frames of a stream that gives its slot back when it ends or is closed.
+    """The frames of a stream that releases its slot when it ends or is closed.
 
-    A generator could not: closed before its first frame was asked for, it never runs.
+    A generator cannot do this: if it is closed before its first frame was requested, none of its code runs.
     """
 
     def __init__(self, frames: AsyncGenerator[bytes], slot: StreamSlot, off_loop: OffLoop) -> None:
@@ -204,7 +204,7 @@ class _FramesWithSlot:
 
 
 def log_error(error: Exception, service: TaskService) -> Exception:
-    """The error; one that is our fault is counted and goes into the log, where alone its reason may be read."""
+    """Returns the error; logs and counts it if it is a server error, whose reason only the log shows."""
     if not isinstance(error, A2AError):
         logger.error("request failed", extra=safe_error_fields(error) | {"trace": trace_id(service.trace)})
         service.metrics.count("ServerErrors")
@@ -212,7 +212,7 @@ def log_error(error: Exception, service: TaskService) -> Exception:
 
 
 def _log(operator: OperationHandler, operation: Operation, task: str | None, error: Exception | None = None) -> None:
-    """One line for a request: which operation of which agent on which task, and what became of it."""
+    """Logs one line for a request: operation, agent, version, task, outcome and trace."""
     said = {"operation": operation.value, "agent": operator.agent.id, "version": operator.version, "task": task}
     outcome = type(error).__name__ if error else "ok"
     logger.info("request answered", extra={**said, "outcome": outcome, "trace": trace_id(operator.service.trace)})
@@ -225,7 +225,7 @@ def error_response(
     *,
     in_stream: bool = False,
 ) -> HttpResponse:
-    """The answer that an error is. What HTTP itself has a status for is never told in a stream."""
+    """Returns the answer for an error. Errors with an HTTP status in every binding are never sent in a stream."""
     status, body = failure(error)
     if in_stream and not code_of(error).by_http:
         return HttpResponse(200, b"", STREAM_HEADERS | headers_of(error), _single_frame(sse.frame(body)))

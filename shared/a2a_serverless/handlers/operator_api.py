@@ -1,10 +1,13 @@
-"""The operator's API: the commands ``push list|show|redrive|pause|resume`` over HTTP, for operators' API keys.
+"""The operator's API: the commands ``push list|show|redrive|pause|resume`` and ``erase`` over HTTP.
 
-``GET /operator/deliveries`` is what was given up, ``GET /operator/deliveries/TENANT/OWNER/TASK[/CONFIG]`` how webhooks
-of a task stand, ``POST .../CONFIG/redrive`` (``pause``, ``resume``) steers one, ``POST /operator/deliveries/redrive``
-all that were given up and are meant. ``POST /operator/erase`` with ``tenant``, ``owner``, and ``context`` or ``task``
-if not all of the owner's is meant, asks the eraser function, which erases for as long as a request may take and says
-how much is left; ``dryRun`` only counts. For whoever is no operator there is no such path.
+It needs an operator's API key; other callers get "not found".
+
+- ``GET /operator/deliveries`` lists the exhausted webhooks (query: ``limit``, ``host``, ``since``).
+- ``GET /operator/deliveries/TENANT/OWNER/TASK[/CONFIG]`` shows the webhooks of a task, or one of them.
+- ``POST /operator/deliveries/TENANT/OWNER/TASK/CONFIG/redrive`` (``pause``, ``resume``) changes one.
+- ``POST /operator/deliveries/redrive`` redrives the exhausted webhooks that its body selects.
+- ``POST /operator/erase`` with ``tenant``, ``owner``, and ``context`` or ``task`` for less than the whole owner, calls
+  the eraser function, which erases for a limited time and returns how much is left. With ``dryRun`` it only counts.
 """
 
 from __future__ import annotations
@@ -57,7 +60,10 @@ def serve_operator(
     limits: Limits,
     eraser: Callable[[JsonObject], JsonObject] | None = None,
 ) -> HttpResponse:
-    """The answer to an operator's request. Raises Unauthenticated, MethodNotFound, TaskNotFound and the like."""
+    """Returns the answer to an operator's request.
+
+    Raises Unauthenticated, MethodNotFound, TaskNotFound and other A2AErrors.
+    """
     authenticator.authenticate(request.headers)
     if not authenticator.is_operator(request.headers):
         raise MethodNotFound("There is no such path.")
@@ -94,7 +100,7 @@ def _answer(admin: DeliveryAdmin, request: HttpRequest, where: tuple[str, ...], 
 
 
 def _erase(eraser: Callable[[JsonObject], JsonObject], wanted: Json) -> JsonObject:
-    """The eraser's answer. What takes longer than the request may goes on: whoever asks again finds less."""
+    """Returns the eraser's answer. If the request's time is over first, the eraser goes on, and ``later`` is 1."""
     order = parse_request(wanted)
     try:
         return eraser(order.to_json())
@@ -106,7 +112,7 @@ def _erase(eraser: Callable[[JsonObject], JsonObject], wanted: Json) -> JsonObje
 
 
 def _redrive_all(admin: DeliveryAdmin, wanted: Json) -> JsonObject:
-    """``{"host": ..., "since": ...}``, or ``{"all": true}``: nobody redrives everything by an empty body."""
+    """Body: ``{"host": ..., "since": ...}``, or ``{"all": true}``; an empty body is refused, not taken for all."""
     if not isinstance(wanted, dict) or not (wanted.get("all") is True or wanted.get("host") or wanted.get("since")):
         raise InvalidParams("Say what is meant: host, since, or all: true.")
     told: list[Json] = [
@@ -150,7 +156,7 @@ def _list(found: list[WebhookStatus]) -> JsonObject:
 
 
 def _named(one: WebhookStatus) -> JsonObject:
-    """A webhook with its task as the paths of this API name it."""
+    """A webhook's status with its task, written as in the paths of this API."""
     return {"task": path(one.key.tenant, one.key.owner, one.key.task), **print_standing(one)}
 
 

@@ -1,8 +1,8 @@
-"""SQS batches of bells, for the worker and the notifier, by Powertools' Batch.
+"""Handles SQS batches of queue messages, for the worker and the notifier, with Powertools' Batch.
 
-A message that is no bell of ours is counted and thrown away, because it would be none the next time either; one of a
-newer release goes back. A bell whose answer fails is reported back by itself, so that the queue rings it again and
-moves it to the dead letters in the end; its neighbours stand. Logs carry ids, never content.
+An invalid message is logged and discarded, because a retry would not make it valid; one of a newer release stays in the
+queue. A message that fails is reported alone, so that SQS delivers it again and in the end moves it to the dead-letter
+queue; the rest of its batch is done. Logs carry ids, never content.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ logger = logging.getLogger(__name__)
 
 
 class NotAnswered(Exception):
-    """A bell has to ring again. Batch keeps it, and logs it when it is debugged: so it says no more."""
+    """A message has to be delivered again. Has no text, because Batch keeps it and may log it when debugging is on."""
 
 
 def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
-    """A Lambda handler that answers each bell of a batch. ``answer`` also gets a function: how many ms are left.
+    """Returns a Lambda handler that calls ``answer`` with each message of a batch and a function: how many ms are left.
 
-    ``at_once`` bells are answered at the same time, in threads, so that one that takes long does not hold the others.
+    Handles ``at_once`` messages at the same time, in threads, so that a slow one does not delay the others.
     """
     pool = ThreadPoolExecutor(at_once, "bell") if at_once > 1 else None
 
@@ -75,20 +75,22 @@ def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], E
 
 
 def _read_message(kind: type[M], record: SQSRecord) -> M | None:
-    """The message of a record, or None if it is not one of ours.
+    """Returns the message of a record, or None if it is invalid.
 
     Raises UnsupportedMessageVersion, which leaves the record in its queue.
     """
     try:
         message = from_json(json.loads(record.body))
         if not isinstance(message, kind):
-            raise InvalidMessage("a bell of the other queue")
+            raise InvalidMessage("a message of the other queue")
     except UnsupportedMessageVersion:
-        logger.warning("a newer release's bell, left in its queue", extra={"message_id": record.get("messageId")})
+        logger.warning(
+            "queue message of a newer release, left in its queue", extra={"message_id": record.get("messageId")}
+        )
         raise
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         ids = {"message_id": record.get("messageId"), "reason": type(error).__name__}
-        logger.warning("not a bell, thrown away", extra=ids)
+        logger.warning("invalid queue message discarded", extra=ids)
         return None
     return message
 
@@ -97,7 +99,7 @@ def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) 
     ids = {"kind": type(message).__name__, "task": message.key.task}
     try:
         ending = answer()
-    except Exception as error:  # noqa: BLE001 - the queue rings again
-        logger.error("bell not answered", extra=safe_error_fields(error) | ids)
+    except Exception as error:  # noqa: BLE001 - SQS delivers the message again
+        logger.error("queue message failed", extra=safe_error_fields(error) | ids)
         raise NotAnswered from None
-    logger.info("bell answered", extra=ids | {"outcome": ending.value})
+    logger.info("queue message handled", extra=ids | {"outcome": ending.value})

@@ -1,10 +1,10 @@
-"""The loop between Lambda's Runtime API and the edge, for answers that are streamed.
+"""The loop between Lambda's Runtime API and the edge, for streamed answers.
 
-Lambda's own Python runtime cannot stream, so the api function starts this loop instead (``AWS_LAMBDA_EXEC_WRAPPER``
-names ``functions/api/stream``, which steps aside under ``sam local``). A streamed answer is a chunked POST: a JSON
-prelude with status and headers, eight NUL bytes, then the body as it comes. API Gateway refuses that form on a route
-whose integration buffers and the other form on one that streams, so the route decides; a test holds ``STREAMED``
-against the template.
+Lambda's own Python runtime cannot stream, so the api function starts this loop instead: ``AWS_LAMBDA_EXEC_WRAPPER``
+names ``functions/api/stream``, which starts the ordinary runtime under ``sam local``. A streamed answer is a chunked
+POST: a JSON prelude with status and headers, eight NUL bytes, then the body as it comes. API Gateway accepts that form
+only on a route with a streaming integration, and there no other, so the route decides. A test compares ``STREAMED``
+with the template.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
 CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
-WRITE_TIMEOUT_S: Final = 45  # a client that reads nothing for so long is as good as gone: its stream counts no longer
+WRITE_TIMEOUT_S: Final = 45  # a client that reads nothing for so long counts as disconnected
 
 OK: Final = 200
 ACCEPTED: Final = 202
@@ -49,14 +49,14 @@ STREAM_HEADERS: Final = {
     "Transfer-Encoding": "chunked",
     "Trailer": f"{ERROR_TYPE}, {ERROR_BODY}",
 }
-# What may break in the midst of a stream; a cancellation that gets out of it concerns this stream only.
+# Errors that may break off a stream; a cancellation that a stream raises concerns this stream only.
 BROKEN: Final = (Exception, asyncio.CancelledError)
 
 logger = logging.getLogger(__name__)
 
 
 class Invocation(LambdaContext):
-    """One event to answer, and Lambda's context of it; an event of None could not be read.
+    """One event to answer, and its Lambda context. ``event`` is None if it could not be parsed.
 
     ``deadline`` is in ms since the epoch.
     """
@@ -70,14 +70,14 @@ class Invocation(LambdaContext):
         self.event = event
 
     def get_remaining_time_in_millis(self) -> int:  # type: ignore[override] # theirs is static
-        """How long this invocation may still take."""
+        """How long this invocation may still take, in ms."""
         return max(0, self._deadline - time.time_ns() // 1_000_000)
 
 
 class RuntimeApi:
     """Lambda's Runtime API at ``host:port``, over one connection that is opened again when it breaks.
 
-    A piece of a streamed answer that is not taken within ``stall_s`` breaks it too.
+    A chunk of a streamed answer that is not accepted within ``stall_s`` breaks it too.
     """
 
     def __init__(self, address: str, stall_s: float = WRITE_TIMEOUT_S) -> None:
@@ -85,7 +85,7 @@ class RuntimeApi:
         self._stall_s = stall_s
 
     def next(self) -> Invocation:
-        """Waits for the next event. Raises RuntimeError when there is none for us: then this process has to end."""
+        """Waits for the next event. Raises RuntimeError if the Runtime API refuses: then this process has to end."""
         answer, body = self._asked("GET", "/runtime/invocation/next", None, {})
         if answer.status != OK:
             raise RuntimeError(f"The Runtime API gives no event: {answer.status} {body[:200]!r}")
@@ -98,9 +98,9 @@ class RuntimeApi:
         self._post(invocation, "response", body, {})
 
     def stream(self, invocation: Invocation, chunks: Iterator[bytes]) -> None:
-        """Sends an answer piece by piece, each as soon as it is there.
+        """Sends an answer chunk by chunk, each as soon as it is there, then closes the connection.
 
-        When ``chunks`` break, so does the answer, and trailers say by what. The connection ends with the answer.
+        If ``chunks`` raises, the answer ends with trailers that name the error's class.
         """
         connection = self._connection
         connection.putrequest("POST", f"{VERSION}/runtime/invocation/{invocation.aws_request_id}/response")
@@ -129,20 +129,20 @@ class RuntimeApi:
             self._connection.sock.settimeout(None)
 
     def fail(self, invocation: Invocation, kind: str, message: str = HIDDEN_REASON) -> None:
-        """Says that an event could not be answered."""
+        """Reports that an event could not be answered."""
         self._post(invocation, "error", _error(kind, message), {ERROR_TYPE: kind})
 
     def _post(self, invocation: Invocation, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
         answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.aws_request_id}/{kind}", body, headers)
         if answer.status != ACCEPTED:
-            logger.error("answer not taken", extra={"status": answer.status})
+            logger.error("answer not accepted", extra={"status": answer.status})
 
     def _asked(
         self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[HTTPResponse, bytes]:
-        """The answer to a request. One that gets none over a connection is made once more, over another.
+        """Returns the response to a request. If the connection fails, sends it once more over a new one.
 
-        The Runtime API takes one answer to an event, and gives no other event before: asking twice is harmless.
+        That is safe: the Runtime API accepts one answer to an event, and gives no other event before.
         """
         try:
             return self._asked_once(verb, path, body, headers)
@@ -163,7 +163,7 @@ class RuntimeApi:
 
 
 def make_streaming_handler(edge: Edge, buffered: Handler) -> Callable[[object, LambdaContext], Answer]:
-    """A handler for ``serve``: the whole answer on a buffered route; on one that streams, what it begins with."""
+    """Returns a handler for ``serve``: it returns bytes on a buffered route, an HttpResponse on one that streams."""
 
     def handler(event: object, context: LambdaContext) -> Answer:
         proxied = proxy_event(event)
@@ -177,7 +177,7 @@ def make_streaming_handler(edge: Edge, buffered: Handler) -> Callable[[object, L
 def serve(
     api: RuntimeApi, handler: Callable[[object, LambdaContext], Answer], forever: Callable[[], bool] = lambda: True
 ) -> None:
-    """Answers one event after the other."""
+    """Answers one event after another, while ``forever()`` is true."""
     with asyncio.Runner() as runner:
         while forever():
             _serve_one(api, handler, runner.get_loop())
@@ -189,7 +189,7 @@ def _serve_one(
     invocation = api.next()
     try:
         answer = handler(invocation.event, invocation)
-    except Exception as error:  # noqa: BLE001 - the next event has done nothing wrong
+    except Exception as error:  # noqa: BLE001 - the loop goes on with the next event
         logger.error("invocation failed", extra=safe_error_fields(error))
         kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else HIDDEN_REASON
         _post_response(api, lambda: api.fail(invocation, kind, told))
@@ -203,7 +203,7 @@ def _serve_one(
 
 
 def _post_response(api: RuntimeApi, post: Callable[[], None]) -> None:
-    """Posts an answer; a connection that breaks while it is sent is the caller's, or Lambda's, will."""
+    """Posts an answer; if the connection breaks meanwhile, the caller or Lambda has closed it."""
     try:
         post()
     except (HTTPException, OSError):

@@ -1,4 +1,4 @@
-"""Scheduled calls, and the custom resource by which CloudFormation asks for the first key."""
+"""Handlers for scheduled invocations, and the custom resource with which CloudFormation requests the first key."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PHYSICAL_ID: Final = "key-ring"
 
 
 class UnknownCommand(ValueError):
-    """What the rotator was asked for, and cannot do; the text lists what it can."""
+    """The rotator has no such command; the text lists those that it has."""
 
 
 def make_schedule_handler(work: Callable[[Callable[[], int]], int], what: str) -> Handler:
-    """A Lambda handler that does ``work`` and logs how much of it there was. ``work`` is told how many ms are left."""
+    """Returns a Lambda handler that calls ``work`` with a function (how many ms are left) and logs its count."""
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del event
@@ -40,10 +40,10 @@ def make_schedule_handler(work: Callable[[Callable[[], int]], int], what: str) -
 def make_rotator_handler(
     commands: Mapping[str, Callable[[Event], dict[str, Any]]], answer: Callable[[str, bytes], None]
 ) -> Handler:
-    """A Lambda handler for the rotator: CloudFormation's requests, commands (``{"command": ...}``), the schedule.
+    """Returns the rotator's Lambda handler: CloudFormation's requests, commands (``{"command": ...}``), the schedule.
 
-    ``commands`` has at least ``ensure`` (what Create and Update ask for) and ``schedule`` (what no command asks for).
-    ``answer`` PUTs to the URL that CloudFormation gave.
+    ``commands`` has at least ``ensure`` (run for Create and Update) and ``schedule`` (run for events without a
+    command). ``answer`` PUTs to the URL that CloudFormation gave.
     """
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def make_rotator_handler(
         return commands[command](event)
 
     def _custom_resource(event: CloudFormationCustomResourceEvent) -> dict[str, Any]:
-        """CloudFormation waits for an answer whatever happens; without one a deployment hangs for an hour."""
+        """Always answers CloudFormation: without an answer a deployment hangs for an hour."""
         result: dict[str, Any] = {"Status": "SUCCESS", "Data": {}}
         try:
             if event.request_type != "Delete":
@@ -81,7 +81,7 @@ def make_rotator_handler(
 
 
 def put_answer(url: str, body: bytes) -> None:
-    """Answers CloudFormation at the presigned URL that its request carries."""
+    """PUTs the answer to the presigned URL of CloudFormation's request."""
     from urllib.request import Request, urlopen
 
     request = Request(url, data=body, method="PUT", headers={"content-type": ""})  # noqa: S310 - CloudFormation's own

@@ -1,7 +1,7 @@
-"""Batches of the table's stream, for the relay, by Powertools' Batch. What is no event of a task is passed over.
+"""Handles batches of the table's stream, for the relay, with Powertools' Batch. Skips records that are not task events.
 
-The tasks of a batch are collected first and relayed together, so that a webhook gets one bell for a batch however many
-events of its task are in it.
+The tasks of a batch are collected first and relayed together, so a webhook gets one queue message for a batch, however
+many events of its task are in it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Callable[[str], TaskKey]) -> Handler:
-    """A Lambda handler that rings for the tasks of a batch; ``task_key`` reads a partition key.
+    """Returns a Lambda handler that relays the tasks of a batch; ``task_key`` parses a partition key.
 
-    When ringing fails, the first event is reported, the batch comes again from there, and some bells ring twice.
+    If relaying fails, the first event is reported as failed, so the batch comes again from there, and some messages are
+    enqueued twice.
     """
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
@@ -60,5 +61,5 @@ def _key(record: DynamoDBRecord, task_key: Callable[[str], TaskKey]) -> TaskKey 
     except (AttributeError, KeyError, TypeError, ValueError):
         raw: object = record.raw_event
         name = raw.get("eventID") if isinstance(raw, Mapping) else None
-        logger.warning("not an event of a task, passed over", extra={"record": name})
+        logger.warning("not an event of a task, skipped", extra={"record": name})
         return None

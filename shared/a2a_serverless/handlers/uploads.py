@@ -1,7 +1,8 @@
-"""``POST /{agent}/uploads``: a place for a file that is too big for a message (our own addition).
+"""``POST /{agent}/uploads``: an upload slot for a file that is too big for a message (our own addition).
 
-``{"sha256": <hex>, "size": <bytes>}`` gives where to PUT exactly that content, the headers that have to go along, and
-the ``url`` of the part that names it in a message. Whose it is is not in that URL: for others it names nothing.
+The body ``{"sha256": <hex>, "size": <bytes>}`` gets the URL to PUT exactly that content to, the headers for that, and
+the ``url`` for the part that names the file in a message. That ``url`` holds no owner: for other callers it names
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def serve_upload(
     agent: Agent,
     request: HttpRequest,
 ) -> HttpResponse:
-    """A slot for one upload of the caller's. Raises InvalidParams, InsufficientScope, TooManyRequests."""
+    """Returns a slot for one upload. Raises InvalidParams, InsufficientScope, TooManyRequests and other A2AErrors."""
     if request.verb != "POST":
         raise VerbNotAllowed(("POST",))
     caller.check(agent.id, "operate")

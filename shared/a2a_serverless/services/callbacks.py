@@ -1,7 +1,7 @@
-"""News from an agent that a task has called. The webhook is a bell: it wakes the task, which asks for the truth.
+"""Handles callbacks: notifications from agents that a task has called. A callback resumes the task.
 
-What it says is a hint: a task is not woken for what it does not wait for, and a called agent that still works for a
-task that has ended is canceled.
+The resumed task asks the agent for its state; the notification is only a hint. It resumes no task that does not wait
+for it. If the task has ended and the called agent still works for it, that work is canceled.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def handle_callback(
     incoming: CallbackRequest,
     check_body: Callable[[bytes], object] = bytes,
 ) -> str | None:
-    """Wakes the task that made the call, if it waits for that. Answers the question whether the address is ours.
+    """Resumes the task that made the call, if it waits for it. Returns the challenge if the request is one, else None.
 
-    Raises TaskNotFound unless the news has the token that the call was given, and what ``proofs`` asks for. The body of
-    whoever does not know address and token is not read; ``check_body`` raises for one that is refused.
+    Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is not read
+    before address and token are checked; ``check_body`` raises for a body that is refused.
     """
     found = service.log.find_callback(callback)
     if found is None:
@@ -56,7 +56,7 @@ def handle_callback(
     try:
         challenge = verifier.verify(incoming, call.expected)
     except InvalidCallback as refusal:
-        logger.warning("news of a call refused", extra={"task": key.task, "call": name, "reason": str(refusal)})
+        logger.warning("callback refused", extra={"task": key.task, "call": name, "reason": str(refusal)})
         raise TaskNotFound from refusal
     if challenge is None:
         from a2a_serverless.wire.notification import read_notification
@@ -67,7 +67,7 @@ def handle_callback(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What is stored of a call. ``agent`` is unknown of one that an earlier release has opened."""
+    """The stored facts of a call. ``agent`` is None for a call that an earlier release made."""
 
     name: str
     expected: ExpectedCallback
@@ -91,7 +91,7 @@ def _value(step: Any) -> dict[str, Any]:  # noqa: ANN401 - what the engine has s
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
-    """Wakes the task for what it waits for; of one that has ended, has the agent told that still works for it."""
+    """Resumes the task if it waits for the call. If it has ended, has the work that goes on for it canceled."""
     if call.agent and incoming.task_id and call.expected.task is None and not call.done:
         _store_child_task(service, key, call, {"agent": call.agent, "task": incoming.task_id})
     for _ in range(TRIES):
@@ -112,21 +112,21 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
 
 
 def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: dict[str, Json]) -> None:
-    """Notes which task a call has made, as its agent tells: whoever sent it may have died before noting it."""
+    """Stores which task the call has made, as the callback names it: the run may have died before it stored that."""
     snapshot = service.log.read_head(key)
     if snapshot is not None:
         service.log.store_step(key, f"{PREFIX}{call.name}/told", StepResult("", child), snapshot.head.expires)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
-    """None when the task does not wait for that: the call is over, or its agent goes on."""
+    """The resumed head; None if the task does not wait for that: the call is over, or its agent goes on."""
     if call.done or call.failed or incoming.state in RUNNABLE:
         return None
     return wake(head, now=service.clock.now())
 
 
 def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
-    """None when there is nobody to tell."""
+    """The head that has the called agent's task canceled; None if there is nothing to cancel."""
     known = call.expected.task or (call.agent and incoming.task_id)
     if call.done or not known or incoming.task_id is None or incoming.state in TERMINAL:
         return None

@@ -1,7 +1,7 @@
-"""The hosts that this instance sends to: how many requests each has in flight, and which of them are left alone.
+"""Circuit breakers and limits for the hosts that this instance sends to. Thread-safe.
 
-Health lives in memory. Only a trip is told to the other instances, by one item of the host's that expires; they look
-at it when they first meet the host and every half minute. Safe between threads.
+A breaker's state lives in memory. Instances share open breakers only, by one item per host that expires; they read it
+at their first request to the host, then every ``REFRESH_MS``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ HOSTS_KEPT: Final = 4_096
 
 
 class HostBusy(Exception):
-    """The host has as many requests in flight as it may have."""
+    """The host has reached its limit of requests in flight."""
 
 
 class CircuitOpen(Exception):
-    """The host is left alone until ``until`` (ms)."""
+    """The host's circuit breaker is open until ``until`` (ms)."""
 
     def __init__(self, until: int) -> None:
-        super().__init__(f"left alone until {until}")
+        super().__init__(f"circuit open until {until}")
         self.until = until
 
 
@@ -47,7 +47,7 @@ class _Host:
 
 
 class ChallengeCache:
-    """Which hosts have answered a challenge of which owners, as far as this instance knows. Safe between threads."""
+    """Which hosts have answered a challenge of which owners, as far as this instance knows. Thread-safe."""
 
     def __init__(self) -> None:
         self._until: dict[tuple[str, str, str], int] = {}
@@ -57,7 +57,7 @@ class ChallengeCache:
         return self._until.get((key.tenant, key.owner, host), 0) > now
 
     def learn(self, key: TaskKey, host: str, now: int) -> None:
-        """Remembers it for ten minutes; then the table is asked again."""
+        """Keeps it for ``ANSWERED_MS`` at most; after that ``knows`` is False, and the caller reads the table again."""
         with self._lock:
             if len(self._until) >= HOSTS_KEPT:
                 self._until.clear()
@@ -65,7 +65,7 @@ class ChallengeCache:
 
 
 class NullBreakerStore:
-    """For one instance alone: nobody is told, and nobody tells."""
+    """No-op breaker store: state is not shared between instances."""
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
         del host
@@ -76,7 +76,7 @@ class NullBreakerStore:
 
 
 class CircuitBreakers:
-    """What this instance knows of the hosts. ``in_flight`` is how many requests each may have at a time."""
+    """The breakers of all hosts, in this instance. ``in_flight`` is the limit of concurrent requests to one host."""
 
     def __init__(
         self, store: BreakerStore | None = None, in_flight: int = IN_FLIGHT, metrics: Metrics = NULL_METRICS
@@ -91,7 +91,7 @@ class CircuitBreakers:
         return len(self._hosts)
 
     def check(self, name: str, now: int) -> None:
-        """Raises CircuitOpen while the host is to be left alone."""
+        """Raises CircuitOpen while the host's breaker is open."""
         self._refresh(name, now)
         with self._lock:
             until = circuit_breaker.blocked_until(self._state_of(name).health, now)
@@ -100,7 +100,7 @@ class CircuitBreakers:
 
     @contextmanager
     def request_slot(self, name: str, now: int) -> Iterator[None]:
-        """One request to the host. Raises CircuitOpen, or Busy when it has enough of them."""
+        """Counts one request to the host while it lasts. Raises CircuitOpen, or HostBusy at the limit."""
         with self._lock:
             host = self._state_of(name)
             if until := circuit_breaker.blocked_until(host.health, now):
@@ -116,7 +116,7 @@ class CircuitBreakers:
                 host.in_flight -= 1
 
     def learn(self, name: str, outcome: Outcome, now: int) -> None:
-        """Takes in what became of a request. The others are told of a trip."""
+        """Records a request's outcome. Stores a breaker that has just opened, for the other instances."""
         with self._lock:
             host = self._state_of(name)
             before, host.health = host.health.open_breaker, circuit_breaker.record_outcome(host.health, outcome, now)

@@ -1,13 +1,13 @@
-"""Inline or URL: the one place that decides how content which lies beside the log is shown to its owner.
+"""Decides for each part of an answer: inline content or a link (presigned URL). Nothing else decides this.
 
-An answer carries content up to ``INLINE`` bytes in all, first come, first served, and links for the rest. So it does
-with what lies in the log, texts, data and small files: what does not fit is stored beside it and linked. Streams and
-webhooks only get links for content (``budget`` 0), and what lies in the log as it is: nothing limits them in all. What
-was stored is never changed by this: a link is made anew for every answer.
+An answer carries up to ``INLINE`` bytes of content, in the order of its parts, and links for the rest. This holds for
+files stored outside the log, and for the texts, data and small files in the log: what does not fit is stored as a file
+and linked. Streams and webhooks (``budget`` 0) get links for stored files, and what is in the log unchanged, without a
+limit. Stored events are never changed: each answer gets new links.
 
-An answer costs a bounded number of calls: ``READS`` contents are read for it and ``KEPT`` are stored. After ``LINKS``
-links a part keeps the address that names its content. Links and what is short have ``SMALL`` bytes of their own and
-then the room that content has left. What there is neither room nor a call for is left out, and the answer says so.
+An answer costs a bounded number of calls: it reads ``READS`` files and stores ``KEPT``. After ``LINKS`` links a part
+keeps the address that names its content. Links and short parts have ``SMALL`` bytes of their own, then the room that
+content leaves. Parts for which there is no room or no call left are omitted, and a text part in the answer says so.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ READS: Final = 16
 KEPT: Final = 16
 LINKS: Final = 256
 SMALL: Final = 256 * 1024
-LINK: Final = 1536  # bytes that a link takes, in bytes of a file's that would take as much
+LINK: Final = 1536  # size of a link, in the unit of _size_in_answer
 PLAIN: Final = "text/plain; charset=utf-8"
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
 
 
 def resolve_contents(contents: ContentStore | None, principal: Principal, answer: T, budget: int = 0) -> T:
-    """The answer, with content or a link wherever a part names content of ours."""
+    """Returns the answer with content or a link for each part that names a stored file."""
     return answer if contents is None else _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
 
 
 @dataclass(slots=True)
 class _Resolution:
-    """One answer in the making. ``left`` is what may still go inline, in bytes; ``task`` is the one being shown.
+    """The state while one answer is made. ``left`` is how many bytes may still go inline; ``task`` the current task.
 
-    ``reads``, ``keeps`` and ``links`` are how many of them may still be made, ``small`` is the room for what is short.
+    ``reads``, ``keeps`` and ``links`` are how many are left of each; ``small`` is how many bytes short parts have left.
     """
 
     contents: ContentStore
@@ -65,7 +65,7 @@ class _Resolution:
     small: int = SMALL
 
     def show(self, answer: T) -> T:
-        """The answer; what holds no parts goes through as it is."""
+        """Returns the answer; one without parts is unchanged."""
         shown: object = answer
         if isinstance(answer, Message):
             shown = self._message(answer)
@@ -90,7 +90,7 @@ class _Resolution:
         return replace(message, parts=self._parts((part,) for part in message.parts))
 
     def _artifact(self, artifact: Artifact) -> Artifact:
-        """Chunks of text that follow each other are one text (``Artifact.text``)."""
+        """Consecutive chunks of text count as one text (``Artifact.text``)."""
         runs = (tuple(run) for _, run in groupby(artifact.parts, key=_without_text))
         apart = (one for run in runs for one in ([run] if run[0].kind == "text" else zip(run, strict=True)))
         return replace(artifact, parts=self._parts(apart))
@@ -109,11 +109,11 @@ class _Resolution:
         return (*told, *_omission_note(left_out))
 
     def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The run, one text or one part of another kind, as it is shown; nothing when it is left out."""
+        """Returns the parts for a run (one text, or one part of another kind); none if it is omitted."""
         return self._named(run[0]) if run[0].kind == "url" else self._own(run)
 
     def _own(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
-        """What lies in the log, as it is or beside it."""
+        """Content of the log: inline, or stored as a file and linked."""
         size = _size_in_answer(run) if self._is_bounded else 0
         if size <= SHORT:
             return run if self._has_room(size) else ()
@@ -140,7 +140,7 @@ class _Resolution:
             try:
                 value = base64.b64encode(self.contents.read(self.principal, content)).decode()
             except ContentNotFound:
-                pass  # its link says so to whoever follows it
+                pass  # the client gets a link, which then fails
             else:
                 self.left -= content.size
                 return (replace(part, kind="raw", value=value),)
@@ -153,14 +153,14 @@ class _Resolution:
         return self.limited and self.task != ""
 
     def _may_link(self, part: Part) -> bool:
-        """Whether there is one more link, which is counted then."""
+        """Takes one of the links that are left; False if there is none or no room."""
         if not self.links or not self._has_room(LINK + _size_of_description(part)):
             return False
         self.links -= 1
         return True
 
     def _has_room(self, size: int) -> bool:
-        """Whether so many bytes have room, which is taken then."""
+        """Takes ``size`` bytes of the room; False if there is not enough."""
         if not self._is_bounded:
             return True
         if size <= self.small:
@@ -173,7 +173,7 @@ class _Resolution:
 
 
 def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
-    """The part that stands for those that are left out."""
+    """A text part in place of the omitted ones; none if nothing was omitted."""
     if not left_out:
         return ()
     size = sum(map(part_bytes, left_out))
@@ -182,7 +182,7 @@ def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _content(run: Sequence[Part]) -> bytes:
-    """What the parts of a run say, as a file."""
+    """The content of a run, as the bytes of a file."""
     if run[0].kind == "raw":
         return base64.b64decode(str(run[0].value))
     if run[0].kind == "data":
@@ -191,14 +191,15 @@ def _content(run: Sequence[Part]) -> bytes:
 
 
 def _without_text(part: Part) -> Part:
-    """What a part is besides its text: parts that are alike in it may be one."""
+    """The part without its text: consecutive parts that are equal in this are one text."""
     return replace(part, value="") if part.kind == "text" else part
 
 
 def _size_in_answer(run: Sequence[Part]) -> int:
-    """How much of the answer a run takes, in bytes of a file's that would take as much.
+    """The size of a run in the answer, given as the size (bytes) of a file that would take as much.
 
-    A file is told in base64. All else is told in JSON, and that, from a function to its gateway, in ASCII JSON again.
+    A file is sent in base64. Everything else is sent in JSON, which the function encodes as ASCII JSON once more for
+    API Gateway.
     """
     if run[0].kind == "raw":
         return len(str(run[0].value)) * 3 // 4 + _size_of_description(run[0])
@@ -207,6 +208,6 @@ def _size_in_answer(run: Sequence[Part]) -> int:
 
 
 def _size_of_description(part: Part) -> int:
-    """How much what is said about a part takes."""
+    """The size of a part's filename, media type and metadata, in the unit of ``_size_in_answer``."""
     said = part.filename or "", part.media_type or "", part.metadata or ""
     return len(json.dumps(json.dumps(said, ensure_ascii=False))) * 3 // 4 if any(said) else 0

@@ -1,7 +1,7 @@
-"""Walks the log for one webhook, from its cursor: sign, POST, move on (ARCHITECTURE.md, webhooks).
+"""Delivers the events of a task to one webhook, from its cursor on: sign, POST, move the cursor (ARCHITECTURE.md).
 
-One delivery is in flight per configuration, by the lease on its cursor. What fails is data: the next try's time. A
-notifier that dies leaves a lease that ends by itself and a cursor that did not move, so the event is sent again.
+The lease on the cursor allows one delivery at a time for each configuration. A failure is stored as the time of the
+next attempt. If a notifier dies, its lease expires and its cursor has not moved, so the event is sent again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ SLOT_POLL_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContext:
-    """What the notifier needs. ``issuer`` is the deployment's base URL; ``chance`` gives numbers in [0, 1)."""
+    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1)."""
 
     log: TaskLog
     store: PushStore
@@ -86,20 +86,20 @@ class DeliveryContext:
 
 
 class DeliveryOutcome(Enum):
-    """How a walk ended."""
+    """How a delivery session ended."""
 
     CAUGHT_UP = "caught up"
     MORE_CAME = "more came"
     FAILED = "failed"
     NOT_YET = "not yet"
-    CIRCUIT_OPEN = "left alone"
+    CIRCUIT_OPEN = "circuit open"
     NOTHING = "nothing"
-    HANDED_OVER = "handed on"
+    HANDED_OVER = "handed over"
 
 
 @dataclass(frozen=True, slots=True)
 class _DeliverySession:
-    """One claim of one cursor: all that stays the same while it lasts."""
+    """The facts that stay the same during one lease of one cursor."""
 
     key: TaskKey
     head: Head
@@ -114,7 +114,7 @@ class _DeliverySession:
 
 @dataclass(frozen=True, slots=True)
 class _Notification:
-    """What is signed and sent: the number of its event or ``CHALLENGE``."""
+    """What is signed and sent. ``n`` is the event's number, or ``CHALLENGE``; ``typ`` the token's type."""
 
     n: int
     typ: str
@@ -123,7 +123,7 @@ class _Notification:
 
 @dataclass(frozen=True, slots=True)
 class _AttemptResult:
-    """One POST: what became of it, when (ms) it began, and the key that signed it (None: nothing could be sent)."""
+    """The result of one POST, when it began (ms), and the id of the key that signed it (None: nothing was sent)."""
 
     outcome: Outcome
     at: int
@@ -131,16 +131,16 @@ class _AttemptResult:
 
 
 class _CursorLost(Exception):
-    """The cursor is no longer ours: deleted, replaced, paused, or our lease ran out."""
+    """The notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
 
 
 class _Unreadable(Exception):
-    """What is to be told cannot be read: damaged, gone, or of a newer release. The cause says why."""
+    """The notification's content cannot be read: it is damaged, missing, or of a newer release. See the cause."""
 
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """What fails here is raised as _Unreadable; but a store that has too much to do says nothing of what it holds."""
+    """Raises _Unreadable for what fails inside, except Overloaded: a busy store does not mean unreadable content."""
     try:
         yield
     except Overloaded:
@@ -150,7 +150,7 @@ def _reading() -> Iterator[None]:
 
 
 def deliver(context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]) -> DeliveryOutcome:
-    """Delivers what is pending for one configuration, in order, until it has caught up, fails, or time runs out."""
+    """Delivers the pending events of one configuration in order, until none is left, one fails, or time runs out."""
     while (ending := _claim_and_deliver(context, message, remaining_ms)) is DeliveryOutcome.MORE_CAME:
         pass
     return ending
@@ -180,7 +180,7 @@ def _fail_unreadable(
     held: Cursor,
     unreadable: _Unreadable,
 ) -> DeliveryOutcome:
-    """What cannot be read is a failed attempt: it is tried again on schedule, and given up in the end."""
+    """Records unreadable content as a failed attempt: it is retried on schedule and given up in the end."""
     ids = {"task": message.key.task, "config": message.config_id}
     logger.error("webhook not sent: unreadable", extra=safe_error_fields(unreadable) | ids)
     cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
@@ -227,7 +227,7 @@ def _claim(
 def _open_session(
     context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]
 ) -> _DeliverySession | DeliveryOutcome:
-    """What the cursor walks, if there is anything to tell: a second bell for the same event costs no claim."""
+    """Reads what a session needs, if an event is pending: a second message for the same event takes no lease."""
     with _reading():
         snapshot = context.log.read_head(key)
         if snapshot is None:
@@ -244,7 +244,11 @@ def _open_session(
 
 
 def _retry_after_lease(context: DeliveryContext, message: DeliveryMessage, cursor: Cursor, now: int) -> DeliveryOutcome:
-    """A bell that meets a lease rings again after it. One that is early is dropped: the next try has its own bell."""
+    """Enqueues the message again for the end of the lease.
+
+    If only the next attempt is not due yet, drops the message: that attempt has a message of its own. One that comes
+    less than ``CLOCK_SKEW_MS`` early may be that message, and is enqueued again.
+    """
     wait_until = max(cursor.lease_until, cursor.next_at)
     if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
         _enqueue_at(context, message, wait_until)
@@ -254,7 +258,7 @@ def _retry_after_lease(context: DeliveryContext, message: DeliveryMessage, curso
 def _retry_when_closed(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, until: int
 ) -> DeliveryOutcome:
-    """Tries again when the host may be back. Nobody else is asked: the cursor is either ours or nobody's."""
+    """Postpones the next attempt until the circuit breaker may close. The cursor is unleased, or leased by us."""
     after = delivery.postpone(cursor, until, now=context.clock.now(), chance=context.chance())
     if _move_cursor(context, session, cursor, after):
         _enqueue_next(context, session.key, after)
@@ -262,7 +266,7 @@ def _retry_when_closed(
 
 
 def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> DeliveryOutcome:
-    """Delivers until nothing is left. A page is read once, whatever number of deliveries it takes."""
+    """Delivers until nothing is left. Each page of events is read once, however many deliveries it needs."""
     events: list[Event] = []
     whole = True
     while True:
@@ -292,7 +296,7 @@ def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor
 def _use_snapshot(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, events: list[Event], upcoming: NextNotification
 ) -> tuple[_DeliverySession, NextNotification]:
-    """A snapshot in place of a long backlog; not of a large task, which is found out once in a walk."""
+    """Replaces a long backlog by a snapshot, unless the task is large; that is determined once in a session."""
     in_place = None if session.large else delivery.snapshot_for_backlog(cursor, events)
     if in_place is None:
         return session, upcoming
@@ -309,7 +313,7 @@ def _notify(
     *,
     last: bool,
 ) -> Cursor | DeliveryOutcome:
-    """Sends one notification and moves the cursor by what came of it. The ``last`` one lets go of it in one move."""
+    """Sends one notification and moves the cursor by the result; for the ``last`` one that also releases the lease."""
     if upcoming.event is None and upcoming.skipped:
         return _move_or_raise(
             context, session, cursor, delivery.record_success(cursor, upcoming.n, now=context.clock.now())
@@ -339,7 +343,7 @@ def _record_failed(
     result: _AttemptResult,
     verdict: Verdict,
 ) -> DeliveryOutcome:
-    """Writes a failure down; a bell brings the next try, the sweeper should the bell get lost."""
+    """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues another one."""
     now, retry_after = context.clock.now(), _seconds(result.outcome.retry_after)
     after = delivery.record_failure(cursor, verdict, retry_after, now=now, chance=context.chance())
     _record(context, session, cursor, n, result, after.next_at if after.state is CursorState.ACTIVE else None)
@@ -364,9 +368,9 @@ def _put_off(
 def _send(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, notification: _Notification
 ) -> tuple[Cursor, _AttemptResult]:
-    """POSTs, within the host's limits; raises CircuitOpen or Busy.
+    """POSTs, within the host's limits; raises CircuitOpen or HostBusy.
 
-    A kept connection that the host had closed already is no failure of the host's: then once more, at once.
+    A reset on a reused connection is not counted as a failure and is retried once, immediately.
     """
     cursor, result = _post_once(context, session, cursor, notification)
     outcome = result.outcome
@@ -394,7 +398,7 @@ def _post_once(
 
 @contextmanager
 def _reserve_host(context: DeliveryContext, host: str) -> Iterator[None]:
-    """A place among the host's requests; waits a moment for one, then raises Busy."""
+    """Reserves one of the host's request slots; waits ``SLOT_WAIT_MS`` for one, then raises HostBusy."""
     until = context.clock.now() + SLOT_WAIT_MS
     while True:
         with ExitStack() as visits:
@@ -410,9 +414,10 @@ def _reserve_host(context: DeliveryContext, host: str) -> Iterator[None]:
 
 
 def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> Cursor:
-    """The cursor with a lease that outlasts a POST; raises _Lost. So nothing is sent after a deletion has returned.
+    """Returns the cursor with a lease that outlasts a POST; raises _CursorLost.
 
-    Asked right before each attempt: what came before it (storage, keys, a challenge) may have taken any time.
+    So nothing is sent after a deletion has returned. Called right before each attempt, because what came before it
+    (storage, keys, a challenge) may have taken any time.
     """
     now = context.clock.now()
     if delivery.covers_attempt(cursor, now):
@@ -421,17 +426,17 @@ def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: C
 
 
 def _move_or_raise(context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor) -> Cursor:
-    """The cursor, moved; raises _Lost."""
+    """Moves the cursor and returns it; raises _CursorLost."""
     if not _move_cursor(context, session, before, after):
         raise _CursorLost
     return replace(after, verification=session.verification)
 
 
 def _move_cursor(context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor) -> bool:
-    """Moves the cursor, with what the walk has found out of the URL's owner.
+    """Moves the cursor and stores the session's verification state with it; False if the stored cursor has changed.
 
-    One that was stopped meanwhile gets what was found out and is let go of, but stays stopped. One that was replaced
-    stands under our lease, for which its replacement waits: it is let go of too.
+    If the cursor was closed or paused meanwhile, this stores the same and releases the lease, but keeps that state. If
+    it was replaced, the replacement still has our lease and waits for its end, so this releases the lease too.
     """
     key, after = session.key, replace(after, verification=session.verification)
     if context.store.move_cursor(key, before, after):
@@ -453,7 +458,7 @@ def _count_exhausted(context: DeliveryContext, key: TaskKey, after: Cursor) -> N
 def _release(
     context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor | None = None
 ) -> DeliveryOutcome:
-    """Lets go, and looks once more: what was appended since has rung a bell that may have met our lease."""
+    """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
     after = delivery.release_lease(after or before)
     _move_or_raise(context, session, before, after)
     snapshot = context.log.read_head(session.key)
@@ -469,7 +474,7 @@ def _hand_over(context: DeliveryContext, session: _DeliverySession, cursor: Curs
 def _body(
     context: DeliveryContext, session: _DeliverySession, upcoming: NextNotification, events: list[Event]
 ) -> NotificationBody:
-    """An event by itself for 1.0; the task as of that event for snapshots and for 0.3."""
+    """Returns the body: the event itself for 1.0; the task as of that event for snapshots and for 0.3."""
     with _reading():
         item: Task | Event | None = upcoming.event
         if item is None or session.config.wire == "0.3":
@@ -483,7 +488,7 @@ def _trace_headers(session: _DeliverySession, span: str) -> dict[str, str]:
 
 
 def _sign(context: DeliveryContext, session: _DeliverySession, notification: _Notification, jti: str) -> Signed:
-    """Signs afresh, for one attempt."""
+    """Signs a new token, for one attempt."""
     now, content = context.clock.now(), notification.body.content
     if notification.typ == CHALLENGE_TYP:
         said = delivery.challenge_claims(session.config, content, issuer=context.issuer, now=now, jti=jti)
@@ -497,7 +502,7 @@ def _sign(context: DeliveryContext, session: _DeliverySession, notification: _No
 def _headers(
     context: DeliveryContext, session: _DeliverySession, body: NotificationBody, signed: Signed
 ) -> dict[str, str]:
-    """The client's own credentials own ``Authorization`` when there are some; the JWT then has its own header."""
+    """Returns the headers. ``Authorization`` has the client's credentials, if any; the JWT then has its own header."""
     config = session.config
     sealing = sealing_context(session.key, config.config_id)
     headers = {"Content-Type": body.content_type, "A2A-Version": config.wire}
@@ -535,7 +540,7 @@ def _record(
 
 
 def _log_attempt(context: DeliveryContext, session: _DeliverySession, attempt: Attempt, *, accepted: bool) -> None:
-    """One log line for a POST, and its metrics: ids, numbers and the kind of error; the URL may hold secrets."""
+    """Writes the log line and the metrics of a POST: ids, numbers, the kind of error. No URL: it may hold secrets."""
     ids: dict[str, str | int] = {"task": session.key.task, "config": attempt.config_id, "event": attempt.n}
     said = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
     logger.info(
@@ -552,7 +557,7 @@ def _count(context: DeliveryContext, key: TaskKey, name: str, config_id: str) ->
 
 
 def _needs_challenge(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> bool:
-    """Whether the URL has to be asked. When it is only warned of, that happens before the first notification."""
+    """Whether a challenge has to be sent. If ownership is not enforced, only before the first notification."""
     unverified = session.verification is Verification.UNVERIFIED
     return unverified and (context.enforce_ownership or not (session.warned or cursor.position))
 
@@ -560,7 +565,7 @@ def _needs_challenge(context: DeliveryContext, session: _DeliverySession, cursor
 def _send_challenge(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
-    """Asks the URL whether it wants our events: a 2xx that echoes the challenge. Warn-only delivers all the same."""
+    """Sends a challenge; the URL accepts by a 2xx that echoes it. If ownership is not enforced, delivers anyway."""
     if context.enforce_ownership and (until := _challenge_allowed_at(context, session)):
         return _retry_when_closed(context, session, cursor, until)
     challenge = context.ids.new()
@@ -583,7 +588,10 @@ def _send_challenge(
 
 
 def _challenge_allowed_at(context: DeliveryContext, session: _DeliverySession) -> int:
-    """0 when a challenge may be sent, or when (ms). It is counted while the host has answered none of the owner's."""
+    """Returns 0 if a challenge may be sent, else when it may be (ms).
+
+    Counts the challenge if the host has not answered any of this owner's yet.
+    """
     for _ in range(TRIES):
         now = context.clock.now()
         if context.answered.knows(session.key, session.host, now):
@@ -603,7 +611,10 @@ def _challenge_allowed_at(context: DeliveryContext, session: _DeliverySession) -
 
 
 def _record_answered(context: DeliveryContext, session: _DeliverySession) -> None:
-    """The owner's webhooks at the host are bound no longer. Should this get lost, the next answer says it too."""
+    """Stores that the host has answered a challenge of the owner's, which ends the limit on their number.
+
+    If the write is lost, the next answer is stored instead.
+    """
     now = context.clock.now()
     expires = now // 1000 + challenges.ANSWERED_S
     for _ in range(TRIES):
@@ -619,7 +630,10 @@ def _record_answered(context: DeliveryContext, session: _DeliverySession) -> Non
 def _refuse(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, result: _AttemptResult
 ) -> DeliveryOutcome:
-    """An answer that does not echo is as hopeless as a 4xx; with the last try the URL counts as refused."""
+    """Records a failed challenge. A 2xx without the echo is a permanent failure, like most 4xx.
+
+    When no attempt is left, the webhook's verification state becomes REFUSED.
+    """
     verdict = delivery.classify_outcome(result.outcome)
     return _record_failed(
         context, session, cursor, CHALLENGE, result, Verdict.PERMANENT if verdict is Verdict.DELIVERED else verdict
@@ -635,7 +649,7 @@ def _is_echo(body: bytes, challenge: str) -> bool:
 
 
 def _seconds(retry_after: str | None) -> int | None:
-    """``Retry-After`` as seconds; its date form is not honoured (our own schedule is bounded anyway)."""
+    """``Retry-After`` in seconds; None for its date form, which is ignored (our own schedule is bounded anyway)."""
     return int(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
 
 
@@ -645,7 +659,7 @@ def _enqueue_next(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> Non
 
 
 def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> None:
-    """Rings after ``at`` (ms) when a queue can hold the bell that long; the sweeper rings the later ones."""
+    """Enqueues the message for ``at`` (ms) if a queue can delay it that long; the sweeper enqueues later ones."""
     delay_s = max(0, -(-(at - context.clock.now()) // 1000))
     if delay_s <= DELAY_LIMIT_S:
         context.queues.enqueue(message, delay_s)

@@ -1,6 +1,6 @@
-"""How the webhooks of a task stand: for its owner, and for the operator, who may also pause, resume and redrive them.
+"""The delivery status of webhooks, for owners and operators; operators may also pause, resume and redrive them.
 
-An operator's rights are those to the table and the queue; an owner's, as everywhere, are in the key of the task.
+An operator needs rights to the table and the queue. An owner sees only its own tasks, because their keys contain it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVERYTHING: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAdmin:
-    """What an operator needs."""
+    """The dependencies of these operations."""
 
     log: TaskLog
     store: PushStore
@@ -38,7 +38,7 @@ class DeliveryAdmin:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """All that an operator can do: ``rotator`` and ``eraser`` take a command of that function's and give its answer."""
+    """All that an operator can do. ``rotator`` and ``eraser`` send a command to that function and return its answer."""
 
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
@@ -47,9 +47,9 @@ class Operations:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which of the given up are meant: those of one ``host`` (``name`` or ``name:port``), those since ``since`` (ms).
+    """Selects exhausted webhooks: those at ``host`` (``name`` or ``name:port``), given up at ``since`` (ms) or later.
 
-    Without either it is all of them.
+    Selects all of them by default.
     """
 
     host: str = ""
@@ -61,13 +61,13 @@ class Selection:
 
 
 def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
-    """Every configuration of the owner's task; raises TaskNotFound."""
+    """Returns the status of every configuration of the owner's task; raises TaskNotFound."""
     read_existing_head(log, key, agent)
     return list_statuses(log, store, key)
 
 
 def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookStatus]:
-    """Every configuration of the task, by id; raises TaskNotFound."""
+    """Returns the status of every configuration of the task, by id; raises TaskNotFound."""
     snapshot = log.read_head(key)
     if snapshot is None:
         raise TaskNotFound
@@ -81,7 +81,7 @@ def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookS
 
 
 def list_exhausted(admin: DeliveryAdmin, limit: int, selection: Selection = Selection()) -> list[WebhookStatus]:
-    """What was given up in the whole deployment, longest ago first, at most ``limit``."""
+    """Returns the exhausted webhooks of the whole deployment, given up longest ago first, at most ``limit``."""
     rows = list(islice(_given_up(admin, selection), limit))
     tasks = {key: list_statuses(admin.log, admin.store, key) for key in dict(rows) if admin.log.read_head(key)}
     wanted = set(rows)
@@ -89,9 +89,9 @@ def list_exhausted(admin: DeliveryAdmin, limit: int, selection: Selection = Sele
 
 
 def redrive_all(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
-    """Redrives everything that was given up and is meant, longest ago first; what was changed meanwhile is passed over.
+    """Redrives the selected webhooks, given up longest ago first, and yields each; skips those that changed meanwhile.
 
-    No storm comes of it: the limits of each host and its breaker hold for redriven deliveries too.
+    The limits and the circuit breaker of each host hold for redriven deliveries too.
     """
     for key, config_id in _given_up(admin, selection):
         try:
@@ -102,17 +102,17 @@ def redrive_all(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[Ta
 
 
 def redrive(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
-    """Tries again at once, with all tries ahead of it. A URL that was refused is asked once more."""
+    """Delivers again at once, with the full number of attempts. A refused URL gets a new challenge."""
     return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _redrive_cursor(admin, cursor)))
 
 
 def pause(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
-    """Sends no more until it is resumed. A notification that is under way arrives and counts."""
+    """Stops deliveries until ``resume``. A notification that is being sent still arrives and counts."""
     return _change(admin, key, config_id, _pause_cursor)
 
 
 def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
-    """Goes on where it was paused."""
+    """Continues deliveries where they were paused."""
     return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _resume_cursor(admin, cursor)))
 
 

@@ -1,8 +1,8 @@
-"""Erases a task, a context or an owner: everything that is stored of it, in the table and beside it.
+"""Erases a task, a context or an owner: everything that is stored of it, in the tables and the bucket.
 
-A task that runs is canceled first, and nothing of a task is erased before ``LEASE_MS`` have passed since it ended:
-whoever ran it has noticed by then, and writes nothing more. Its head goes last, because the head is how it is found. So
-whoever is interrupted starts again and goes on, and who starts again once nothing is left erases nothing.
+A running task is canceled first. Nothing of a task is erased until ``LEASE_MS`` after its end: by then its worker has
+noticed and writes nothing more. The head is erased last, because tasks are found by it. So erasure is resumable and
+idempotent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAUSE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """What erasing needs. ``place`` is what the names of a task's, or an owner's, blobs begin with."""
+    """The dependencies of erasure. ``place`` returns the prefix of the names of a task's, or an owner's, blobs."""
 
     log: TaskLog
     store: PushStore
@@ -47,7 +47,7 @@ class ErasureService:
 
 @dataclass(frozen=True, slots=True)
 class ErasureScope:
-    """What is to be erased: a task, all tasks of a context, or an owner with everything, API keys included."""
+    """What to erase: a task, all tasks of a context, or an owner with everything, API keys included."""
 
     principal: Principal
     context_id: str | None = None
@@ -56,13 +56,13 @@ class ErasureScope:
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
-    """What an operator asks of the eraser: to erase, or with ``dry_run`` only to count."""
+    """An operator's request to the eraser: to erase, or with ``dry_run`` only to count."""
 
     scope: ErasureScope
     dry_run: bool = False
 
     def to_json(self) -> JsonObject:
-        """The same as JSON; ``parse_request`` reads it."""
+        """The request as JSON; ``parse_request`` reads it."""
         said: JsonObject = {
             "tenant": self.scope.principal.tenant,
             "owner": self.scope.principal.owner,
@@ -75,7 +75,7 @@ class ErasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """How much was erased, or would be. ``later``: tasks that ended just now and wait for their time."""
+    """How much was erased, or would be. ``later`` counts tasks that are left for the next request."""
 
     tasks: int = 0
     items: int = 0
@@ -84,17 +84,17 @@ class ErasureResult:
     later: int = 0
 
     def to_json(self) -> JsonObject:
-        """The same as JSON."""
+        """The result as JSON; ``parse_result`` reads it."""
         said: JsonObject = {"tasks": self.tasks, "items": self.items, "blobs": self.blobs}
         return said | {"apiKeys": self.api_keys, "later": self.later}
 
     def __add__(self, other: ErasureResult) -> ErasureResult:
-        """Both together."""
+        """The sum of both results."""
         return ErasureResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
 def parse_request(wanted: Json) -> ErasureRequest:
-    """An order from its JSON. Raises InvalidParams: nobody erases an owner by leaving something out."""
+    """Reads a request from JSON. Raises InvalidParams for wrong or empty members, so no typo erases a whole owner."""
     named = {name: value for name, value in wanted.items() if name != "dryRun"} if isinstance(wanted, dict) else {}
     texts = {name: value for name, value in named.items() if isinstance(value, str) and value}
     if texts != named or not {"tenant", "owner"} <= texts.keys() <= {"tenant", "owner", "context", "task"}:
@@ -109,20 +109,20 @@ def parse_request(wanted: Json) -> ErasureRequest:
 
 
 def parse_result(answer: JsonObject) -> ErasureResult:
-    """What ``ErasureResult.to_json`` told."""
+    """Reads what ``ErasureResult.to_json`` wrote."""
     counts = [answer.get(name) for name in ("tasks", "items", "blobs", "apiKeys", "later")]
     return ErasureResult(*(count if isinstance(count, int) else 0 for count in counts))
 
 
 def run_request(erasure: ErasureService, order: ErasureRequest) -> ErasureResult:
-    """Counts, or erases for as long as a request may take; ``later`` says how many tasks are left for the next one."""
+    """Counts, or erases for ``ERASE_LIMIT_MS`` at most; ``later`` says how many tasks are left for the next request."""
     if order.dry_run:
         return count(erasure, order.scope)
     return erase(erasure, order.scope, erasure.clock.now() + ERASE_LIMIT_MS)
 
 
 def count(erasure: ErasureService, scope: ErasureScope) -> ErasureResult:
-    """What ``erase`` would erase; receipts, uploads and the addresses of calls not counted. Changes nothing."""
+    """Counts what ``erase`` would erase, except idempotency records, uploads and callback addresses. Writes nothing."""
     keys = list(_tasks(erasure, scope))
     blobs = [name for place in _blob_prefixes(erasure, scope, keys) for name in erasure.blobs.list_names(place)]
     found = ErasureResult(len(keys), sum(map(erasure.erasure_store.count_items, keys)), len(blobs))
@@ -134,12 +134,12 @@ def count(erasure: ErasureService, scope: ErasureScope) -> ErasureResult:
 
 
 def erase(erasure: ErasureService, scope: ErasureScope, until: int) -> ErasureResult:
-    """Erases until all is done but what has to wait, or until it is ``until`` (ms); ``later`` counts what is left.
+    """Erases what need not wait, until the time ``until`` (ms) at most; ``later`` counts the tasks that are left.
 
-    Tasks are erased as they are listed: an owner may have so many that the list alone takes longer than that.
+    Tasks are erased while they are listed: an owner may have so many that the list alone takes longer than that.
     """
     done = ErasureResult(api_keys=_revoke(erasure, scope.principal)) if _is_owner(scope) else ErasureResult()
-    met: set[TaskKey] = set()  # one that was canceled just now is listed again at the end
+    met: set[TaskKey] = set()  # a task that was canceled just now is listed again at the end
     for key in _tasks(erasure, scope):
         if key in met:
             continue
@@ -152,7 +152,7 @@ def erase(erasure: ErasureService, scope: ErasureScope, until: int) -> ErasureRe
 
 
 def erase_all(ask: Callable[[], ErasureResult], sleep: Callable[[float], None]) -> ErasureResult:
-    """Asks until nothing is left, and waits for what has to wait. Returns what was erased in all."""
+    """Repeats ``ask`` until no task is left, with ``PAUSE_S`` in between. Returns the sum of the results."""
     done = ErasureResult(later=1)
     while done.later:
         again = ask()
@@ -176,7 +176,7 @@ def _tasks(erasure: ErasureService, scope: ErasureScope) -> Iterator[TaskKey]:
 
 
 def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
-    """Whether nobody can still be at it; cancels a task that has not ended."""
+    """Cancels the task if it is running; true once no worker can still write."""
     snapshot = erasure.log.read_head(key)
     if snapshot is None:
         return True
@@ -201,9 +201,9 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> ErasureResult:
 
 
 def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[str, str]], list[str], list[str]]:
-    """The receipts of a task's messages, the addresses of its calls, and the uploads that came with it.
+    """The idempotency records of a task's messages, its callback addresses, and the names of the uploads in it.
 
-    A log that cannot be read any more is one whose blobs are gone: an earlier try has come that far.
+    All empty if the log cannot be read because its blobs are gone: an earlier try has come that far.
     """
     snapshot = erasure.log.read_head(key)
     with suppress(RuntimeError):
@@ -233,7 +233,7 @@ def _erase_blobs(erasure: ErasureService, place: str) -> int:
 
 
 def _revoke(erasure: ErasureService, principal: Principal) -> int:
-    """Revokes the owner's API keys, so that nothing new comes from it."""
+    """Revokes the owner's API keys, so that it can send nothing new. Returns how many."""
     keys = _keys_of(erasure, principal)
     for digest in keys:
         erasure.api_keys.revoke(digest)

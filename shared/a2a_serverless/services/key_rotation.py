@@ -1,9 +1,9 @@
-"""The key ring's life: first keys, rotation, revocation, and the public key set and signed cards that go with it.
+"""The life of the key ring: first keys, rotation, revocation, and the published key set and signed cards.
 
-A ring is saved only in place of the one that it was made of, and published after that: of two rotators at once one
-wins, and only what is in the vault is published. The published key set says since when it lists each key, and a key
-signs only when it has been listed for long enough. So a rotator may die anywhere: a ring that was saved and not
-published signs with keys that were public before, and the next run publishes what the vault holds.
+A ring is saved only if the stored ring is still the one that it was made from, and published after that. So of two
+concurrent rotators one wins, and only the stored ring is published. The published key set is stored with the time since
+when it lists each key, and a key signs only when it has been listed for long enough. So a rotator may die at any point:
+a ring that was saved but not published signs with keys that were public before, and the next run publishes it.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 TRIES: Final = 10
 CHANGED: Final = (
-    "the key ring is changed by others all the time; or its secret was set back to an older version, which cannot be "
-    "followed by another one: store the ring's text as a new version"
+    "the key ring has changed at every attempt to save it; or its secret was set back to an older version, after which "
+    "no other can be saved: store the ring's text as a new version"
 )
 
 
 class KeyRingError(Exception):
-    """What the rotator cannot do, or has found. The texts are for operators and quote nobody else."""
+    """The rotator cannot do something, or has found a problem. The texts are for operators and quote no client."""
 
 
 class DocumentsAltered(KeyRingError):
-    """Somebody else has changed what is published."""
+    """Published documents were changed by something other than the rotator."""
 
 
 class UnknownKey(KeyRingError, ValueError):
-    """No key of the ring has that name."""
+    """No key of the ring has that id."""
 
 
 class RingChanged(KeyRingError, RuntimeError):
-    """The ring was changed by others whenever it was to be stored."""
+    """The stored ring had changed at each attempt to save a new one."""
 
     def __init__(self) -> None:
         super().__init__(CHANGED)
@@ -49,7 +49,7 @@ class RingChanged(KeyRingError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
-    """What the rotator needs. ``age_ms`` is how old the current key may get before the schedule replaces it."""
+    """The rotator's dependencies. The schedule replaces the current key when it is ``age_ms`` old."""
 
     store: KeyRingStore
     maker: KeyFactory
@@ -59,7 +59,7 @@ class KeyRotation:
 
 
 def ensure_ring(rotation: KeyRotation) -> KeyRing:
-    """The ring, made if there is none, with its key set published."""
+    """Makes a ring if there is none, publishes its key set and the cards, and returns it."""
     for _ in range(TRIES):
         ring = rotation.store.load()
         if ring is not None:
@@ -70,7 +70,7 @@ def ensure_ring(rotation: KeyRotation) -> KeyRing:
 
 
 def rotate_ring(rotation: KeyRotation) -> KeyRing:
-    """Promotes the next key when it has been public for long enough."""
+    """Promotes the next key if it has been public for long enough; returns the ring."""
     for _ in range(TRIES):
         before = ensure_ring(rotation)
         now, listed_at = rotation.publisher.clock.now(), _listed_at(rotation, before.next.kid)
@@ -83,9 +83,9 @@ def rotate_ring(rotation: KeyRotation) -> KeyRing:
 
 
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
-    """What the schedule does: rotates once the current key is older than ``age_ms``, else only publishes.
+    """Runs on the schedule: rotates if the current key is ``age_ms`` old, else only publishes.
 
-    Raises Altered, once all is published as it should be, when something else was there: nobody but us may write it.
+    If a published document had been altered, raises DocumentsAltered, after all is published as it should be.
     """
     held = rotation.store.load()
     names = find_altered(rotation.publisher, _public_keys(held)) if held else []
@@ -93,12 +93,12 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
     if rotation.publisher.clock.now() - ring.promoted_at >= rotation.age_ms:
         ring = rotate_ring(rotation)
     if names:
-        raise DocumentsAltered(f"published documents had been altered, and are as they were: {', '.join(names)}")
+        raise DocumentsAltered(f"published documents were altered and have been restored: {', '.join(names)}")
     return ring
 
 
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
-    """Takes a key out of use and off the list at once; raises UnknownKey when there is none of that name."""
+    """Removes a key from the ring and the published key set at once; raises UnknownKey if the ring has no such key."""
     for _ in range(TRIES):
         before, now = ensure_ring(rotation), rotation.publisher.clock.now()
         if kid not in before.kids:
@@ -110,7 +110,7 @@ def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
 
 
 def describe(rotation: KeyRotation) -> dict[str, Json]:
-    """The ring without its secrets; times are ms."""
+    """Describes the ring without its private keys; times are in ms."""
     ring = ensure_ring(rotation)
     current, following = ring.current, ring.next
     promotable = promotable_at(ring, rotation.waits, _listed_at(rotation, following.kid))
@@ -123,14 +123,14 @@ def describe(rotation: KeyRotation) -> dict[str, Json]:
 
 
 def _public_keys(ring: KeyRing) -> list[Json]:
-    """All that the ring's key set may ever have listed."""
+    """Every key that the ring's key set may list."""
     return [ring.current.public, ring.next.public, *(old.public for old in ring.previous)]
 
 
 def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
-    """Publishes what belongs to the ring, and once more while the vault holds another one; gives that which it holds.
+    """Publishes the ring's documents until the ring is the stored one; returns that.
 
-    Whoever saved that one may have published it before us.
+    If the stored ring has changed meanwhile, its rotator may have published before us, so it is published again.
     """
     for _ in range(TRIES):
         _publish_once(rotation, ring)
@@ -149,7 +149,7 @@ def _publish_once(rotation: KeyRotation, ring: KeyRing) -> None:
 
 
 def _listing_times(keys: dict[str, Json], before: Json, now: int) -> JsonObject:
-    """Since when (ms) each key is in the key set that is being published: what was listed before has its time."""
+    """Since when (ms) each key is in the new key set; a key that was listed before keeps its time."""
     known = _stored_listing_times(before)
     return {"since": {kid: known.get(kid, now) for kid in _kids(keys)}}
 
@@ -159,7 +159,7 @@ def _listed_at(rotation: KeyRotation, kid: str) -> int:
 
 
 def _stored_listing_times(stored: Json) -> dict[str, int]:
-    """Since when (ms) each key is in the stored key set. One of an earlier release says only when it changed last."""
+    """Since when (ms) each key is in the stored key set. An earlier release stored only the time of the last change."""
     if not isinstance(stored, dict):
         return {}
     since = stored.get("since")

@@ -1,8 +1,8 @@
 """ListTasks (specification 3.1.4): pages of a caller's tasks, newest status first, from an index.
 
-The index says which tasks there are and when their status changed; what is shown is read from their logs. A page reads
-a bounded number of entries, so a filter that few tasks pass may give short pages; ``totalSize`` is counted on the
-first page, up to ``COUNTED``. The page token is sealed for its caller and its filters: it opens for no others.
+The index lists the tasks and when their status changed; the tasks themselves are read from their logs. A page reads a
+bounded number of index entries, so a filter that few tasks match may give short pages. ``totalSize`` is counted on the
+first page, up to ``COUNTED``. The page token is sealed: it is valid only for the same caller and filters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class TaskLister:
-    """What listing needs. ``sealer`` keeps page tokens from being read or changed."""
+    """The dependencies of listing. ``sealer`` encrypts page tokens and detects changed ones."""
 
     log: TaskLog
     index: TaskIndex
@@ -36,14 +36,14 @@ class TaskLister:
 
 @dataclass(frozen=True, slots=True)
 class _PagePosition:
-    """Where a page begins: behind ``after`` in the index; ``total`` was counted on the first page."""
+    """Where a page begins: after position ``after`` of the index. ``total`` was counted on the first page."""
 
     after: str | None = None
     total: int | None = None
 
 
 def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: ListTasks) -> TaskPage:
-    """One page. Raises InvalidParams for a token that is not of this caller and these filters."""
+    """Returns one page. Raises InvalidParams for a page token of another caller or other filters."""
     context = _token_context(principal, agent, query)
     place = _place(lister, query.page_token, context)
     limit = COUNTED if place.total is None else READ
@@ -65,7 +65,7 @@ def _matches(entry: TaskEntry, agent: str, query: ListTasks) -> bool:
 def _read(
     lister: TaskLister, principal: Principal, page: Iterable[TaskEntry], state: TaskState | None
 ) -> Iterator[Task]:
-    """The tasks as they are now: the index may be behind. What has expired or moved on since is left out."""
+    """Yields the current tasks: the index may be behind. Omits tasks that have expired or left ``state`` since."""
     for entry in page:
         found = lister.log.read_task(principal.key(entry.task))
         if found and state in {None, found[0].state}:

@@ -1,4 +1,4 @@
-"""Any operation of A2A, version-free: request in, answer out. The edge decodes before and encodes after."""
+"""All A2A operations, independent of the protocol version. The edge decodes requests and encodes answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MOST_NAMED: Final = 32
 def run_operation(
     service: TaskService, principal: Principal, agent: Agent, request: Request, wire: WireVersion
 ) -> Answer:
-    """The answer to a request that does not stream. Raises A2AError for what is refused."""
+    """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
     server = _OPERATIONS.get(type(request))
     if server is None:
         raise UnsupportedOperation
@@ -68,14 +68,14 @@ def run_operation(
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """A stream that has begun."""
+    """A stream that has begun; ``task_id`` is "" if its only item is a message."""
 
     task_id: str
     context_id: str
     items: AsyncGenerator[StreamItem | Heartbeat]
 
 
-def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until when
+def open_stream(  # noqa: PLR0913 - the request, its context and the stream's limits
     service: TaskService,
     principal: Principal,
     agent: Agent,
@@ -84,11 +84,11 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
     after: int | None,
     until: int,
 ) -> OpenStream:
-    """The stream that a sent message or a subscription opens. ``after`` is the last event that the client has seen.
+    """Opens the stream of a sent message or a subscription. ``after`` is the last event that the client has seen.
 
-    Raises A2AError for what is refused. A send stream ends where the turn becomes the client's; a subscription goes on
-    until the task ends (specification 3.1.2, 3.1.6, 11.7; which of them when is written down in docs/deviations.md).
-    In 0.3 a question is ``final``, so that there a subscription ends with it too.
+    ``until`` (ms) is when the stream has to end. Raises A2AError if the request is refused. The stream of a message
+    ends when the client has to act; a subscription goes on until the task ends (specification 3.1.2, 3.1.6, 11.7; see
+    docs/deviations.md). In 0.3 a question is ``final``, so there a subscription ends with it too.
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
@@ -115,7 +115,7 @@ def open_stream(  # noqa: PLR0913 - who asks what of whom, from where, until whe
 def _start_from_message(
     service: TaskService, agent: Agent, begun: StartedTask, after: int | None, until: int
 ) -> StreamStart:
-    """Where the stream of a message that has been taken in begins; that is read before anybody works on the task."""
+    """Determines where the stream of a stored message begins, then starts or enqueues the task, in this order."""
     if begun.task:
         beginning = StreamStart(begun.task, told=True, after=begun.task.n)
     else:
@@ -147,7 +147,7 @@ async def _items(
 
 
 async def _single_item(item: StreamItem) -> AsyncGenerator[StreamItem | Heartbeat]:
-    """A stream of one item: a message (specification 3.1.2), or a task whose turn is over already."""
+    """A stream of one item: a message (specification 3.1.2), or a task that has ended or needs its client already."""
     yield item
 
 
@@ -204,7 +204,7 @@ def _check_push(agent: Agent) -> None:
 
 
 def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendRequest) -> None:
-    """What would be refused, before anything is stored."""
+    """Checks a message before anything is stored; raises A2AError if it is refused."""
     if request.push is not None:
         _check_push(agent)
         service.webhooks.check_request(request.push)
@@ -213,7 +213,7 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
 
 
 def _check_content(agent: Agent, request: SendRequest) -> None:
-    """Refuses what the card does not offer (specification 3.3.2). A part that names no media type is taken as it is."""
+    """Refuses media types that the card does not offer (specification 3.3.2). A part without one is accepted."""
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
     named = {f"message.parts[{at}].mediaType": part.media_type for at, part in enumerate(request.message.parts)}
@@ -230,7 +230,7 @@ def _check_content(agent: Agent, request: SendRequest) -> None:
 
 
 def _check_files(service: TaskService, principal: Principal, request: SendRequest) -> None:
-    """Refuses parts that name content of ours which is not there, and more of it than is looked for."""
+    """Refuses parts that name a stored file that does not exist, and more than ``MOST_NAMED`` different files."""
     named: dict[StoredFile, str] = {}
     for at, part in enumerate(request.message.parts):
         if content := file_of(part):

@@ -1,7 +1,7 @@
-"""What a deployment says in public: its key set and its agents' cards, written by the rotator, served by the api.
+"""Publishes a deployment's public documents: its key set, its agents' cards and their list.
 
-A document is stored as the text that is served, so that its ETag and its signature are made once. It keeps its
-``modified`` time for as long as its text stays the same.
+The rotator writes them and the api serves them. A document is stored as the text that is served, so its ETag and its
+signature are made once. It keeps its ``modified`` time until its content changes.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
 
 
 def without_scopes(agent: str) -> tuple[str, ...]:
-    """What an issuer's tokens must have for an agent, where scopes are not asked for."""
+    """Returns the scopes that an issuer's tokens need for an agent: none, the default."""
     del agent
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class CardPublisher:
-    """What publishing needs. ``base_url`` is where clients reach the deployment, without a slash at the end.
+    """The dependencies of publishing. ``base_url`` is where clients reach the deployment, without a slash at the end.
 
-    ``scopes`` are those that the tokens of an issuer among ``schemes`` must have for an agent, by its id.
+    ``scopes`` returns, for an agent's id, the scopes that tokens of an issuer among ``schemes`` must have.
     """
 
     public: Publications
@@ -51,7 +51,7 @@ class CardPublisher:
 
 
 def no_metadata(before: Json) -> JsonObject:
-    """What most documents are stored with besides."""
+    """The default for ``more`` in ``publish``: nothing."""
     del before
     return {}
 
@@ -63,11 +63,10 @@ def publish(
     basis: Json = None,
     more: Callable[[Json], JsonObject] = no_metadata,
 ) -> None:
-    """Publishes a document under ``name``. Nothing is written while ``basis`` (by default the document) is the same.
+    """Publishes a document under ``name``, unless ``basis`` (by default the document) is the same as before.
 
-    What was altered meanwhile is published anew.
-
-    ``more`` is stored with it and not served; it is made of what was stored before.
+    A document that was altered meanwhile is published again. ``more`` returns what to store with it that is not served;
+    its argument is the stored item so far.
     """
     digest = cards.etag(dumps(document if basis is None else basis))
     before = publisher.public.get_document(name)
@@ -79,7 +78,7 @@ def publish(
 
 
 def strip_signatures(document: Json) -> Json:
-    """A document without its signatures, at the top and one level below."""
+    """Returns a document without its signatures, at the top and in the forms of each version."""
     if not isinstance(document, dict):
         return document
     found = {name: one for name, one in document.items() if name != "signatures"}
@@ -87,9 +86,9 @@ def strip_signatures(document: Json) -> Json:
 
 
 def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
-    """The names of published documents that do not say what they should. Signatures are not looked at.
+    """Returns the names of the published documents whose content is not what it should be, signatures apart.
 
-    ``keys`` are those that the key set may hold; a document that is not there has not been altered.
+    ``keys`` are those that the key set may hold. A missing document does not count as altered.
     """
     found = [
         name
@@ -103,7 +102,7 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
 
 
 def list_documents(publisher: CardPublisher) -> Iterator[tuple[str, Json]]:
-    """Every document but the key set, by its name, without signatures."""
+    """Yields every document except the key set: its name, and its content without signatures."""
     listed: list[Json] = []
     for agent in publisher.agents.values():
         card, url = (
@@ -120,7 +119,7 @@ def list_documents(publisher: CardPublisher) -> Iterator[tuple[str, Json]]:
 
 
 def _readable(document: Json) -> Json:
-    """A document as its readers see it, without signatures."""
+    """A document as its readers parse it, without signatures."""
     return strip_signatures(json.loads(dumps(document)))
 
 
@@ -130,7 +129,7 @@ def _stored_content(publisher: CardPublisher, name: str) -> Json:
 
 
 def _parse_stored(stored: Mapping[str, Json]) -> Json:
-    """What a stored document says, without signatures; the text itself where it is no JSON."""
+    """The content of a stored document, without signatures; its text if it is not JSON."""
     try:
         return strip_signatures(json.loads(str(stored.get("body"))))
     except ValueError:
@@ -140,7 +139,7 @@ def _parse_stored(stored: Mapping[str, Json]) -> Json:
 def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], bytes]) -> None:
     """Publishes every agent's card, signed (specification 8.4), and the list of the agents.
 
-    An ES256 signature is another one each time, so what decides about writing is the card and the key's name.
+    ES256 signatures differ each time, so a card is written when its content or the key's id changes.
     """
     listed: list[Json] = []
     for agent in publisher.agents.values():
@@ -158,7 +157,7 @@ def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], by
 
 
 def base_url_in(public: Publications) -> str:
-    """The deployment's base URL, as it is published; empty before the first time."""
+    """The deployment's published base URL; "" before the first publication."""
     document = public.get_document(AGENTS)
     listed = json.loads(str(document["body"]))["agents"] if isinstance(document, dict) else []
     return str(listed[0]["url"]).rpartition("/")[0] if listed else ""
@@ -167,9 +166,9 @@ def base_url_in(public: Publications) -> str:
 def card_of(
     agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()
 ) -> AgentCard:
-    """The card of an agent of ours: both bindings in both versions, on one URL.
+    """The card of an agent of this deployment: both bindings in both versions, at one URL.
 
-    Any one of ``schemes`` lets in; an issuer's tokens must have ``scopes``.
+    Any one of ``schemes`` is enough; an issuer's tokens must have ``scopes``.
     """
     url = f"{base_url}/{agent.id}"
     return AgentCard(
@@ -194,7 +193,7 @@ def card_of(
 def _publish_extended(
     publisher: CardPublisher, agent: Agent, card: AgentCard, kid: str, sign: Callable[[bytes], bytes]
 ) -> None:
-    """Publishes the extended card (3.1.11), by version: whoever asks for it has said which one it speaks."""
+    """Publishes the extended card (specification 3.1.11), one form for each version: requests name their version."""
     more = replace(card, skills=(*agent.skills, *agent.extended_skills))
     forms: JsonObject = {
         "1.0": _sign_document(publisher, more, cards.v1_card(more), kid, sign),
@@ -204,7 +203,7 @@ def _publish_extended(
 
 
 def _card_document(publisher: CardPublisher, card: AgentCard) -> JsonObject:
-    """The card in the shape that is asked for."""
+    """The card in the shape that ``publisher.shape`` names."""
     shapes = {"both": cards.union_card, "v1": cards.v1_card, "v0_3": cards.v0_3_card}
     return shapes[publisher.shape](card)
 
@@ -212,7 +211,7 @@ def _card_document(publisher: CardPublisher, card: AgentCard) -> JsonObject:
 def _sign_document(
     publisher: CardPublisher, card: AgentCard, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]
 ) -> JsonObject:
-    """The document that is served, with its signatures. A card of 0.3 alone has none: 0.3 has no canonical form."""
+    """Returns the served document with its signatures; a card for 0.3 only has none: 0.3 has no canonical form."""
     if "supportedInterfaces" not in served:
         return served
     jku = f"{publisher.base_url}/.well-known/jwks.json"

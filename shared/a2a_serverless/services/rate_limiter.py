@@ -1,9 +1,9 @@
-"""What each owner may ask for: refuses who has had its share, before anything is done for it.
+"""The rate limiter: enforces each owner's quota before anything is done for a request.
 
-Requests are counted by each instance for itself, at no cost. What makes work is counted for the whole deployment:
-sends, drawn from the owner's record a few at a time, and unfinished tasks. Those are not counted up and down with each
-task: a bound is kept, and only when it is reached are they looked for, among what has changed in the index since the
-last time. What instances have drawn and not used when that is done may come on top.
+Each instance counts requests for itself, at no cost. What makes work is counted for the whole deployment: sends, which
+an instance takes from the owner's stored bucket a few at a time, and unfinished tasks. The number of unfinished tasks
+is not kept exactly: an upper bound is stored, and only when that reaches the limit are the tasks counted again, from
+what has changed in the index since the last count. Sends that instances have taken and not used may exceed the limit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
 TRIES: Final = 10
 STREAM_WAIT_S: Final = 15
-# A stream says something every 15 seconds, and a write may take 45 (handlers/runtime.py): before the lease is over.
+# A stream sends something every 15 seconds, and a write may take 45 (handlers/runtime.py): a renewal comes in time.
 STREAM_RENEW_MS: Final = 20_000
 STREAM_LEASE_MS: Final = 90_000
 
@@ -42,9 +42,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _OwnerState:
-    """What an instance knows of an owner: its bucket, and the sends that it has drawn and not used.
+    """What an instance knows of an owner: its request bucket, and the sends taken and not used, valid until ``until``.
 
-    ``drawing`` is held while the owner's record is read: only requests of this owner wait for that.
+    ``drawing`` is locked while the owner's stored bucket is read, so only requests of this owner wait for that.
     """
 
     bucket: RequestBucket | None = None
@@ -54,10 +54,10 @@ class _OwnerState:
 
 
 class StreamSlot:
-    """The place of an open stream among those that are counted.
+    """One open stream, counted against the quota while its lease lasts.
 
-    It is leased: whoever dies without releasing it holds it for ``STREAM_LEASE_MS`` at most. Safe between threads: what
-    is released stays so, also when a renewal was under way.
+    An instance that dies without releasing it holds the slot for ``STREAM_LEASE_MS`` at most. Thread-safe: a released
+    slot stays released, also if it was being renewed.
     """
 
     def __init__(self, owners: OwnerStore, clock: Clock, principal: Principal, name: str, until: int) -> None:
@@ -72,11 +72,11 @@ class StreamSlot:
 
     @property
     def is_renewal_due(self) -> bool:
-        """Whether it is time to renew it."""
+        """Whether it is time to renew the lease."""
         return self._clock.now() >= self._renew_at
 
     def acquire(self) -> None:
-        """Holds the slot from now on, as long as a lease lasts."""
+        """Leases the slot for ``STREAM_LEASE_MS``, not beyond the stream's end."""
         with self._lock:
             now = self._clock.now()
             if not self._released:
@@ -84,26 +84,26 @@ class StreamSlot:
             self._renew_at = now + STREAM_RENEW_MS
 
     def renew(self) -> None:
-        """The same; a store that fails now is asked again later, and the stream goes on."""
+        """As ``acquire``, but logs a failing store instead of raising, and the stream goes on."""
         try:
             self.acquire()
         except Exception as error:  # noqa: BLE001 - counting is no reason to end a stream
             logger.warning("stream not renewed", extra=safe_error_fields(error))
 
     def release(self) -> None:
-        """Gives the slot back. Doing it twice is doing it once; a store that fails keeps it until its lease is over."""
+        """Releases the slot. Idempotent. If the store fails, the slot stays counted until its lease expires."""
         with self._lock:
             if self._released:
                 return
             self._released = True
             try:
                 self._owners.release_stream(self._principal, self._name)
-            except Exception as error:  # noqa: BLE001 - the stream has been told to its end
+            except Exception as error:  # noqa: BLE001 - the stream has ended already
                 logger.warning("stream not released", extra=safe_error_fields(error))
 
 
 class RateLimiter:
-    """Lets callers pass. ``max_life_ms``: no unfinished task is older."""
+    """Admits requests within each owner's quota. No unfinished task is older than ``max_life_ms``."""
 
     def __init__(
         self, owners: OwnerStore, index: TaskIndex, clock: Clock, ids: Ids, quota: Quota, max_life_ms: int
@@ -118,7 +118,7 @@ class RateLimiter:
         self._known: OrderedDict[Principal, _OwnerState] = OrderedDict()
 
     def admit_request(self, principal: Principal) -> None:
-        """One request more; raises TooManyRequests."""
+        """Counts one request; raises TooManyRequests."""
         rate, now = self._quota.requests, self._clock.now()
         if not rate:
             return
@@ -130,7 +130,7 @@ class RateLimiter:
             local.bucket = after
 
     def admit_send(self, principal: Principal) -> None:
-        """One message more; raises TooManyRequests when there were too many, or too many tasks are unfinished."""
+        """Counts one sent message; raises TooManyRequests for too many messages or too many unfinished tasks."""
         if not (self._quota.sends or self._quota.tasks):
             return
         with self._lock:
@@ -141,7 +141,7 @@ class RateLimiter:
             local.sends -= 1
 
     def admit_upload(self, principal: Principal, size: int) -> None:
-        """So many bytes of uploads more; raises TooManyRequests. What is asked for twice counts twice."""
+        """Counts ``size`` bytes of uploads; raises TooManyRequests. A repeated request counts twice."""
         most = self._quota.uploads
         if not most:
             return
@@ -151,10 +151,10 @@ class RateLimiter:
             raise TooManyRequests(text, -(-(DAY_MS - since) // 1000))
 
     def open_stream(self, principal: Principal, until: int) -> StreamSlot | None:
-        """Counts a stream that may last until ``until`` (ms); None when nobody counts.
+        """Returns the slot of a stream that may last until ``until`` (ms); None if streams have no limit.
 
-        Raises TooManyRequests when the owner has too many open, Overloaded when the deployment has. It is counted
-        before and after the slot is held, so that of those who come at once none is one too many.
+        Raises TooManyRequests if the owner has too many open, Overloaded if the deployment has. Streams are counted
+        before and after the slot is leased, so that concurrent requests cannot exceed the limit.
         """
         if not (self._quota.streams or self._quota.streams_in_all):
             return None
@@ -169,7 +169,7 @@ class RateLimiter:
         return slot
 
     def _check_streams(self, principal: Principal, own: int) -> None:
-        """Raises when there is no room for one stream more; ``own`` of those that are open is this one."""
+        """Raises if one more stream would exceed a limit; ``own`` is 1 if this stream is counted already, else 0."""
         most, in_all = self._quota.streams, self._quota.streams_in_all
         if most and self._owners.count_streams(principal, most + own) >= most + own:
             raise TooManyRequests(f"At most {most} streams at a time. Close one.", STREAM_WAIT_S)
@@ -185,7 +185,7 @@ class RateLimiter:
         return local
 
     def _take_sends(self, principal: Principal) -> int:
-        """Some sends of the owner's; at least one."""
+        """Takes some sends from the owner's stored bucket; returns how many, at least one."""
         for _ in range(TRIES):
             now, before = self._clock.now(), self._owners.get_bucket(principal)
             share = shares.refill(before or shares.new_bucket(self._quota, now), self._quota, now)
@@ -197,7 +197,7 @@ class RateLimiter:
         raise Overloaded
 
     def _count_unfinished(self, principal: Principal, share: SendBucket) -> SendBucket:
-        """The share after the owner's unfinished tasks were counted; raises TooManyRequests when that does not help."""
+        """Returns the bucket with a new count of the owner's unfinished tasks; raises TooManyRequests at a limit."""
         if wait_s := shares.seconds_until_send(share, self._quota):
             raise TooManyRequests(f"At most {self._quota.sends} messages a minute. Slow down.", wait_s)
         found = self._unfinished(principal)
@@ -207,9 +207,9 @@ class RateLimiter:
         return replace(share, made=found)
 
     def _unfinished(self, principal: Principal) -> int:
-        """How many tasks of the owner are unfinished, as far as the limit: those of the last time and what has changed.
+        """Counts the owner's unfinished tasks, up to the limit: those of the last count and what has changed since.
 
-        No more of them are noted than the limit is: when those have ended and there were more, all are counted again.
+        Stores no more of them than the limit. If those have ended and there were more, counts all of them again.
         """
         now, known, most = self._clock.now(), self._owners.get_unfinished(principal), self._quota.tasks
         if known and now - known.at < COUNT_AGAIN_MS and len(known.tasks) >= most:
@@ -225,14 +225,14 @@ class RateLimiter:
         return len(counted.tasks)
 
     def _changed(self, principal: Principal, tasks: set[str], since: int) -> set[str]:
-        """The unfinished tasks, of which these were known at ``since``."""
+        """Updates the set of unfinished tasks, as known at ``since``, by what has changed in the index since."""
         for page, _ in self._pages(principal, since):
             tasks -= {entry.task for entry in page if entry.state in TERMINAL}
             tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
         return tasks
 
     def _first(self, principal: Principal, since: int, most: int) -> tuple[set[str], bool]:
-        """Unfinished tasks, newest first, and whether there may be more than those; ends where ``most`` are found."""
+        """Unfinished tasks, newest first, and whether there may be more; stops when ``most`` were found."""
         tasks = set[str]()
         for page, more in self._pages(principal, since):
             tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
@@ -241,7 +241,7 @@ class RateLimiter:
         return tasks, False
 
     def _pages(self, principal: Principal, since: int) -> Iterator[tuple[list[TaskEntry], bool]]:
-        """What has changed since then, a page at a time, and whether there are more pages."""
+        """Yields the index entries that have changed since ``since``, page by page, and whether more pages follow."""
         after, more = None, True
         while more:
             page, after = self._index.list_page(principal, None, after, since, PAGE)

@@ -1,4 +1,4 @@
-"""From the table's stream to delivery bells: one per (task, configuration) and batch."""
+"""Enqueues delivery messages for changes in the table's stream: one per task, configuration and batch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) -> int:
-    """Rings for every active configuration of the tasks, each task once; returns how many bells rang.
+    """Enqueues a message for every active configuration of the tasks, each task once; returns how many messages.
 
-    A configuration that waits for its next try has a bell of its own; ringing it now would jump its waiting time.
+    A configuration that waits for its next attempt is skipped: that attempt has a message of its own.
     """
     enqueued = 0
     for key in dict.fromkeys(tasks):

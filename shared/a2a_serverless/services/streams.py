@@ -1,8 +1,8 @@
-"""A stream is a cursor on the log: the task as it is, then every event after it, in order, each once.
+"""Streams read the log: first the current task, then every later event, in order, each once.
 
-Nothing is remembered between reads but the last number, so any instance serves any stream, closing one changes nothing,
-and a client that comes back with the last number that it saw misses nothing. Looking for news costs one query of an
-empty range (half a read unit) every ``QUIET_S`` seconds; news is seen within that time.
+The only state between reads is the number of the last event. So any instance can serve any stream, closing one changes
+nothing, and a client that reconnects with the last number that it saw misses nothing. A quiet stream costs one query of
+an empty range (half a read unit) every ``QUIET_S`` seconds, and sends a new event within that time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUIET_S: Final = 0.25
 HEARTBEAT_MS: Final = 15_000
 BUSY_MS: Final = 5_000
 
-# What a send stream ends at: the turn is the client's. A task that waits for a sign-in elsewhere goes on by itself.
+# The states that end the stream of a message: the client has to act. AUTH_REQUIRED does not: signing in is no message.
 TURN_ENDS: Final = TERMINAL | {TaskState.INPUT_REQUIRED}
 
 
@@ -41,25 +41,25 @@ class OffLoop(Protocol):
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Runs the call in a thread."""
+    """An ``OffLoop`` that runs the call in a thread."""
     return await asyncio.to_thread(call)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamItem:
-    """One item of a stream: a message, a snapshot or an event, and the number of the last event that it tells of."""
+    """One item of a stream: a message, a task or an event. ``n`` is the last event in it; None for a message."""
 
     n: int | None
     content: Message | Task | Event
 
 
 Heartbeat: TypeAlias = None
-"""Nothing happened for a while; the connection should show a sign of life."""
+"""No event for ``HEARTBEAT_MS``; the connection should send something, to stay open."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """What a stream needs. ``until`` (ms) is when it has to end, whatever happens: the client comes back."""
+    """The dependencies of a stream. ``until`` (ms) is when it has to end in any case; the client can reconnect."""
 
     log: TaskLog
     clock: Clock
@@ -69,7 +69,7 @@ class StreamContext:
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a stream begins: the task as it is, whether the client is told of it, and the event to go on behind."""
+    """Where a stream begins: the current task, whether it is sent (``told``), and the event to continue after."""
 
     task: Task
     told: bool
@@ -77,10 +77,10 @@ class StreamStart:
 
 
 def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fine: bool = False) -> StreamStart:
-    """Where the stream of a client begins that has seen everything up to ``after``; None has seen nothing.
+    """Determines where a stream begins for a client that has seen everything up to ``after``; None has seen nothing.
 
-    Raises TaskNotFound; UnsupportedOperation when the task has ended and there is nothing more to see (3.1.6), unless
-    ``ends_fine``: whoever has just sent the message gets the end as it is.
+    Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has seen it all (specification
+    3.1.6). With ``ends_fine``, for the sender of a message, an ended task is sent instead.
     """
     found = log.read_task(key)
     if found is None or found[0].agent != agent:
@@ -96,7 +96,7 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
 async def follow_events(
     stream: StreamContext, key: TaskKey, after: int, ends: frozenset[TaskState]
 ) -> AsyncGenerator[StreamItem | Heartbeat]:
-    """Every event after ``after``, until a status in ``ends`` has been told or time is up; a beat when it is quiet."""
+    """Yields every event after ``after``, and heartbeats, until a status in ``ends`` was sent or the time is over."""
     clock = stream.clock
     told_at = quiet_since = clock.now()
     while clock.now() < stream.until:

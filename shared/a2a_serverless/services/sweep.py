@@ -1,9 +1,10 @@
-"""Every minute: rings for whatever is due and silent, fails what is too old, forgets what needs nobody any more.
+"""The sweeper, every minute: enqueues overdue tasks and deliveries again, and fails tasks that are too old.
 
-Bells may be lost; this is why nothing is lost with them. A head that was rung for and stays silent is rung for again
-after a wait that doubles. The work is proportional to what is due: an item costs a read, a write and a tenth of a call
-to the queue. It goes on until everything is done or the time is nearly over; the next minute goes on from there. Two
-sweepers at once do no harm: bells ring twice, and of two writes the second is refused.
+Queue messages may be lost; the sweeper makes up for it. A task that stays due although it was enqueued is enqueued
+again after a wait that doubles. What needs no more work leaves the due index. The cost is proportional to what is due:
+an item costs a read, a write and a tenth of a call to the queue. A sweep goes on until everything is done or its time
+is nearly over; the next one continues. Two sweepers at once do no harm: messages come twice, and one of two writes is
+refused.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sweeper:
-    """What the sweeper needs. ``each`` is ``map``, or one that makes several calls at a time."""
+    """The sweeper's dependencies. ``each`` is ``map``, or a version that makes several calls at a time."""
 
     log: TaskLog
     store: PushStore
@@ -51,10 +52,10 @@ class Sweeper:
 
 @dataclass(frozen=True, slots=True)
 class _SweepResult:
-    """What a look at an item has found: whom to ring for, and what to write once that is done.
+    """What one item needs: messages to enqueue, then a write.
 
-    In this order a sweeper that dies between the two rings once more, and not never. ``late_ms`` is by how much its
-    webhooks are late; ``error`` is why it could not be looked at.
+    In this order a sweeper that dies in between enqueues twice instead of never. ``late_ms`` is by how much the item's
+    webhooks are late; ``error`` is why the item could not be read.
     """
 
     due: DueItem
@@ -65,10 +66,10 @@ class _SweepResult:
 
 
 def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS) -> int:
-    """Looks at everything that is due, until less than ``MARGIN_MS`` are left; returns how much that was.
+    """Handles every due item until less than ``MARGIN_MS`` are left; returns how many items that was.
 
-    An item that cannot be looked at (only a newer release can read it) is put off and keeps nobody else waiting. What
-    the store raises then is raised at the end, or once that has happened ``FAILURES`` times.
+    An item that cannot be read (for example, of a newer release) is postponed and does not delay the others. Errors of
+    the store during that are raised at the end, or once there are ``FAILURES`` of them.
     """
     seen, late_ms, put_off, failed = 0, 0, 0, list[Exception]()
     for batch in _batches(sweeper):
@@ -94,7 +95,7 @@ def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS)
 
 
 def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
-    """What is due now, a batch of each shard in turn, so that none waits until another is done."""
+    """Yields what is due now, a batch of each shard in turn, so that no shard waits for another to be done."""
     now = sweeper.clock.now()
     shards = deque(sweeper.log.list_due(shard, now) for shard in range(SHARDS))
     while shards:
@@ -105,7 +106,7 @@ def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
 
 
 def _sweep_batch(sweeper: Sweeper, batch: list[DueItem]) -> list[_SweepResult]:
-    """Does what the items need. Raises what the queue raises: then they stay due, and the next sweep rings."""
+    """Does what the items need. Raises what the queue raises: then they stay due, for the next sweep."""
     found = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
     if queues := [message for one in found for message in one.messages]:
         sweeper.queues.enqueue_many(queues)
@@ -119,7 +120,7 @@ def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
         if due.config_id is None:
             return _sweep_head(sweeper, due, due.key)
         return _sweep_cursor(sweeper, due, due.key, due.config_id)
-    except Exception as error:  # noqa: BLE001 - it keeps nobody else waiting
+    except Exception as error:  # noqa: BLE001 - the other items go on
         return _SweepResult(due, error=error)
 
 
@@ -127,13 +128,13 @@ def _write(swept: _SweepResult) -> _SweepResult:
     try:
         if swept.write:
             swept.write()
-    except Exception as error:  # noqa: BLE001 - it keeps nobody else waiting
+    except Exception as error:  # noqa: BLE001 - the other items go on
         return replace(swept, error=error)
     return swept
 
 
 def _postpone(sweeper: Sweeper, due: DueItem) -> Exception | None:
-    """Puts off what could not be looked at; gives what the store raised."""
+    """Postpones an item that could not be read; returns what the store raised."""
     try:
         sweeper.log.postpone(due, sweeper.clock.now())
     except Exception as error:  # noqa: BLE001 - raised at the end of the sweep
@@ -144,11 +145,14 @@ def _postpone(sweeper: Sweeper, due: DueItem) -> Exception | None:
 def _log_failure(unread: list[_SweepResult]) -> None:
     for one in unread:
         said = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
-        logger.error("not swept, put off", extra=(safe_error_fields(one.error) if one.error else {}) | said)
+        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | said)
 
 
 def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
-    """By how many ms its webhooks are late, as far as that can be told without the log: since it fell silent."""
+    """Determines what a due task needs.
+
+    ``late_ms`` counts from the task's end and is 0 before it: without the log the age of pending events is unknown.
+    """
     snapshot, now = sweeper.log.read_head(key), sweeper.clock.now()
     if snapshot is None or snapshot.head.due_at is None or snapshot.head.due_at > now:
         return _SweepResult(due)
@@ -160,7 +164,7 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and not head.is_leased(now):
-        # The one write that comes first: a bell for a task that is still parked does nothing.
+        # The only write that comes before the message: a message for a task that is still suspended does nothing.
         sweeper.log.update_head(head, heads.wake(head, now=now))
         return _SweepResult(due, (*told, WorkMessage(key)), None, late_ms)
     after, rings = _reschedule(head, now, behind=bool(behind))
@@ -170,7 +174,7 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
 
 
 def _reschedule(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
-    """The head after the look, and whether its work is rung for."""
+    """Returns the head with its next due time, and whether to enqueue a work message."""
     if head.is_leased(now):
         return heads.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.state in RUNNABLE or head.children:
@@ -181,14 +185,14 @@ def _reschedule(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
 
 
 def _webhooks_behind(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> list[Cursor]:
-    """The cursors of the task's webhooks that are behind, also while it runs on in silence."""
+    """The cursors of the task's webhooks that are behind, whether the task has ended or not."""
     return [
         cursor for cursor in sweeper.store.list_cursors(snapshot.head.key) if _is_behind(cursor, snapshot.last, now)
     ]
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:
-    """By how many ms its next try is late. What the receiver has refused is not late before its time."""
+    """Determines what a due cursor needs. ``late_ms`` counts from the time of its next attempt."""
     cursor, now = sweeper.store.get_cursor(key, config_id), sweeper.clock.now()
     if cursor is None or cursor.due_at is None or cursor.due_at > now:
         return _SweepResult(due)
@@ -212,5 +216,5 @@ def _wait(head: Head) -> int:
 
 
 def _is_behind(cursor: Cursor, last: int, now: int) -> bool:
-    """Whether nobody else will ring for it: a failed attempt has put the cursor itself into the due index."""
+    """Whether the cursor is behind and not waiting for a retry; while it waits, it is in the due index itself."""
     return cursor.state is CursorState.ACTIVE and cursor.position < last and cursor.next_at <= now

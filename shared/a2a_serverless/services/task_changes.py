@@ -1,4 +1,4 @@
-"""The one way to change a task from outside a run: look, decide, append; when refused, look again."""
+"""The only way to change a task from outside a run: read the head, decide, append; if refused, start again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def change_task(
     decide: Callable[[HeadSnapshot], Change],
     receipt: IdempotencyRecord | None = None,
 ) -> Change:
-    """Appends what ``decide`` makes of the task as it is, and returns it. What ``decide`` raises goes through.
+    """Appends the change that ``decide`` makes from the current head, and returns it. Raises what ``decide`` raises.
 
-    Raises TaskNotFound when the task is not there or another agent's, Overloaded when others were faster every time.
+    Raises TaskNotFound if there is no such task of this agent, Overloaded if the head changed at every attempt.
     """
     for _ in range(TRIES):
         decided = decide(read_existing_head(log, key, agent))
@@ -34,7 +34,7 @@ def change_task(
 
 
 def read_existing_head(log: TaskLog, key: TaskKey, agent: str) -> HeadSnapshot:
-    """The task as it is; raises TaskNotFound when it is not there or another agent's."""
+    """Returns the current head; raises TaskNotFound if there is no such task of this agent."""
     snapshot = log.read_head(key)
     if snapshot is None or snapshot.head.agent != agent:
         raise TaskNotFound

@@ -1,6 +1,6 @@
-"""The task as of one event after another: what a webhook is told that gets whole tasks.
+"""Makes the task as of one event after another, for webhooks that get whole tasks.
 
-The log is read once, however many of its moments are told: what was folded for one goes on for the next.
+The replay for one event continues from the one before, so the log is read once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TaskReplayer:
-    """The moments of one task. ``head`` is as of the beginning."""
+    """The replayer of one task. ``head`` may be older than the log."""
 
     def __init__(self, log: TaskLog, head: Head) -> None:
         self._log = log
@@ -27,7 +27,7 @@ class TaskReplayer:
         self._replay = TaskReplay(head.key.task, head.context_id)
 
     def at(self, n: int, events: Sequence[Event]) -> Task:
-        """The task as of event ``n``; ``events`` is a run of the log that was read already."""
+        """Returns the task as of event ``n``; ``events`` is a contiguous piece of the log that was read already."""
         if self._replay.n == n:
             return self._replay.task()
         if not events[0].n - 1 <= self._replay.n <= n <= events[-1].n:

@@ -1,4 +1,4 @@
-"""Send, get and cancel (specification 3.1.1, 3.1.3, 3.1.5)."""
+"""SendMessage, GetTask and CancelTask (specification 3.1.1, 3.1.3, 3.1.5)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ TRIES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskService:
-    """What the client-facing use cases need. ``blocking_ms`` caps how long a blocking send waits.
+    """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
-    ``trace`` is that of the request which is served (``domain/trace.py``), ``caller`` whoever sent it.
+    ``trace`` is the trace of the current request (``domain/trace.py``), ``caller`` its sender.
     """
 
     log: TaskLog
@@ -65,7 +65,7 @@ class TaskService:
 
 @dataclass(frozen=True, slots=True)
 class StartedTask:
-    """A message that has been taken in: the task's head, and the task itself when it is new."""
+    """The result of storing a message: the task's head, and the task itself if it is new."""
 
     head: Head
     task: Task | None
@@ -74,12 +74,12 @@ class StartedTask:
 def send(
     service: TaskService, principal: Principal, agent: str, request: SendRequest, wire: WireVersion
 ) -> Task | Message:
-    """Starts a task or goes on with one, or gives the message that an inline agent answers with.
+    """Starts or continues a task and returns it, or returns the message with which an inline agent answers directly.
 
-    Waits for the task to end or to need its client, unless the request says ``return_immediately``; after
-    ``blocking_ms`` it answers with the task as it is (a written deviation: the platform ends requests). That time
-    begins with the request: what an inline agent thinks before it wants a task is part of it. A repeated message id
-    gives the task that it made the first time.
+    Waits until the task ends or needs its client, unless the request says ``return_immediately``. After ``blocking_ms``
+    it returns the task as it is (``blocking`` in docs/deviations.md). That time begins with the request and includes
+    what an inline agent does before it asks for a task. A repeated message id returns the task that the first send
+    made.
     """
     until = service.clock.now() + service.blocking_ms
     begun = accept_message(service, principal, agent, request, wire)
@@ -96,7 +96,10 @@ def send(
 def accept_message(
     service: TaskService, principal: Principal, agent: str, request: SendRequest, wire: WireVersion
 ) -> StartedTask | Message:
-    """Stores a message as a new task's first event or an old one's next; the caller sees to it that it is run."""
+    """Stores a message as the first event of a new task or the next event of an existing one.
+
+    The caller of this function has to run or enqueue the task.
+    """
     message = request.message
     if message.task_id is not None:
         return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
@@ -108,7 +111,7 @@ def accept_message(
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
-    """Rings for a task that can be run."""
+    """Enqueues a work message if the task can be run."""
     if head.state in RUNNABLE:
         service.queues.enqueue(WorkMessage(head.key))
 
@@ -123,7 +126,7 @@ def _run_inline(service: TaskService, agent: str, head: Head, until: int) -> boo
 
 
 def get(service: TaskService, principal: Principal, agent: str, task_id: str) -> Task:
-    """The task as of now, from one consistent query."""
+    """Returns the current task, from one consistent query. Raises TaskNotFound."""
     head, task = _read(service.log, principal.key(task_id))
     if head.agent != agent:
         raise TaskNotFound
@@ -131,7 +134,7 @@ def get(service: TaskService, principal: Principal, agent: str, task_id: str) ->
 
 
 def cancel(service: TaskService, principal: Principal, agent: str, task_id: str) -> Task:
-    """Ends the task; whoever runs it stops within a second or two. Raises TaskNotCancelable when it has ended."""
+    """Cancels the task; its worker stops within a second or two. Raises TaskNotCancelable if the task has ended."""
     key, by = principal.key(task_id), service.ids.new()
     canceled = change_task(
         service.log,
@@ -141,7 +144,7 @@ def cancel(service: TaskService, principal: Principal, agent: str, task_id: str)
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
-        service.queues.enqueue(WorkMessage(key))  # a worker tells the agents that the task has called
+        service.queues.enqueue(WorkMessage(key))  # a worker cancels the tasks that this task has started
     return _read(service.log, key)[1]
 
 
@@ -199,14 +202,17 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendReque
 
 
 def _name_webhook(wanted: PushRequest, message: Message) -> PushRequest:
-    """A webhook that comes with a message is stored before it, under an id of the message's: sent again, it is one."""
+    """Derives the webhook's id from the message id, unless it has one: a repeated send then registers no second one.
+
+    The webhook of a message is stored before the message.
+    """
     return replace(wanted, config_id=wanted.config_id or digest([message.message_id])[:32])
 
 
 def _answer_repeat(
     service: TaskService, principal: Principal, agent: str, ours: IdempotencyRecord | None, earlier: IdempotencyRecord
 ) -> Head:
-    """The head of the task that the first send made; the same id with another content is refused."""
+    """Returns the head of the task that the first send made; raises InvalidParams if the content differs."""
     if ours is None or earlier.digest != ours.digest:
         raise InvalidParams(violations=(_ID_REUSED,))
     return read_existing_head(service.log, principal.key(earlier.task), agent).head

@@ -36,10 +36,10 @@ SECRET_LIMIT: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """What the configuration use cases need. ``ownership`` False: no challenge is asked of anybody.
+    """The dependencies of the operations on configurations. If ``ownership`` is False, no URL gets a challenge.
 
-    ``per_day`` is how many an owner may register on one day (UTC). A number of those that stand would have to be given
-    back when a task expires, and storage does that in silence. ``own`` gives the base URLs of this deployment.
+    ``per_day`` is how many configurations an owner may register on one day (UTC). Existing ones are not counted:
+    tasks expire by the table's TTL, which would not lower the count. ``own_urls`` gives this deployment's base URLs.
     """
 
     log: TaskLog
@@ -57,16 +57,16 @@ class Webhooks:
     answered: ChallengeCache = field(default_factory=ChallengeCache)
 
     def check_request(self, request: PushRequest) -> WebhookTarget:
-        """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
+        """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
         return check(replace(self.policy, own=self.own_urls()), request)
 
     def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
-        """Creates or replaces a configuration; it is due at once."""
+        """Creates or replaces a configuration, as the function ``add``."""
         return add(self, key, agent, request, wire)
 
 
 def add(webhooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
-    """Creates a configuration, or replaces the one with its id, and rings for its first notification."""
+    """Creates a configuration, or replaces the one with its id, and enqueues its first delivery."""
     read_existing_head(webhooks.log, key, agent)
     _check_count(webhooks, key, request.config_id)
     config, cursor = new_config(webhooks, key, request, wire)
@@ -84,7 +84,10 @@ def add(webhooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire
 
 
 def get(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> PushConfig:
-    """One configuration, the first for None; raises TaskNotFound when it or its task is not there (3.1.8)."""
+    """Returns one configuration, the first one if ``config_id`` is None (specification 3.1.8).
+
+    Raises TaskNotFound if it or its task does not exist.
+    """
     read_existing_head(webhooks.log, key, agent)
     config = (
         webhooks.store.get_config(key, config_id) if config_id else next(iter(webhooks.store.list_configs(key)), None)
@@ -95,21 +98,21 @@ def get(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> 
 
 
 def list_configs(webhooks: Webhooks, key: TaskKey, agent: str) -> list[PushConfig]:
-    """Every configuration of the task."""
+    """Returns every configuration of the task; raises TaskNotFound."""
     read_existing_head(webhooks.log, key, agent)
     return webhooks.store.list_configs(key)
 
 
 def delete(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None:
-    """Deletes a configuration; absent is fine. When this returns, nothing more is sent to it."""
+    """Deletes a configuration, if there is one. After this returns, nothing more is sent to it."""
     read_existing_head(webhooks.log, key, agent)
     close(webhooks.store, webhooks.clock, key, config_id)
 
 
 def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
-    """A configuration as it is stored, its secrets sealed.
+    """Makes a configuration as it is stored, its secrets encrypted, and its cursor.
 
-    Raises InvalidParams naming every field that is wrong, and TooManyRequests.
+    Raises InvalidParams, which names every wrong field, and TooManyRequests.
     """
     target = _vet(webhooks, request)
     verification = _verification(webhooks, target)
@@ -132,7 +135,7 @@ def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: Wir
 
 
 def sealing_context(key: TaskKey, config_id: str) -> str:
-    """What a configuration's secrets are bound to."""
+    """The context to which a configuration's encrypted secrets are bound."""
     return f"{key.tenant}\n{key.owner}\n{key.task}\n{config_id}"
 
 
@@ -142,9 +145,9 @@ def _verification(webhooks: Webhooks, target: WebhookTarget) -> Verification:
 
 
 def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
-    """Deletes the configuration, waits for an attempt in flight to end (its lease bounds that), deletes the cursor.
+    """Deletes the configuration, waits for an attempt in flight to end (at most its lease), deletes the cursor.
 
-    Whoever dies in between leaves a closed cursor without a configuration: nobody sees it and nothing is sent for it.
+    If interrupted, it leaves a closed cursor without a configuration, which is not shown and for which nothing is sent.
     """
     while cursor := store.get_cursor(key, config_id):
         if cursor.state is not CursorState.CLOSED:
@@ -156,7 +159,7 @@ def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
 
 
 def _wait_for_attempt(store: PushStore, clock: Clock, key: TaskKey, lease: Cursor) -> None:
-    """Returns when the attempt that ``lease`` was taken for has ended; the lease bounds that."""
+    """Waits until the attempt under the cursor's ``lease`` has ended, at most until the lease expires."""
     while (
         (kept := store.get_cursor(key, lease.config_id)) and same_lease(kept, lease) and kept.lease_until > clock.now()
     ):
@@ -199,7 +202,7 @@ def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> Non
 
 
 def _vet(webhooks: Webhooks, request: PushRequest) -> WebhookTarget:
-    """The vetted target. A name that has no address now is no refusal: every attempt asks again."""
+    """Returns the checked target. A name without an address is accepted: it is resolved again at every attempt."""
     target = webhooks.check_request(request)
     try:
         with suppress(NameUnresolved):
@@ -211,7 +214,7 @@ def _vet(webhooks: Webhooks, request: PushRequest) -> WebhookTarget:
 
 
 def check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
-    """The target that the request names; InvalidParams names every field that is wrong. No lookup."""
+    """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
     wrong = {
         "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.config_id)),
         "token": (_SECRETS, _is_bad_secret(request.token)),
