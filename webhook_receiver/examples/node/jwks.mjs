@@ -5,10 +5,10 @@ const COOL_DOWN = 30_000;
 const REFRESH_AFTER = 240_000;
 const STALE_AFTER = 86_400_000;
 
-/** The keys cannot be had now: answer 503 with Retry-After. */
+/** The keys cannot be fetched now: answer 503 with Retry-After. */
 export class KeysUnavailable extends Error {
   constructor(retryAfter) {
-    super("the issuer's keys cannot be had");
+    super("the issuer's keys cannot be fetched");
     this.code = "keys-unavailable";
     this.retryAfter = retryAfter;
   }
