@@ -30,7 +30,7 @@ class NoSignature(Unauthentic):
 
 
 class DuplicateHeader(Unauthentic):
-    """A header came twice: two readers could each use another one of them."""
+    """A header that is used came twice: two readers could each use another value."""
 
     code = "duplicate-header"
     step = "transport"

@@ -51,7 +51,7 @@ class ReplayStore(Protocol):
     """Replay memory that all instances of the receiver share."""
 
     def admit(self, sighting: Sighting, now: int) -> Admitted | Duplicate:
-        """Claims a notification for one attempt. Raises Replayed, or StillWorking while another attempt has claimed it."""
+        """Claims a notification for one attempt. Raises Replayed, or StillWorking while another one has it."""
 
     def settle(self, sighting: Sighting, admitted: Admitted) -> None:
         """Marks a claimed notification as handled: every further attempt is a duplicate."""

@@ -232,7 +232,7 @@ def _check_seal(seal: object) -> None:
 
 
 def _single_headers(headers: Headers) -> dict[str, str]:
-    """The headers that are used. Raises DuplicateHeader when any header comes twice."""
+    """The headers that the verifier uses. Raises DuplicateHeader when one of them comes twice."""
     found: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
