@@ -1,6 +1,6 @@
 """Service tokens: with one, an agent of this deployment calls another one in the name of its own caller.
 
-So the tasks that it makes there belong to that caller too. A token lasts less than an hour, permits what the caller may
+So the tasks that it makes there belong to that caller too. A token is valid for an hour, permits what the caller may
 do, and stops working when the API key that the caller used is revoked. It exists in clear only in the memory of the
 worker that made it and in the requests that carry it; it is never stored.
 """

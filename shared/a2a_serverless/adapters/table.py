@@ -90,7 +90,7 @@ class Table:
         self._retry_policy = retry
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
-        """One item, or None. Eventually consistent reads cost half and may miss the last second's writes."""
+        """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
         answer = self._retry_policy.call(
             lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=consistent)
