@@ -16,7 +16,7 @@ from a2a_webhook_receiver.wiring import build_app
 
 
 def app() -> FastAPI:
-    """The receiver that the environment describes. It logs one line per request: codes and ids, no content."""
+    """The receiver with settings from the environment. It logs one line per request: codes and ids, no content."""
     logging.basicConfig(format="%(levelname)s:     %(message)s")
     logging.getLogger("receiver").setLevel(logging.INFO)
     return build_app(read_settings(os.environ))

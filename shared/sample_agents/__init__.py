@@ -1,1 +1,1 @@
-"""The agents that this project ships: samples, registered as anybody's agents are, by their import paths."""
+"""The sample agents of this project. They are registered by their import paths, like any other agent."""

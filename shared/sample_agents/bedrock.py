@@ -1,6 +1,6 @@
 """Models on Amazon Bedrock: text by ConverseStream, images by InvokeModel.
 
-boto3's own retries are off: it cannot repeat a stream that breaks in the middle, and two layers would multiply.
+boto3's own retries are off: it cannot repeat a stream that breaks in the middle, and two retry layers would multiply.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 CONNECT_S: Final = 5
-READ_S: Final = 120  # between two pieces of an answer; an image model sends nothing until it has finished
+READ_S: Final = 120  # between two chunks of an answer; an image model sends nothing until it has finished
 DELAYS_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 MOST_PROMPT: Final = 152_000
 MOST_TOKENS: Final = 4_096
 MOST_IMAGE_PROMPT: Final = 1_000  # Nova Canvas takes 1,024 characters, Stability's models more
-SEED: Final = 7  # always the same, so that a changed word changes little else
+SEED: Final = 7  # constant, so that a changed word changes little else
 _CUT: Final = "\n\n[...]\n\n"
 _HEAD_SHARE: Final = 2 / 3
 _NOTICE: Final[Mapping[Language, str]] = {
@@ -45,7 +45,7 @@ _NOTICE: Final[Mapping[Language, str]] = {
     "zh": "本文由语言模型撰写，引用前请核实。",
 }
 
-# In lower case: an error in the middle of a stream is spelled with a small letter.
+# In lower case: in the middle of a stream, AWS spells error names with a small first letter.
 _BUSY: Final = frozenset({"throttlingexception", "toomanyrequestsexception", "servicequotaexceededexception"})
 _TRANSIENT: Final = frozenset(
     {
@@ -66,7 +66,7 @@ _NETWORK: Final = (NoConnection, HTTPClientError, HTTPError, ParserError)
 
 
 class BedrockClient(Protocol):
-    """What is used of boto3's ``bedrock-runtime`` client."""
+    """The methods of boto3's ``bedrock-runtime`` client that are used."""
 
     def converse_stream(self, **request: Any) -> Mapping[str, Any]:  # noqa: ANN401 - boto3's own shape
         """Starts an answer; ``stream`` yields its events."""
@@ -78,17 +78,17 @@ class BedrockClient(Protocol):
 
 
 GetClient = Callable[[], BedrockClient]
-"""Makes the client, or gives the one there is; called in a thread, because making one reads files and may wait."""
+"""Returns the client, creating it if needed; called in a thread, because creating one reads files and may block."""
 
 
 @cache
 def bedrock_client() -> BedrockClient:
-    """The client of this process; region, credentials and endpoint are boto3's to find."""
+    """The client of this process; boto3 finds region, credentials and endpoint."""
     return make_client(boto3.Session())
 
 
 def make_client(session: boto3.Session, endpoint: str | None = None) -> BedrockClient:
-    """A client that waits for slow models and does not retry."""
+    """A client with timeouts for slow models and without retries."""
     config = Config(
         connect_timeout=CONNECT_S, read_timeout=READ_S, retries={"total_max_attempts": 1}, tcp_keepalive=True
     )
@@ -117,7 +117,7 @@ class BedrockText:
         )
 
     async def stream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in pieces. A model that is busy is asked again; one that breaks off in the middle is not."""
+        """The answer in chunks. A busy model is asked again; one that breaks off in the middle is not."""
         request, stopped = self._request(prompt), threading.Event()
 
         def begin() -> tuple[Iterator[str], str | None]:
@@ -143,7 +143,7 @@ class BedrockText:
 
 
 class BedrockImage:
-    """An image model by its id or ARN: Amazon's or Stability's. Raises ValueError for another maker's."""
+    """An image model by its id or ARN: Amazon's or Stability's. Raises ValueError for other providers."""
 
     def __init__(self, client: GetClient, model: str, *, sleep: Sleep = asyncio.sleep) -> None:
         if "stability." not in model and "amazon." not in model:
@@ -161,7 +161,7 @@ class BedrockImage:
 
 
 def fitted(prompt: str) -> str:
-    """A prompt that is too long for a model without its middle, which is in its material."""
+    """The prompt; one that is too long for the model loses its middle, which is in the material."""
     if len(prompt) <= MOST_PROMPT:
         return prompt
     head = round(MOST_PROMPT * _HEAD_SHARE)
@@ -171,7 +171,7 @@ def fitted(prompt: str) -> str:
 async def _retried(
     what: str, call: Callable[[], Awaitable[T]], sleep: Sleep, delays: tuple[float, ...] = DELAYS_S
 ) -> T:
-    """The result of ``call``, which is repeated after each of ``delays`` while its errors are transient."""
+    """The result of ``call``, which is retried after each of ``delays`` while its errors are transient."""
     for delay in (*delays, None):
         try:
             return await call()
@@ -183,7 +183,7 @@ async def _retried(
 
 
 async def _in_thread(work: Callable[[threading.Event], T]) -> T:
-    """The result of ``work`` in a thread. When the caller is cancelled the event is set, and the work should end."""
+    """The result of ``work`` in a thread. If the caller is cancelled, the event is set and the work should end."""
     stopped = threading.Event()
     try:
         return await asyncio.to_thread(work, stopped)
@@ -226,7 +226,7 @@ def _stability_body(prompt: str) -> JsonObject:
 
 
 def _image_in(answer: JsonObject) -> bytes:
-    """The image in an answer: base64 in a list. One maker gives an error in its place, the other a reason."""
+    """The image in an answer: base64 in a list. In its place, one provider sends an error, the other a reason."""
     if answer.get("error") or any(_list(answer, "finish_reasons")):
         raise TaskFailed("The image model declined to draw this.")
     try:

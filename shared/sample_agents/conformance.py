@@ -1,9 +1,9 @@
-"""The agents that A2A's conformance kits talk to. They exist in local runs only (``LOCAL_AGENTS``).
+"""The agents that A2A's conformance kits call. They exist in local runs only (``LOCAL_AGENTS``).
 
-A kit says what it wants to see by the beginning of the message's id; the table below is the kits' own list. One agent
-for each profile, because what a card offers decides which of the 1.0 kit's tests run. The 0.3 kit says nothing: it
-wants a task that works for a while and then waits for its client, over and over. It looks for its card at the root of
-the host only, so its agent stands first. Beside them stands one for our own tests, which gives files back.
+The beginning of a message's id tells the 1.0 kit's agents what to do; the table below is the kit's own list. There is
+one agent for each profile, because an agent's card decides which tests of that kit run. The 0.3 kit sends no such ids:
+it needs a task that works for a while and then waits for its client, again and again. It reads the card only at the
+root of the host, so its agent comes first. One more agent, for our own tests, gives files back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT_S: Final = 2.0
 TURN_S: Final = 3.0
 REQUIRED: Final = AgentExtension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
 OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes nothing.")
-OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit looks for these words
+OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit requires these words
 
 
 async def _greet(task: AgentTask) -> Answer:
@@ -35,7 +35,7 @@ async def _greet(task: AgentTask) -> Answer:
 
 
 async def _say(task: AgentTask) -> Answer:
-    """A message instead of a task: nothing here reaches for the task."""
+    """Answers with a message instead of a task: it never uses the task."""
     del task
     return "Direct message response"
 
@@ -59,7 +59,7 @@ async def _sign_in(task: AgentTask) -> Answer:
 
 async def _chunks(task: AgentTask) -> Answer:
     await task.emit("output", "chunk-1 ")
-    await task.step("pause", asyncio.sleep, 0)  # chunks that follow each other at once are sent as one
+    await task.step("pause", asyncio.sleep, 0)  # without it, the chunks would be combined and sent as one
     await task.emit("output", "chunk-2", append=True, last=True)
     return None
 
@@ -111,7 +111,7 @@ ACTS: Final[dict[str, Act]] = {
 
 
 def _act(message_id: str) -> Act:
-    """What the longest prefix of the id asks for. Nothing, for any other id: the task completes at once."""
+    """The action for the longest known prefix of the id. Any other id gets none: the task completes at once."""
     known = [prefix for prefix in ACTS if message_id.startswith(prefix)]
     return ACTS[max(known, key=len)] if known else _nothing
 
@@ -125,7 +125,7 @@ def _act(message_id: str) -> Act:
     extended_skills=[AgentSkill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
 )
 async def full(task: AgentTask) -> Answer:
-    """Acts as the message asks."""
+    """Does what the message asks for."""
     return await _act(task.message.message_id)(task)
 
 
@@ -137,7 +137,7 @@ async def full(task: AgentTask) -> Answer:
     skills=[AgentSkill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
 )
 async def _old(task: AgentTask) -> None:
-    """Works, asks, works, asks; never ends by itself."""
+    """Works and asks, again and again; never ends by itself."""
     patient = task.message.message_id.startswith("test-resubscribe-message-id")
     turn = 0
     while True:

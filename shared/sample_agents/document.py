@@ -1,7 +1,7 @@
-"""The document agent: from a text or a topic to a structured document, one section at a time.
+"""The document agent: writes a structured document from a text or a topic, one section at a time.
 
-Each section is a step, so a run that dies goes on behind the last finished one; each finished section goes out as a
-chunk of the artifact, so a stream or a webhook shows the document grow.
+Each section is a step, so an interrupted run resumes after the last finished section. Each finished section is sent as
+a chunk of the artifact, so a stream or a webhook shows the document grow.
 """
 
 from __future__ import annotations

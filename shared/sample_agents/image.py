@@ -1,8 +1,8 @@
-"""The image agent: makes the picture that a text asks for, and changes what it has made.
+"""The image agent: draws the picture that a text describes, and changes pictures that it has made.
 
 It always answers with a task (task-only, "Life of a Task"). A change is a new task in the same conversation with an
-artifact of the same name; the old one stays. The prompt of a picture travels beside it as a data part, so a change
-starts from what the referenced picture shows; its metadata names the version that it replaces. In doubt, it asks.
+artifact of the same name; the old one stays. A picture's prompt is stored beside it as a data part, so a change starts
+from the prompt of the referenced picture; the metadata names the version that it replaces. If unsure, it asks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SAYS: Final[dict[Language, dict[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The picture that is to be changed: its artifact's name, its prompt, and where it is."""
+    """The picture to change: its artifact's name, its prompt, and a reference to it."""
 
     name: str
     prompt: str
@@ -115,7 +115,7 @@ def _is_change(message: Message, text: str) -> bool:
 
 
 async def _describe(task: AgentTask, models: GetModels, text: str, base: Base | None) -> dict[str, str]:
-    """What the picture is to show: ``name``, ``prompt`` and ``description``. Asks the client what is not clear."""
+    """What the picture should show: ``name``, ``prompt`` and ``description``. Asks the client if that is unclear."""
 
     async def describe(wish: str) -> dict[str, str]:
         return await _answered(models().text, wish, base.prompt if base else None)
@@ -131,7 +131,7 @@ async def _describe(task: AgentTask, models: GetModels, text: str, base: Base | 
 
 
 async def _answered(model: TextModel, wish: str, current: str | None) -> dict[str, str]:
-    """What a text model makes of a wish. One whose answer cannot be used is asked once more."""
+    """A text model's description of the requested picture. If the answer is unusable, it is asked once more."""
     for _ in range(TRIES):
         found = _texts_in(object_in(await model.complete(picture_prompt(wish, current).render())))
         if "question" in found or {"name", "prompt", "description"} <= found.keys():
@@ -149,7 +149,7 @@ def _file_stem(name: str) -> str:
 
 
 async def _base(task: AgentTask, text: str) -> Base | None:
-    """The picture to be changed; None when there is none."""
+    """The picture to change; None when there is none."""
     message = task.message
 
     async def snapshot() -> JsonObject:
@@ -171,7 +171,7 @@ async def _base(task: AgentTask, text: str) -> Base | None:
 
 
 def _picked(pictures: list[dict[str, Any]], text: str, message: Message, *, first: bool) -> int | None:
-    """The picture that the request means by itself, or the answer to the question which one it means."""
+    """The index of the picture that the request itself means, or that the answer to our question means."""
     words = [one["words"] for one in pictures]
     if not (first or references_in(message.parts) or message.reference_task_ids):
         return chosen(message.text(), words)
@@ -187,7 +187,7 @@ def _is_picture(artifact: Artifact) -> bool:
 
 
 def _prompt_of(artifact: Artifact) -> str:
-    """The prompt of a picture. A release before this one kept something else there; its description says it all."""
+    """The prompt of a picture. An earlier release stored something else there, so its description is used then."""
     data = artifact.data()
     prompt = data.get("prompt") if isinstance(data, dict) else None
     return prompt if isinstance(prompt, str) else artifact.description or ""

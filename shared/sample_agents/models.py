@@ -1,7 +1,7 @@
 """The models that the sample agents use: text in, text or a PNG out.
 
-``MODELS`` in the environment names models on Amazon Bedrock (``text=ID,image=ID``). What it does not name is done by
-the offline generators. Nothing is imported, read or connected before a model is first used.
+``MODELS`` in the environment names models on Amazon Bedrock (``text=ID,image=ID``). The offline generators replace
+those that it does not name. Nothing is imported, read or connected before a model is first used.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ KINDS: Final = ("text", "image")
 
 
 class TextModel(Protocol):
-    """Answers prompts. Raises ``TaskFailed`` with a reason that a client may read."""
+    """Answers prompts. Raises ``TaskFailed`` with a reason that a client may see."""
 
     @property
     def notice(self) -> Mapping[Language, str]:
-        """One sentence for readers, by language: how a text of this model came about."""
+        """One sentence for readers, by language: how a text of this model was made."""
         ...
 
     async def complete(self, prompt: str) -> str:
@@ -32,15 +32,15 @@ class TextModel(Protocol):
         ...
 
     def stream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in pieces, as they are written."""
+        """The answer in pieces, as they arrive."""
         ...
 
 
 class ImageModel(Protocol):
-    """Makes images. Raises ``TaskFailed`` with a reason that a client may read."""
+    """Makes images. Raises ``TaskFailed`` with a reason that a client may see."""
 
     async def generate(self, prompt: str) -> bytes:
-        """What the prompt describes, as a PNG."""
+        """A PNG of what the prompt describes."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""The orchestrator: has a document written by other agents: outline, then document, then summary.
+"""The orchestrator: lets other agents write a document: outline, then document, then summary.
 
-Every step is a call to another A2A agent in the same conversation; while they work, nothing runs here. An agent's card
-is read before it is called. What one gives is passed on to the next, as data where its card says that it takes data.
-A picture, when one is wanted, is made beside the rest. A step that fails takes nothing else down than what needs its
-result: the task then completes with what there is, and says what is missing and why.
+Every step calls another A2A agent in the same conversation; while those work, this one is suspended. An agent's card is
+read before the agent is called. Each result is passed to the next agent, as data if its card accepts data. If a picture
+is wanted, it is made in parallel. A failed step affects only steps that need its result: the task then completes with
+the results that there are, and says what is missing and why.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOCUMENT: Final = "document.md"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.json"
 AGENTS: Final = {"outline": "outline", "document": "document", "summary": "summary", "picture": "image"}
-"""Which agent of the directory does which step, in the order in which the steps are told."""
+"""The registered agent for each step, in the order of the report."""
 _SAYS: Final = {
     "en": {
         "what": "What should the document be about? Send a text or a topic.",
@@ -69,7 +69,7 @@ _SAYS: Final = {
     output_modes=(MARKDOWN, JSON, "image/png"),
 )
 async def orchestrator(task: AgentTask) -> str:
-    """Emits what the called agents made, and ``report.json``."""
+    """Emits the called agents' artifacts, and ``report.json``."""
     source = task.text()
     if not source.strip():
         source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
@@ -82,7 +82,7 @@ async def orchestrator(task: AgentTask) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the data part of the request says beside the text."""
+    """The options in the data part of the request."""
 
     picture: str | None
     deadline_s: float
@@ -98,7 +98,7 @@ def _wanted(data: Json) -> Wanted:
 
 @dataclass
 class Chain:
-    """One run of the plan: the cards of the agents, and what became of each step, in the order of the plan."""
+    """One run of the plan: the agents' cards, and the result of each step, in the order of the plan."""
 
     task: AgentTask
     source: str
@@ -108,13 +108,13 @@ class Chain:
     missing: dict[str, str] = field(default_factory=dict)
 
     async def discover(self, steps: Sequence[str]) -> None:
-        """Reads the cards of the steps' agents. Who has none is not called."""
+        """Reads the cards of the steps' agents. An agent without a card is not called."""
         found = await asyncio.gather(*map(self._card, steps))
         self.cards = {step: card for step, card in zip(steps, found, strict=True) if card}
         await self.task.report_progress(" → ".join(card.name for card in self.cards.values()))
 
     async def write(self) -> None:
-        """Outline, document and summary, one after the other. A document can do without an outline."""
+        """Runs outline, document and summary in sequence. Without an outline, the document is written anyway."""
         outline = await self._step("outline", [Part("text", self.source)], OUTLINE)
         document = await self._step("document", [Part("text", self.source), *outline], DOCUMENT)
         if document:
@@ -123,11 +123,11 @@ class Chain:
             self.missing["summary"] = "there is no document"
 
     async def draw(self, picture: str) -> None:
-        """The picture, which needs nothing of the others."""
+        """Orders the picture, which depends on no other step."""
         await self._step("picture", [Part("text", picture)], None)
 
     async def report(self) -> str:
-        """Emits what became of each step; returns it in words. Raises Failed when there is no result at all."""
+        """Emits the result of each step; returns it in words. Raises TaskFailed when no step has a result."""
         says = _SAYS[language_of(self.source)]
         steps = sorted([*self.given, *self.missing], key=list(AGENTS).index)
         told: list[Json] = [self._told(step) for step in steps]
@@ -151,7 +151,7 @@ class Chain:
             return None
 
     async def _step(self, step: str, parts: list[Part], name: str | None) -> list[Part]:
-        """Calls an agent and emits what it made; returns that as parts for the next. Nothing when the step failed."""
+        """Calls an agent and emits its artifacts; returns their parts for the next one, none when the step failed."""
         card = self.cards.get(step)
         if card is None:
             return []
@@ -169,7 +169,7 @@ class Chain:
         return [replace(part, metadata=None) for artifact in made for part in joined(artifact.parts)]
 
     async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
-        """Emits an agent's artifact as ours, with a reference to where it comes from."""
+        """Emits an agent's artifact as our own, with a reference to the original."""
         origin: JsonObject = {}
         if not isinstance(answer, Message) and artifact.artifact_id:
             origin = {"taskId": answer.task_id, "artifactId": artifact.artifact_id}
@@ -179,7 +179,7 @@ class Chain:
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """The parts, with the chunks of a text put together."""
+    """The parts, with consecutive text chunks joined."""
     runs: list[list[Part]] = []
     for part in parts:
         first = runs[-1][0] if runs else None
@@ -191,7 +191,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 
 def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
-    """The parts as the agent takes them: data only where its card says so, else as text."""
+    """The parts in a form that the agent accepts: data becomes text unless its card accepts data."""
     modes = card.input_modes
     if not modes or any(mode in {JSON, "*/*", "application/*"} for mode in modes):
         return parts
@@ -203,7 +203,7 @@ def _as_text(part: Part) -> Part:
 
 
 def _made(answer: Task | Message) -> list[Artifact]:
-    """What an agent gave: its artifacts; when it made none, what it said."""
+    """An agent's artifacts; if there are none, its message as one."""
     if isinstance(answer, Message):
         return [Artifact("", answer.parts)]
     if answer.status.state is not TaskState.COMPLETED:

@@ -1,6 +1,6 @@
-"""The outline agent: from a text or a topic to the plan of a document, as a data part.
+"""The outline agent: makes the plan of a document from a text or a topic, as a data part.
 
-It always answers with a task, which the waiting request does itself: the plan is an artifact that the next agent takes.
+It always answers with a task, and runs inside the request: the plan is an artifact that the next agent uses.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def outline(task: AgentTask, models: GetModels = configured_models) -> Non
 
 
 async def plan_document(model: TextModel, source: str) -> Outline:
-    """The plan of a document about a text or a topic. A model whose answer cannot be used is asked once more."""
+    """The plan of a document about a text or a topic. A model with an unusable answer is asked once more."""
     for _ in range(TRIES):
         planned = _outline_in(await model.complete(outline_prompt(source).render()))
         if planned:
@@ -64,7 +64,7 @@ async def plan_document(model: TextModel, source: str) -> Outline:
 
 
 def _outline_in(answer: str) -> Outline | None:
-    """The outline in an answer, whatever a model wrote around it; None when there is none."""
+    """The outline in an answer, with any text around it; None when there is none."""
     try:
         found = outline_from_json(object_in(answer))
     except InvalidParams:

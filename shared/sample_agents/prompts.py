@@ -1,7 +1,7 @@
-"""What the agents ask a text model: fields, an instruction, and material, as one text.
+"""The prompts of the agents for text models: fields, an instruction and material, in one text.
 
-Every text model gets the same text. A language model reads all of it; the offline writer reads the fields and the
-material back with ``read_prompt``. What a client sent is material between marks and never an instruction.
+Every text model gets the same text. A language model reads all of it; the offline writer parses the fields and the
+material with ``read_prompt``. A client's content is material between marks and never an instruction.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PICTURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question to a text model. ``fields`` may repeat a name; each value becomes one line."""
+    """A prompt for a text model. ``fields`` may repeat a name; each value becomes one line."""
 
     task: Task
     language: Language
@@ -63,7 +63,7 @@ class Prompt:
     fields: tuple[tuple[str, str], ...] = ()
 
     def render(self) -> str:
-        """The text that a model gets."""
+        """The text for the model."""
         head = (("Task", self.task), ("Language", _LANGUAGES[self.language]), *self.fields)
         lines = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in head)
         material = _MARK.sub("", self.material)
@@ -72,7 +72,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
-    """The fields and the material of a prompt, as they are read back."""
+    """The fields and the material that were parsed from a prompt."""
 
     fields: tuple[tuple[str, str], ...]
     material: str
@@ -114,14 +114,14 @@ def section_prompt(outline: Outline, section: Section, source: str) -> Prompt:
 
 
 def summary_prompt(text: str) -> Prompt:
-    """Asks for the gist of a text in a few sentences."""
+    """Asks for a summary of a text in a few sentences."""
     return Prompt("summary", language_of(text), f"{_SUMMARY.format(SUMMARY_SENTENCES)} {_FACTS}", text)
 
 
 def picture_prompt(request: str, current: str | None = None) -> Prompt:
     """Asks what a picture should show: JSON with ``name``, ``prompt`` and ``description``, or with a ``question``.
 
-    ``current`` is the prompt of the picture that the request wants changed.
+    ``current`` is the prompt of the picture that should be changed.
     """
     fields = (("Current picture", current),) if current else ()
     return Prompt("picture", language_of(request), _PICTURE, request, fields)

@@ -1,7 +1,7 @@
-"""The summary agent: the gist of a text, as a plain message.
+"""The summary agent: summarises a text in a few sentences, as a plain message.
 
-It never needs a task: what it says is said at once, and nobody wants to track it (message-only, "Life of a Task"). Only
-a text that takes longer than the request has time for becomes a task, whose last word is the summary.
+It needs no task: the answer comes at once and there is nothing to track (message-only, "Life of a Task"). Only a text
+that takes longer than the request may last becomes a task, whose last message is the summary.
 """
 
 from __future__ import annotations

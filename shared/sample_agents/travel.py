@@ -1,10 +1,11 @@
-"""The travel agent: a flight, and what builds on it. A demonstration of parallel follow-ups ("Life of a Task").
+"""The travel agent: a flight and bookings based on it. A demonstration of parallel follow-ups ("Life of a Task").
 
-It books nothing, and says so in every booking. What a real one would look up is made from the request alone, so the
-same request gives the same booking. A hotel and an activity stand on a flight, a spa on a hotel: each is a task of its
-own in the same conversation, finds the booking that it stands on, and asks when that is missing or may be several.
+It books nothing, and says so in every booking. A real agent would search for offers; this one uses the request alone,
+so the same request gives the same booking. A hotel and an activity are based on a flight, a spa visit on a hotel: each
+is a task of its own in the same conversation. It finds the booking that it is based on, and asks if there is none or if
+there may be several.
 
-Questions about what it can do are answered with a message, bookings with a task (hybrid).
+It answers questions about its abilities with a message, and bookings with a task (hybrid).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Kind: TypeAlias = Literal["flight", "hotel", "snowmobile", "spa"]
 
 QUESTIONS: Final = 5
 _STANDS_ON: Final[dict[Kind, Kind]] = {"hotel": "flight", "snowmobile": "flight", "spa": "hotel"}
-# What stands on something else comes first: "add a spa to the hotel booking" is about a spa.
+# Kinds that are based on others come first: "add a spa to the hotel booking" is about a spa.
 _WORDS: Final[dict[Kind, re.Pattern[str]]] = {
     "spa": re.compile(r"\b(?:spa|sauna|massage|wellness)\b|水疗|桑拿|按摩", re.IGNORECASE),
     "snowmobile": re.compile(r"\bsnow\s?mobil\w*|雪地摩托", re.IGNORECASE),
@@ -64,7 +65,7 @@ _OFFER: Final[dict[Language, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The booking that another one stands on."""
+    """The booking on which another one is based."""
 
     booking: dict[str, Any]
     reference: JsonObject
@@ -109,7 +110,7 @@ def _kind(text: str) -> Kind | None:
 
 
 async def _flight(task: AgentTask, text: str) -> dict[str, Any]:
-    """A flight; asks where to when the request does not say."""
+    """A flight; asks for the destination when the request does not name one."""
     place, date = _found(_TO, text), _date(text)
     for _ in range(QUESTIONS):
         if place:
@@ -121,13 +122,13 @@ async def _flight(task: AgentTask, text: str) -> dict[str, Any]:
 
 
 def _stay(kind: Kind, text: str, base: Base) -> dict[str, Any]:
-    """What stands on another booking: at its place, and on its date unless the request has its own."""
+    """A booking based on another one: at its place, and on its date unless the request names one."""
     given = base.booking
     return {"kind": kind, "place": given["place"], "date": _date(text) or given["date"], "for": given["reference"]}
 
 
 async def _base(task: AgentTask, kind: Kind, text: str) -> Base:
-    """The booking of ``kind`` that the request stands on; asks when there is none, or several."""
+    """The booking on which one of ``kind`` is based; asks when there is none, or several."""
     message = task.message
 
     async def snapshot() -> JsonObject:
@@ -178,7 +179,7 @@ def _told(one: FoundArtifact) -> Json:
 
 
 def _words(booking: dict[str, Any], language: Language) -> str:
-    """One sentence."""
+    """A booking in one sentence."""
     name = _NAMES[cast("Kind", booking["kind"])]
     if language == "zh":
         where = f"{'飞往' if booking['kind'] == 'flight' else ''}{booking['place']}的{name[1]}"

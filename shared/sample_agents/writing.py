@@ -1,6 +1,6 @@
-"""What the writing agents share: an outline, which travels as a data part, and what they do to texts.
+"""Shared by the writing agents: the outline, which is sent as a data part, and functions on texts.
 
-A client may send an outline that it wrote or changed itself, so reading one checks every field.
+A client may send an outline that it wrote or changed itself, so every field is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_ITEMS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section to be written. ``id`` is unique in its outline and does not change when the outline is made again."""
+    """A section to write. ``id`` is unique in its outline and stays the same when the outline is made again."""
 
     id: str
     title: str
@@ -53,7 +53,7 @@ def language_of(text: str) -> Language:
 
 
 def without_html(markdown: str) -> str:
-    """The Markdown with every HTML tag outside of fenced code escaped, so that no page runs what a stranger wrote."""
+    """The Markdown with all HTML tags outside of fenced code escaped, so that no page executes untrusted HTML."""
     lines, fence = list[str](), ""
     for line in markdown.split("\n"):
         mark = _FENCE.match(line)
@@ -71,7 +71,7 @@ def slugs(titles: Iterable[str]) -> list[str]:
 
 
 def _unused(titles: Iterable[str], seen: set[str]) -> list[str]:
-    """The ids of ``titles``, none of them in ``seen``. A number that one title has found taken, no later one tries."""
+    """The ids of ``titles``, none of them in ``seen``. Each number is tried once only, so it takes linear time."""
     candidates: dict[str, Iterator[str]] = {}
     found = []
     for slug in map(_slug, titles):
@@ -91,7 +91,7 @@ def _slug(title: str) -> str:
 
 
 def object_in(answer: str) -> Json:
-    """The JSON object in a model's answer, whatever stands around it; None when there is none."""
+    """The JSON object in a model's answer, with any text around it; None when there is none."""
     try:
         return cast("Json", json.loads(answer[answer.find("{") : answer.rfind("}") + 1]))
     except ValueError:
@@ -110,9 +110,9 @@ def outline_to_json(outline: Outline) -> JsonObject:
 
 
 def outline_from_json(value: Json) -> Outline:
-    """The outline in a data part; raises ``InvalidParams`` that names the first bad field.
+    """The outline in a data part; raises ``InvalidParams`` that names the first invalid field.
 
-    Only titles are required: a missing id is made from the title, a missing language is read off the titles.
+    Only titles are required: a missing id is made from the title, a missing language is detected from the titles.
     """
     fields = _object(value, "outline")
     title = _text(fields.get("title"), "title")

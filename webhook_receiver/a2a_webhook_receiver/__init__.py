@@ -1,4 +1,4 @@
-"""Receives A2A webhooks: proves that they are genuine, handles each once, and shows what came.
+"""Receives A2A webhooks: verifies that they are genuine, handles each once, and shows what arrived.
 
-A stranger to whoever sends them: it knows the protocol and the issuer's public keys, and imports nothing of the sender.
+It needs only the protocol and the issuer's public keys, and imports nothing of the sender.
 """

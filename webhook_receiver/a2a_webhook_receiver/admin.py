@@ -1,10 +1,10 @@
-"""Who may see the inbox and say what we expect: this machine, or whoever knows the password.
+"""Decides who may see the inbox and register tokens: requests from this machine, or with the password.
 
-Everything from this machine is trusted only while nobody else can reach us: when our own webhook URL is loopback. A
-receiver that the world can reach stands behind some proxy, and a proxy's requests come from this machine too. The Host
-header must name this machine as well, or a page on the web could reach us under a name of its own (DNS rebinding);
-open registration lets other machines in too, under an address or a name that nobody can have on the net. A browser says
-when another site's page asks; such requests are refused with or without password.
+Requests from this machine are trusted only when our own webhook URL is loopback. A receiver with a public URL is behind
+a proxy, and the proxy's requests come from this machine too. The Host header must name this machine as well, or a web
+page could reach us under a name of its own (DNS rebinding). Open registration also admits other machines, if the Host
+is an address or a name that cannot be public. Browsers mark requests from other sites' pages; these are refused, with
+or without the password.
 """
 
 import base64
@@ -20,11 +20,11 @@ from a2a_webhook_receiver.settings import Settings
 
 
 class Access(Enum):
-    """What a caller may do."""
+    """What a caller may do. UNKNOWN asks for the password."""
 
     GRANTED = "granted"
     UNKNOWN = "unknown"
-    """Ask for the password."""
+    """The password is needed."""
     FORBIDDEN = "forbidden"
 
 
@@ -41,7 +41,7 @@ def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> 
 
 
 def _is_foreign(headers: Mapping[str, str]) -> bool:
-    """Whether a page of another origin asks, by the word of its browser."""
+    """Whether the browser says that the request comes from a page of another origin."""
     if "sec-fetch-site" in headers:
         return headers["sec-fetch-site"] not in ("none", "same-origin")
     return "origin" in headers and headers["origin"].partition("://")[2] != headers.get("host", "")
@@ -52,7 +52,7 @@ def _is_this_machine(headers: Mapping[str, str], peer: str | None) -> bool:
 
 
 def _is_near(headers: Mapping[str, str]) -> bool:
-    """Whether the Host is an address, or a name that no public zone has: of one word, or under ``internal``."""
+    """Whether the Host is an address, or a name that cannot be public: a single label, or under ``internal``."""
     name = _host(headers)
     try:
         ipaddress.ip_address(name.strip("[]"))
@@ -62,13 +62,13 @@ def _is_near(headers: Mapping[str, str]) -> bool:
 
 
 def _host(headers: Mapping[str, str]) -> str:
-    """The name in the Host header, without the port."""
+    """The host in the Host header, without the port."""
     host = headers.get("host", "")
     return host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
 
 
 def _password(authorization: str) -> str:
-    """The secret of a Bearer or Basic ``Authorization``; the empty string for anything else."""
+    """The secret of a Bearer or Basic ``Authorization``; empty for anything else."""
     scheme, _, rest = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return rest

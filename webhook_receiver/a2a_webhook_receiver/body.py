@@ -1,8 +1,8 @@
-"""What a notification says: one version-free ``Content`` from the two forms on the wire.
+"""Reads a notification's body: one version-independent ``Content`` from both wire formats.
 
 A2A 1.0 sends a ``StreamResponse``: exactly one of ``task``, ``message``, ``statusUpdate``, ``artifactUpdate``
 (specification 1.0.1, section 4.3.3). A2A 0.3 sends the whole ``Task`` (specification 0.3.0, section 9.5). Unknown
-members are ignored (1.0.1, section 5.7); what we rely on must be there.
+members are ignored (1.0.1, section 5.7); members that we use must be present.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ MAX_CHALLENGE = 512
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of content. ``value``: the text, the data, the link, or the file in base64."""
+    """A part of a message or artifact. ``value``: the text, the data, the link, or the file in base64."""
 
     kind: Literal["text", "data", "link", "file"]
     value: Json
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What a task produced, or one chunk of it."""
+    """A result of a task, or one chunk of it."""
 
     artifact_id: str
     name: str
@@ -46,9 +46,9 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A notification's content. ``state`` is spelled as in 0.3 (``input-required``); None when it speaks of none.
+    """A notification's content. ``state`` is spelled as in 0.3 (``input-required``); None when there is none.
 
-    ``finished`` is False for a chunk of an artifact that goes on. ``payload`` is the whole body as it came.
+    ``finished`` is False for a chunk of an artifact with more to come. ``payload`` is the whole body as received.
     """
 
     version: Literal["1.0", "0.3"]
@@ -82,7 +82,7 @@ def read_task(task: Object) -> Content:
 
 
 def read_challenge(raw: bytes) -> str:
-    """The text that an ownership challenge wants back. Raises Unreadable."""
+    """The text that a challenge wants back. Raises Unreadable."""
     try:
         body = strict_json.parse_object(raw)
         challenge = _text(body, "challenge")
@@ -158,7 +158,7 @@ _EVENTS: dict[Kind, Callable[[Object], tuple[Part, ...]]] = {
     "statusUpdate": _status_message,
     "artifactUpdate": _no_message,
 }
-"""Per member of a StreamResponse, where its message is."""
+"""How to read the message of each member of a StreamResponse."""
 
 
 def _artifacts(event: Object, kind: Kind) -> tuple[Artifact, ...]:
@@ -180,7 +180,7 @@ def _parts(holder: Object) -> tuple[Part, ...]:
 
 
 def _part(part: Object) -> Part:
-    """Both versions: 1.0 names the content, 0.3 says ``kind`` and nests a file."""
+    """Reads a part of either version: 1.0 has a member per kind, 0.3 has ``kind`` and nests files."""
     if part.get("kind") == "file":
         return _file_0_3(_object(part, "file"))
     found = [(name, kind) for name, kind in _PARTS if name in part]
@@ -218,7 +218,7 @@ def _object(holder: Object, name: str) -> Object:
 
 def _as_object(value: Json, name: str) -> Object:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is not an object")  # noqa: TRY004 - what came is wrong, not what we called
+        raise ValueError(f"{name} is not an object")  # noqa: TRY004 - the input is wrong, not the call
     return value
 
 

@@ -1,7 +1,7 @@
-"""Why a request was refused: one tree, so that one table turns it into answers and a reason never depends on text.
+"""The reasons for which a request is refused, as one class tree: classes map to answers, so no code parses messages.
 
-``code`` names the rule that was broken, in the inbox and in the log. ``step`` names the check that failed. Whoever sent
-an unauthentic request learns neither: every ``Unauthentic`` gets the same answer.
+``code`` names the broken rule, in the inbox and in the log. ``step`` names the check that failed. The sender of an
+unauthentic request gets neither: every ``Unauthentic`` has the same answer.
 """
 
 from typing import ClassVar, Literal, get_args
@@ -12,60 +12,60 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class Refused(Exception):
-    """A request that has no effect. The message says what was expected, without any secret."""
+    """A request that has no effect. The message says what is wrong, without any secret."""
 
     code: ClassVar[str] = "refused"
     step: ClassVar[Step] = "transport"
 
 
 class Unauthentic(Refused):
-    """Nothing proves that our issuer sent this to us, now, about something that we asked for."""
+    """No proof that our issuer sent this to us, recently, about something that we asked for."""
 
 
 class NoSignature(Unauthentic):
-    """Neither header carries a token."""
+    """Neither header holds a token."""
 
     code = "no-signature"
     step = "token"
 
 
 class DuplicateHeader(Unauthentic):
-    """A header that decides something came twice: two readers could each pick another one."""
+    """A header that is used came twice: two readers could each use another value."""
 
     code = "duplicate-header"
     step = "transport"
 
 
 class AmbiguousSignature(Unauthentic):
-    """Both headers carry a token of ours."""
+    """Both headers hold a token of the issuer's type."""
 
     code = "ambiguous-signature"
     step = "token"
 
 
 class MalformedToken(Unauthentic):
-    """Not three segments of canonical base64url, or its header is not the JSON object that we know."""
+    """The token is not three segments of canonical base64url, or its header is not the expected JSON object."""
 
     code = "malformed-token"
     step = "token"
 
 
 class ForbiddenHeader(Unauthentic):
-    """The token's header names more than ``alg``, ``typ`` and ``kid``: nothing else in it is trusted or understood."""
+    """The token's header holds more than ``alg``, ``typ`` and ``kid``."""
 
     code = "forbidden-header"
     step = "token"
 
 
 class WrongAlgorithm(Unauthentic):
-    """Any algorithm but ES256."""
+    """The algorithm is not ES256."""
 
     code = "wrong-algorithm"
     step = "token"
 
 
 class WrongType(Unauthentic):
-    """A token made for another purpose."""
+    """The token was made for another purpose."""
 
     code = "wrong-type"
     step = "token"
@@ -86,119 +86,119 @@ class WrongSignature(Unauthentic):
 
 
 class MalformedClaims(Unauthentic):
-    """A claim is missing or has another type than the one that we know."""
+    """A claim is missing or has the wrong type."""
 
     code = "malformed-claims"
     step = "claims"
 
 
 class WrongIssuer(Unauthentic):
-    """Signed for another issuer."""
+    """The token is of another issuer."""
 
     code = "wrong-issuer"
     step = "claims"
 
 
 class WrongAudience(Unauthentic):
-    """Meant for another receiver."""
+    """The token is for another receiver."""
 
     code = "wrong-audience"
     step = "claims"
 
 
 class Expired(Unauthentic):
-    """Its time is over, by more than the clocks may differ."""
+    """The token has expired, by more than the tolerated clock difference."""
 
     code = "expired"
     step = "claims"
 
 
 class NotYetValid(Unauthentic):
-    """Issued in the future, by more than the clocks may differ."""
+    """The token was issued in the future, by more than the tolerated clock difference."""
 
     code = "not-yet-valid"
     step = "claims"
 
 
 class LivesTooLong(Unauthentic):
-    """Valid for longer than five minutes: a thief would have too much time."""
+    """The token is valid for more than five minutes: a stolen one could be used for too long."""
 
     code = "lives-too-long"
     step = "claims"
 
 
 class WrongBody(Unauthentic):
-    """Not the body that was signed."""
+    """The body is not the one that was signed."""
 
     code = "wrong-body"
     step = "body hash"
 
 
 class UnknownTask(Unauthentic):
-    """We never asked for this task."""
+    """Nothing that we registered matches this task and token."""
 
     code = "unknown-task"
     step = "expectation"
 
 
 class WrongToken(Unauthentic):
-    """``X-A2A-Notification-Token`` is missing, or is not the one that we gave for this task."""
+    """``X-A2A-Notification-Token`` is missing, or is not the one registered for this task."""
 
     code = "wrong-token"
     step = "expectation"
 
 
 class WrongCredentials(Unauthentic):
-    """``Authorization`` does not carry the credentials that we gave for this task."""
+    """``Authorization`` does not hold the credentials registered for this task."""
 
     code = "wrong-credentials"
     step = "expectation"
 
 
 class UnexpectedChallenge(Unauthentic):
-    """Somebody registers our address while we expect nothing."""
+    """Somebody registered our URL for notifications, but no token or task is registered here."""
 
     code = "unexpected-challenge"
     step = "expectation"
 
 
 class Replayed(Unauthentic):
-    """Its token came before, with something else."""
+    """The token was used before, with other content."""
 
     code = "replayed"
     step = "replay"
 
 
 class WrongTask(Unauthentic):
-    """The body speaks of another task than the token."""
+    """The body is about another task than the token."""
 
     code = "wrong-task"
     step = "body"
 
 
 class Unreadable(Refused):
-    """Authentic, but its body is not what A2A says it should be. Sending it again would not help."""
+    """Authentic, but the body does not have the form that A2A requires. Sending it again would not help."""
 
     code = "unreadable-body"
     step = "body"
 
 
 class UnsupportedVersion(Unreadable):
-    """Speaks a version of A2A other than 1.0 and 0.3."""
+    """The version of A2A is neither 1.0 nor 0.3."""
 
     code = "unsupported-version"
     step = "body"
 
 
 class UnsupportedMedia(Refused):
-    """Not JSON, or compressed."""
+    """The body is not JSON, or is compressed."""
 
     code = "unsupported-media"
     step = "transport"
 
 
 class TooLarge(Refused):
-    """The body is longer than we read."""
+    """The body is longer than the limit."""
 
     code = "too-large"
     step = "transport"
@@ -212,7 +212,7 @@ class TooSlow(Refused):
 
 
 class TryLater(Refused):
-    """We cannot decide now. ``retry_after`` says in how many seconds it is worth another attempt."""
+    """The receiver cannot decide now. ``retry_after`` is the number of seconds after which to try again."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -220,14 +220,14 @@ class TryLater(Refused):
 
 
 class KeysUnavailable(TryLater):
-    """The issuer's keys cannot be had now."""
+    """The issuer's keys cannot be fetched now."""
 
     code = "keys-unavailable"
     step = "key"
 
 
 class StillWorking(TryLater):
-    """An earlier attempt of the same notification is being worked on."""
+    """An earlier attempt of the same notification is still being handled."""
 
     code = "still-working"
     step = "replay"

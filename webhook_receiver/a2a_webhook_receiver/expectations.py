@@ -1,8 +1,8 @@
-"""What we asked agents for. A notification that nobody here asked for is refused, whoever signed it.
+"""Registered tokens and tasks. A notification that matches none of them is refused, even if its signature is valid.
 
-A webhook can arrive before the answer of the ``SendMessage`` that caused it, so we may know a token but no task yet:
-such an expectation binds to the first task id that comes verified with its token, and to no other afterwards. Tokens
-and credentials are kept as SHA-256 only; all comparisons take the same time whatever they compare.
+A webhook can arrive before the answer of the ``SendMessage`` that caused it, so a token may be registered before its
+task is known: such an expectation binds to the first task id that comes verified with its token, and then to no other.
+Tokens and credentials are stored as SHA-256 only and compared in constant time.
 """
 
 import hmac
@@ -16,16 +16,16 @@ from a2a_webhook_receiver.errors import UnknownTask, WrongCredentials, WrongToke
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret: hex SHA-256 of its UTF-8."""
+    """The stored form of a secret: hex SHA-256 of its UTF-8."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One push configuration that we gave to an agent. ``expires``: milliseconds since the epoch.
+    """One registered push configuration. ``expires``: milliseconds since the epoch.
 
-    ``agent_url`` is where the task can be fetched. Digests are of ``X-A2A-Notification-Token`` and of the whole
-    ``Authorization`` value that we asked for; None when we asked for none.
+    ``agent_url`` is where the task can be fetched. The digests are of ``X-A2A-Notification-Token`` and of the whole
+    ``Authorization`` value that were registered; None when there is none.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What an authentic request shows to match an expectation."""
+    """The values of an authentic request that are matched against expectations."""
 
     task_id: str
     token: str | None
@@ -57,19 +57,19 @@ class Presented:
 
 
 class Expectations(Protocol):
-    """Where expectations are kept. Expired ones are as good as gone."""
+    """A store of expectations. Expired ones count as absent."""
 
     def add(self, expectation: Expectation) -> None:
-        """Holds until it expires."""
+        """Stores an expectation until it expires."""
 
     def find(self, task_id: str, token_digest: str | None, now: int) -> tuple[Expectation, ...]:
-        """All that name this task or this token."""
+        """All expectations with this task or this token."""
 
     def bind(self, expectation: Expectation, task_id: str) -> bool:
-        """From now on it names this task. False if it already names another."""
+        """Binds an expectation to this task. False if it is already bound to another."""
 
     def any_open(self, now: int) -> bool:
-        """Whether we expect anything at all."""
+        """Whether there is any expectation that has not expired."""
 
 
 STANDING: Final = "standing"
@@ -77,7 +77,7 @@ STANDING: Final = "standing"
 
 
 class WithStaticToken:
-    """Expectations, and one token that any number of tasks may come with, for as long as this is set."""
+    """Expectations, and one static token that is valid for any number of tasks and does not expire."""
 
     def __init__(self, expectations: Expectations, token: str) -> None:
         self._expectations = expectations
@@ -97,16 +97,16 @@ class WithStaticToken:
 
 
 def match(presented: Presented, expectations: Iterable[Expectation], now: int) -> Expectation:
-    """The expectation that this request meets. Raises UnknownTask, WrongToken or WrongCredentials.
+    """The expectation that the request matches. Raises UnknownTask, WrongToken or WrongCredentials.
 
-    Looks at all of them before it decides, so that the time tells nothing about a token.
+    Compares all of them before it decides, so that the time reveals nothing about a token.
     """
     current = [expectation for expectation in expectations if expectation.expires > now]
     named = [expectation for expectation in current if expectation.task_id in (None, presented.task_id)]
     right = [expectation for expectation in named if _same(expectation.token_digest, presented.token_digest)]
     if not right:
         known = any(expectation.task_id == presented.task_id for expectation in current)
-        raise WrongToken("not the token of this task") if known else UnknownTask("a task that nobody here asked for")
+        raise WrongToken("not the token of this task") if known else UnknownTask("no registered token or task matches")
     given = None if presented.authorization is None else digest(presented.authorization)
     met = [expectation for expectation in right if _same(expectation.authorization_digest, given)]
     if not met:
@@ -115,5 +115,5 @@ def match(presented: Presented, expectations: Iterable[Expectation], now: int) -
 
 
 def _same(expected: str | None, given: str | None) -> bool:
-    """Nothing expected is met by anything."""
+    """Compares in constant time. If nothing is expected, any value matches."""
     return expected is None or hmac.compare_digest(expected, given or "")

@@ -1,4 +1,4 @@
-"""The webhook over HTTP, and the dependency with which an application of yours receives webhooks itself.
+"""The webhook over HTTP, and the dependency with which your own application receives webhooks.
 
 ::
 
@@ -8,8 +8,8 @@
     def webhook(claimed: VerifiedWebhook) -> dict[str, bool]:
         ...
 
-Such a handler runs once per genuine notification. Refusals, challenges and duplicates are answered before it; when it
-returns, the notification is settled; when it raises, the sender's next attempt comes here again.
+The handler runs once per genuine notification. Refusals, challenges and duplicates are answered without it. When it
+returns, the notification is settled; when it raises, the sender's next attempt calls it again.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ _HEADERS = {
 
 
 class Answered(Exception):
-    """A genuine request that needs nothing more than this answer."""
+    """A genuine request that needs only this answer and no handler."""
 
     def __init__(self, content: dict[str, str | bool]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Answered(Exception):
 
 
 async def read_body(request: Request) -> bytes:
-    """The raw body. Raises TooLarge or TooSlow before more than the limit is read."""
+    """The raw body. Raises TooLarge or TooSlow; reads at most one chunk over the limit."""
     settings: Settings = request.app.state.settings
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > settings.max_body_bytes:
@@ -77,7 +77,7 @@ async def read_body(request: Request) -> bytes:
     except TimeoutError as error:
         raise TooSlow(f"the body did not arrive in {settings.body_seconds} s") from error
     except ClientDisconnect as error:
-        raise TooSlow("the client left before the body was there") from error
+        raise TooSlow("the client disconnected before the whole body arrived") from error
 
 
 async def _read_bounded(request: Request, limit: int) -> bytes:
@@ -90,7 +90,7 @@ async def _read_bounded(request: Request, limit: int) -> bytes:
 
 
 def verified_notification(request: Request, body: Annotated[bytes, Depends(read_body)]) -> Iterator[Claimed]:
-    """A dependency: a verified notification that is ours to handle, settled when the handler returns."""
+    """A dependency: a verified notification, claimed for this request and settled when the handler returns."""
     receiver: Receiver = request.app.state.receiver
     begun = begin(receiver, WebhookRequest(_header_pairs(request), body))
     if isinstance(begun, VerifiedChallenge):
@@ -112,7 +112,7 @@ router = APIRouter()
 
 @router.post("/webhook")
 def receive_webhook(request: Request, claimed: VerifiedWebhook) -> JSONResponse:
-    """Takes one A2A notification or ownership challenge."""
+    """Receives one A2A notification or challenge."""
     delivery = finish(request.app.state.receiver, claimed)
     subject = delivery.notification.subject
     logger.info("accepted task=%s event=%d", subject.task_id, subject.event_number)
@@ -121,12 +121,12 @@ def receive_webhook(request: Request, claimed: VerifiedWebhook) -> JSONResponse:
 
 @router.get("/healthz")
 def tell_health() -> JSONResponse:
-    """Says that the process answers."""
+    """Answers 200 while the process runs."""
     return JSONResponse({"status": "ok"})
 
 
 def install(app: FastAPI, receiver: Receiver, settings: Settings) -> None:
-    """Makes ``VerifiedWebhook`` work in ``app``: its state, and the answers to what never reaches a handler."""
+    """Makes ``VerifiedWebhook`` work in ``app``: sets its state, and the answers that need no handler."""
     app.state.receiver = receiver
     app.state.settings = settings
     app.add_exception_handler(Refused, _answer_refusal)
@@ -144,7 +144,7 @@ def create_app(receiver: Receiver, settings: Settings) -> FastAPI:
 
 
 class SafeHeaders:
-    """Middleware: no answer is stored, sniffed or named to other sites."""
+    """Middleware: answers must not be cached, sniffed, or sent on as a referrer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -168,7 +168,7 @@ async def _answer_answered(_request: Request, answered: Exception) -> JSONRespon
 
 
 async def _answer_refusal(request: Request, refusal: Exception) -> JSONResponse:
-    """The one place where a refusal becomes an answer, a log line and an entry of the inbox."""
+    """Turns a refusal into an answer, a log line and an entry of the inbox."""
     assert isinstance(refusal, Refused)  # noqa: S101 - as above
     receiver: Receiver = request.app.state.receiver
     logger.warning("refused code=%s: %s", refusal.code, refusal)

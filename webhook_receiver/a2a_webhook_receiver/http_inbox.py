@@ -1,4 +1,4 @@
-"""The inbox over HTTP: a page, its live feed, the same as JSON, and what we expect. For admins only."""
+"""The inbox over HTTP: a page, its live feed, the entries as JSON, and token registration. For admins only."""
 
 import json
 import secrets
@@ -31,7 +31,7 @@ _POLICY = (
 
 
 def require_admin(request: Request) -> None:
-    """Lets admins through."""
+    """Raises HTTPException (403, or 401 to ask for the password) unless the caller is an admin."""
     peer = request.client.host if request.client else None
     access = decide(request.app.state.settings, request.headers, peer)
     if access is Access.FORBIDDEN:
@@ -52,7 +52,7 @@ Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
 
 
 class ExpectationRequest(BaseModel):
-    """What to expect: a task, a token, or neither, which makes a token. ``authorization`` is the whole header value."""
+    """What to expect: a task, a token, or neither (then a token is made). ``authorization``: the whole header value."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
@@ -64,7 +64,7 @@ class ExpectationRequest(BaseModel):
 
 @router.post("/expectations", status_code=201)
 def expect(wanted: ExpectationRequest, request: Request) -> JSONResponse:
-    """From now on a notification that meets this is ours. Say so before the task is sent: a webhook may be faster."""
+    """Registers a token or task. Call it before the message is sent: a webhook can be faster than the answer."""
     receiver: Receiver = request.app.state.receiver
     settings: Settings = request.app.state.settings
     _check_agent(wanted, settings)
@@ -77,7 +77,7 @@ def expect(wanted: ExpectationRequest, request: Request) -> JSONResponse:
 
 
 def _check_agent(wanted: ExpectationRequest, settings: "Settings") -> None:
-    """A receiver on the net has no business with its own machine."""
+    """Refuses a loopback agent URL, unless the receiver itself is local: it must not be sent to its own machine."""
     host = require_safe_url(wanted.agent_url).hostname if wanted.agent_url else None
     if host is not None and is_loopback(host) and not settings.is_local:
         raise HTTPException(422, "agentUrl is on this machine, and the receiver is not")
@@ -96,7 +96,7 @@ def _expectation(wanted: ExpectationRequest, token: str | None, expires: int) ->
 
 @router.get("/api/notifications")
 def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> JSONResponse:
-    """What came after entry ``after``, what is known of each task, and who we are."""
+    """The entries after ``after``, the newest state of each task, and the receiver's own settings."""
     receiver: Receiver = request.app.state.receiver
     settings: Settings = request.app.state.settings
     about = {"issuer": receiver.issuer, "audience": receiver.audience, "jwksUrl": settings.jwks_url}
@@ -112,7 +112,7 @@ def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0)
 
 @router.get("/events")
 async def follow(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> Response:
-    """The entries after ``after`` (or Last-Event-ID) and all that follow, as server-sent events; 204 on Lambda."""
+    """The entries after ``after`` (or Last-Event-ID) and all later ones, as server-sent events; 204 on Lambda."""
     if not request.app.state.settings.live:
         return Response(status_code=204)
     last = request.headers.get("last-event-id", "")
@@ -122,7 +122,7 @@ async def follow(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> Re
 
 
 async def stream_entries(inbox: Inbox, after: int, heartbeat: float) -> AsyncIterator[str]:
-    """Server-sent events, one per entry, with a comment when nothing came for ``heartbeat`` seconds. Never ends."""
+    """Server-sent events, one per entry, with a comment after ``heartbeat`` seconds without one. Never ends."""
     with inbox.watch() as watch:
         yield f"retry: {2000 if watch else _FULL_RETRY}\n\n"
         while watch is not None:
@@ -135,7 +135,7 @@ async def stream_entries(inbox: Inbox, after: int, heartbeat: float) -> AsyncIte
 
 @router.get("/")
 def show_page() -> HTMLResponse:
-    """The inbox. Its policy lets it run its own script and nothing else."""
+    """The inbox page. Its content security policy allows only its own script."""
     nonce = secrets.token_urlsafe(16)
     page = resources.files("a2a_webhook_receiver").joinpath("page.html").read_text("utf-8")
     policy = _POLICY.format(nonce=nonce)

@@ -1,8 +1,8 @@
-"""What came lately, accepted or refused and why: a bounded list in memory, and a bell for those who watch it.
+"""The latest requests, accepted or refused and why: bounded lists in memory, with notification of watchers.
 
-It is a view for people. What must not be forgotten (replay memory, expectations) is in a store; what must reach an
-application goes through a relay. Accepted and refused entries have rings of their own, so a flood of bad requests
-pushes nothing good out.
+The inbox is for people. What must survive (replay memory, expectations) is in a store; what must reach an application
+goes through a relay. Accepted and refused entries have separate lists, so a flood of bad requests displaces no good
+entry.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """The newest that we know of a task: by event number, whatever order things came in."""
+    """The newest known state of a task, by event number and not by arrival."""
 
     task_id: str
     event_number: int
@@ -48,7 +48,7 @@ class TaskLine:
 
 
 class Watch:
-    """A watcher's bell, rung from any thread, heard in the event loop that made it."""
+    """Wakes one watcher: notified from any thread, awaited in the event loop that created it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -58,7 +58,7 @@ class Watch:
         self._loop.call_soon_threadsafe(self._notified.set)
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it rang since the last wait, waiting up to ``seconds``."""
+        """Waits up to ``seconds``; returns whether there was a notification since the last wait."""
         try:
             await asyncio.wait_for(self._notified.wait(), seconds)
         except TimeoutError:
@@ -89,7 +89,7 @@ class Inbox:
         return entry
 
     def note_task(self, line: TaskLine) -> None:
-        """Keeps the line with the greater event number, and its state if the newer one does not speak of any."""
+        """Keeps the line with the greater event number; if it has no state, it keeps the older one's."""
         with self._lock:
             known = self._tasks.pop(line.task_id, None)
             self._tasks[line.task_id] = _newer(known, line)
@@ -103,13 +103,13 @@ class Inbox:
         return tuple(sorted((entry for entry in kept if entry.number > number), key=lambda entry: entry.number))
 
     def tasks(self) -> tuple[TaskLine, ...]:
-        """What is known of each task, the one last heard of first."""
+        """The newest known state of each task, the last updated task first."""
         with self._lock:
             return tuple(reversed(self._tasks.values()))
 
     @contextmanager
     def watch(self) -> Iterator[Watch | None]:
-        """A bell while the context is open; None when too many watch already."""
+        """A watch for as long as the context is open; None when there are too many watchers."""
         watch = Watch()
         with self._lock:
             full = len(self._watches) >= WATCHERS

@@ -1,9 +1,9 @@
-"""The issuer's keys, kept so that neither an outage of the issuer nor a flood of invented key ids is our problem.
+"""Caches the issuer's keys, so that neither an outage of the issuer nor a flood of invented key ids does harm.
 
-* One URL, from configuration. At most one fetch per cool-down, whether it succeeds or fails, whoever asks for what.
-* A known key is answered from memory, at once, always. When the set has aged, it is fetched again beside the requests.
-* An unknown key waits for the one fetch under way; only a few may wait, so invented ids cannot occupy the threads.
-* When fetching fails, what we have stays good for a day. A fetch that has not ended by the next cool-down is given up.
+* One URL, from configuration. At most one fetch per cool-down, whether it succeeds or fails.
+* A known key is always answered from memory, at once. When the set has aged, it is fetched again in the background.
+* An unknown key waits for the fetch in progress; only a few may wait, so invented ids cannot occupy all threads.
+* When a fetch fails, the cached keys stay valid for a day. A fetch that lasts until the next cool-down is given up.
 """
 
 import logging
@@ -26,9 +26,9 @@ WAIT_SECONDS = 5.0
 NEVER: Final = -STALE_AFTER
 
 Fetch = Callable[[], bytes]
-"""The JWK set as bytes, within a deadline of its own. Raises Unreachable."""
+"""Returns the JWK set as bytes, within a deadline of its own. Raises Unreachable."""
 Spawn = Callable[[Callable[[], None]], None]
-"""Runs something beside the request."""
+"""Runs something in the background."""
 
 
 def spawn_thread(work: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ def spawn_thread(work: Callable[[], None]) -> None:
 
 
 class JwksCache:
-    """The key set of one issuer. Times are milliseconds since the epoch and come in."""
+    """The key set of one issuer. Times are milliseconds since the epoch, passed by the caller."""
 
     def __init__(self, fetch: Fetch, spawn: Spawn = spawn_thread) -> None:
         self._fetch = fetch
@@ -49,9 +49,9 @@ class JwksCache:
         self._waiters = threading.Semaphore(WAITERS)
 
     def keys_for(self, kid: str, now: int) -> KeySet:
-        """The current keys; ``kid`` is missing from them only if the issuer did not publish it a moment ago.
+        """The current keys. ``kid`` is missing only if the issuer did not publish it at the last fetch.
 
-        Raises KeysUnavailable when the issuer cannot be asked and what we have does not answer.
+        Raises KeysUnavailable when the keys cannot be fetched and the cached ones do not have ``kid``.
         """
         known = self._usable(now)
         if kid in known:
@@ -74,7 +74,7 @@ class JwksCache:
             self._spawn(lambda: self._run_fetch(flight, now))
 
     def _join_or_start(self, now: int) -> "Future[None] | None":
-        """The fetch to wait for; None when there is nothing to wait for."""
+        """The fetch to wait for; None when there is none."""
         with self._lock:
             if not self._may_try(now):
                 return self._pending_fetch
@@ -109,11 +109,11 @@ class JwksCache:
 
     def _wait(self, flight: "Future[None]") -> None:
         if not self._waiters.acquire(blocking=False):
-            raise KeysUnavailable("the issuer's keys are on their way", 1)
+            raise KeysUnavailable("the issuer's keys are being fetched", 1)
         try:
             flight.result(WAIT_SECONDS)
         except TimeoutError as error:
-            raise KeysUnavailable("the issuer is slow to give its keys", 1) from error
+            raise KeysUnavailable("the issuer answers too slowly with its keys", 1) from error
         finally:
             self._waiters.release()
 
@@ -123,5 +123,5 @@ class JwksCache:
             wait = max(1, (self._tried + COOL_DOWN - now) // 1000)
         known = self._usable(now)
         if failed and kid not in known:
-            raise KeysUnavailable("the issuer's keys cannot be had", wait)
+            raise KeysUnavailable("the issuer's keys cannot be fetched", wait)
         return known

@@ -1,7 +1,7 @@
-"""The issuer's public keys, vetted: a ``KeySet`` holds nothing but P-256 keys for signatures, by key id.
+"""The issuer's public keys: a ``KeySet`` holds only valid P-256 signature keys, by key id.
 
-A set may hold keys of other kinds (RFC 7517 section 5: ignore what you do not understand); they are left out. A set
-that is ambiguous, too large or holds no usable key is refused as a whole.
+A JWK set may hold keys of other types (RFC 7517, section 5: ignore what you do not understand); they are left out. A
+set that is ambiguous, too large or without a usable key is refused as a whole.
 """
 
 import re
@@ -18,15 +18,15 @@ from a2a_webhook_receiver.strict_json import Json
 MAX_BYTES = 64 * 1024
 MAX_KEYS = 16
 KEY_ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
-"""Enough for an RFC 7638 thumbprint; nothing that means something in a path, a query or a header."""
+"""Long enough for an RFC 7638 thumbprint; no character with a meaning in a path, a query or a header."""
 
 
 class BadKeySet(ValueError):
-    """What the issuer published is not a key set that we can use."""
+    """The issuer's document is not a usable key set."""
 
 
 class KeySet(Mapping[str, EllipticCurvePublicKey]):
-    """Keys by key id. Only ``parse_key_set`` makes one that holds something."""
+    """Keys by key id. Only ``parse_key_set`` creates a non-empty one."""
 
     def __init__(self, keys: Mapping[str, EllipticCurvePublicKey]) -> None:
         self._keys = dict(keys)
@@ -59,7 +59,7 @@ def parse_key_set(raw: bytes) -> KeySet:
 
 
 def _is_usable(jwk: Json) -> TypeGuard[dict[str, Json]]:
-    """A public P-256 key for verifying. A published private key is a leak, so it vouches for nothing."""
+    """Whether it is a public P-256 key for verifying. A published private key has leaked, so it is not used."""
     if not isinstance(jwk, dict) or "d" in jwk:
         return False
     kid, operations = jwk.get("kid"), jwk.get("key_ops", ["verify"])

@@ -1,8 +1,8 @@
-"""The two requests that a receiver makes: its issuer's keys, and the task that a notification is about.
+"""The receiver's own requests: it fetches the issuer's keys and the tasks that notifications are about.
 
-Addresses are fixed by configuration or by an expectation, never by a request from outside. Still: https, or http to
-this machine; no redirects, no proxies from the environment; one deadline (over lookup, connect, TLS, writing, reading)
-and one byte budget over the whole exchange.
+Their URLs come from configuration or an expectation, never from an incoming webhook. Still they are limited: https, or
+http to this machine; no redirects, no proxies from the environment; one deadline for the whole exchange (lookup,
+connection, TLS, writing, reading) and one byte limit.
 """
 
 import http.client
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 Left = Callable[[], float]
-"""The seconds that are left, more than 0; raises TimeoutError when they are spent."""
+"""The seconds that are left, more than 0; raises TimeoutError when the time is up."""
 
 
 class Unreachable(Exception):
-    """No usable answer came. The message names the host and what went wrong, and nothing of the content."""
+    """There was no usable answer. The message has the host and the problem, and nothing of the content."""
 
 
 def require_safe_url(url: str) -> SplitResult:
@@ -40,7 +40,7 @@ def require_safe_url(url: str) -> SplitResult:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` names this machine and nothing else."""
+    """Whether ``host`` is a loopback address or ``localhost``."""
     if host.lower() == "localhost":
         return True
     try:
@@ -55,7 +55,7 @@ def get(url: str, *, seconds: float, limit: int) -> bytes:
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int) -> bytes:
-    """As ``get``, for a POST."""
+    """Like ``get``, for a POST."""
     return _exchange("POST", url, body, headers, seconds=seconds, limit=limit)
 
 
@@ -92,7 +92,7 @@ def _countdown(seconds: float) -> Left:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Every operation gets the time that is left: a peer that sends a byte now and then keeps each of them short."""
+    """Every operation gets the time that is left; a timeout per operation would not stop a peer that trickles bytes."""
 
     def __init__(self, parts: SplitResult, left: Left) -> None:
         super().__init__(parts.hostname or "", parts.port)
@@ -100,7 +100,7 @@ class _Connection(http.client.HTTPConnection):
         self._create_connection = self._connected
         self.response_class = partial(_Response, left=left)  # type: ignore[assignment]
 
-    def send(self, data: Any) -> None:  # noqa: ANN401 - bytes: our requests have nothing else
+    def send(self, data: Any) -> None:  # noqa: ANN401 - always bytes here
         if self.sock is None:
             self.connect()
         rest = memoryview(data)
@@ -109,7 +109,7 @@ class _Connection(http.client.HTTPConnection):
             rest = rest[self.sock.send(rest) :]
 
     def _connected(self, address: tuple[str, int], *_: object) -> socket.socket:
-        """To the first address that answers; each try gets its share. What is left after it is for the handshake."""
+        """Connects to the first address that answers; each try gets its share of the time. The rest is for TLS."""
         addresses = _looked_up(*address, self._left())
         for index, one in enumerate(addresses):
             try:
@@ -124,7 +124,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(_Connection, http.client.HTTPSConnection):
-    """As ``_Connection``, with TLS: certificate and name are checked."""
+    """``_Connection`` with TLS: certificate and host name are checked."""
 
 
 class _Response(http.client.HTTPResponse):
@@ -134,7 +134,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Reader(io.RawIOBase):
-    """What comes from a socket, by its own file ``raw``."""
+    """Reads from a socket by its file ``raw``, each read with the time that is left."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, left: Left) -> None:
         self._sock = sock
@@ -154,14 +154,14 @@ class _Reader(io.RawIOBase):
 
 
 def _looked_up(host: str, port: int, seconds: float) -> list[str]:
-    """The addresses of a name. Nothing interrupts getaddrinfo: one that hangs is left to a thread of its own."""
+    """The addresses of a name. getaddrinfo cannot be interrupted, so it runs in a thread, which a timeout abandons."""
     answer: Future[list[str]] = Future()
 
     def run() -> None:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             answer.set_result(list(dict.fromkeys(str(one[4][0]) for one in found)))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        except Exception as error:  # noqa: BLE001 - the caller gets any error
             answer.set_exception(error)
 
     threading.Thread(target=run, name="lookup", daemon=True).start()

@@ -1,7 +1,7 @@
-"""What the inbox shows of a request: short, plain, safe to keep and to send to a page.
+"""The parts of a request that the inbox shows: short plain data, safe to store and to send to a page.
 
-Everything is cut to a fixed size. Only a small PNG is shown as a picture, and only after a look at its first bytes;
-nothing that could hold a script (SVG, HTML) ever is. The page puts all of it into the document as text.
+Everything is cut to a fixed size. Only small PNGs are shown as pictures, and only if their first bytes are a PNG's;
+formats that can hold a script (SVG, HTML) never are. The page inserts all of it as text.
 """
 
 import base64
@@ -42,7 +42,7 @@ def view_delivery(delivery: Delivery) -> dict[str, Json]:
 
 
 def view_claims(notification: VerifiedNotification) -> dict[str, Json]:
-    """What the issuer vouched for."""
+    """The claims that the issuer signed."""
     claims, subject = notification.claims, notification.subject
     return {
         "kid": notification.kid,
@@ -60,12 +60,12 @@ def view_claims(notification: VerifiedNotification) -> dict[str, Json]:
 
 
 def view_challenge(challenge: VerifiedChallenge) -> dict[str, Json]:
-    """An answered ownership challenge."""
+    """An answered challenge."""
     return {"kid": challenge.kid, "jti": challenge.jti}
 
 
 def view_refusal(refusal: Refused, headers: Headers) -> dict[str, Json]:
-    """Why a request was refused, and what it claimed. Nothing of it is proven."""
+    """Why a request was refused, and its claims, which are not verified."""
     return {
         "refusal": {"code": refusal.code, "step": refusal.step, "reason": str(refusal)},
         "claimed": _peek(headers),
@@ -73,7 +73,7 @@ def view_refusal(refusal: Refused, headers: Headers) -> dict[str, Json]:
 
 
 def _peek(headers: Headers) -> dict[str, Json]:
-    """The token's words, unproven and cut, to find a mistake with. Empty when they cannot be read."""
+    """The token's header and claims, unverified and cut, to help find a mistake. Empty when they cannot be read."""
     values = [value for name, value in headers if name.lower() in ("authorization", "x-a2a-notification-jwt")]
     segments = values[-1].rpartition(" ")[2].split(".") if values else []
     if len(segments) != len(("header", "claims", "signature")):

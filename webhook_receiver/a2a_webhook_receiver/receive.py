@@ -1,7 +1,7 @@
-"""One webhook request, from bytes to effect: the rules of the other modules in their order.
+"""Handles one webhook request: applies the rules of the other modules in order.
 
-``check`` proves it, ``begin`` claims it, ``finish`` has its effect. In between a caller may do work of its own: see
-``receiver.http.verified_notification``.
+``check`` verifies the request, ``begin`` also claims it, ``finish`` fetches its task and calls the relays. A caller may
+do work of its own in between: see ``a2a_webhook_receiver.http.verified_notification``.
 """
 
 import secrets
@@ -28,7 +28,7 @@ from a2a_webhook_receiver.verifier import (
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """What came, untouched. ``headers`` in order and with duplicates."""
+    """A request as received. ``headers`` are in order and with duplicates."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
@@ -36,7 +36,7 @@ class WebhookRequest:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Everything that a receiver needs. ``clock`` tells milliseconds since the epoch."""
+    """Everything that a receiver needs. ``clock`` returns milliseconds since the epoch."""
 
     issuer: str
     audience: str
@@ -52,7 +52,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A verified notification that is ours to handle now."""
+    """A verified notification that this request has claimed and must handle."""
 
     notification: VerifiedNotification
     sighting: Sighting
@@ -61,11 +61,10 @@ class Claimed:
 
 
 def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[str, str]:
-    """Registers a fresh token; returns the ``url`` and ``token`` to send as the message's push notification config.
+    """Registers a new token; returns the ``url`` and ``token`` to send as the message's push notification config.
 
-    Call it before the message is sent: a webhook can be faster than the answer. The token is good for one task, the
-    first that comes verified with it, until ``expectation_seconds`` have passed. ``agent_url`` is where the task can
-    be fetched.
+    Call it before the message is sent: a webhook can be faster than the answer. The token is valid for one task, the
+    first that comes verified with it, for ``expectation_seconds``. ``agent_url`` is where the task can be fetched.
     """
     token = secrets.token_urlsafe(24)
     expires = receiver.clock() + receiver.expectation_seconds * 1000
@@ -75,7 +74,7 @@ def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[
 
 
 def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNotification | VerifiedChallenge:
-    """The proof that the request is genuine and expected. Raises the ``Refused`` that says why not."""
+    """Verifies that the request is genuine and expected. Raises the ``Refused`` that says why not."""
     envelope = read_envelope(request.headers)
     keys = receiver.keys.keys_for(envelope.kid, now)
     authentic = authenticate(envelope, request.body, keys, now, issuer=receiver.issuer, audience=receiver.audience)
@@ -90,7 +89,7 @@ def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNoti
 
 
 def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | VerifiedChallenge:
-    """Proves and claims a request. Raises ``Refused``."""
+    """Verifies and claims a request. Raises ``Refused``."""
     now = receiver.clock()
     checked = check(receiver, request, now)
     if isinstance(checked, VerifiedChallenge):
@@ -105,7 +104,7 @@ def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | 
 
 
 def finish(receiver: Receiver, claimed: Claimed) -> Delivery:
-    """Fetches the task and passes both on. What a relay raises leaves the notification to the next attempt."""
+    """Fetches the task and calls the relays. If a relay raises, the sender's next attempt is handled again."""
     plain = Delivery(claimed.notification, claimed.received_at, late=claimed.admitted.late)
     delivery = with_task(plain, receiver.tasks)
     for relay in receiver.relays:
@@ -114,10 +113,10 @@ def finish(receiver: Receiver, claimed: Claimed) -> Delivery:
 
 
 def settle(receiver: Receiver, claimed: Claimed) -> None:
-    """Every further attempt is a duplicate."""
+    """Marks the notification as handled: every further attempt is a duplicate."""
     receiver.replays.settle(claimed.sighting, claimed.admitted)
 
 
 def release(receiver: Receiver, claimed: Claimed) -> None:
-    """The next attempt may have the effect."""
+    """Gives the claim back: the next attempt may handle the notification."""
     receiver.replays.release(claimed.sighting, claimed.admitted)

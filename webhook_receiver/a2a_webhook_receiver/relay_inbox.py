@@ -1,4 +1,4 @@
-"""The relay that the receiver brings along: deliveries appear on the page."""
+"""The built-in relay: shows deliveries on the inbox page."""
 
 from a2a_webhook_receiver.inbox import Inbox, TaskLine
 from a2a_webhook_receiver.preview import view_delivery
@@ -6,7 +6,7 @@ from a2a_webhook_receiver.tasks import Delivery
 
 
 class InboxRelay:
-    """A Relay."""
+    """A ``Relay`` to the inbox."""
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox

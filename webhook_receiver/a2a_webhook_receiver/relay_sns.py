@@ -17,7 +17,7 @@ class Topic(Protocol):
 
 
 class SnsRelay:
-    """A Relay. A publication that fails raises, and the sender's next attempt comes here again."""
+    """A ``Relay`` to SNS. It raises when publishing fails, and then the sender's next attempt is handled again."""
 
     def __init__(self, client: Topic, topic_arn: str) -> None:
         self._client = client

@@ -1,13 +1,13 @@
-"""What came before: so that a stolen token does nothing, and a notification has its effect once.
+"""Replay memory: a stolen token has no effect, and a notification is handled once.
 
-Three memories, all of them bounded in time:
+It stores three things, each for a limited time:
 
-* a **jti** belongs to one attempt; with another content it is a replay, and refused;
-* a **notification id** belongs to all attempts of one notification; once settled, another attempt is a duplicate;
-* the **last event number** of a (task, config): a smaller one is late, kept but not news.
+* a **jti** belongs to one attempt; with other content it is a replay and is refused;
+* a **notification id** belongs to all attempts of one notification; once settled, further attempts are duplicates;
+* the **last event number** of a (task, config): a smaller one is late; it is accepted and marked.
 
-Between its first sight and its settlement a notification is claimed. A crash leaves the claim to lapse, and the next
-attempt has the effect: at least once, and twice only when the crash came between effect and settlement.
+A notification is claimed from its first attempt until it is settled. After a crash the claim expires and the next
+attempt is handled: at least once, and twice only if the crash came between handling and settling.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from typing import Protocol
 from a2a_webhook_receiver.verifier import CLOCK_SKEW, VerifiedNotification
 
 CLAIM = 60_000
-"""Milliseconds that one attempt may work on a notification before another may take over."""
+"""Milliseconds for which one attempt may handle a notification before another may take over."""
 REMEMBER = 7 * 86_400_000
-"""Milliseconds that a notification id is remembered: longer than its sender tries (two days) or redrives by hand."""
+"""Milliseconds for which a notification id is stored: longer than its sender retries (two days) or redrives by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What a store needs to know about one attempt. From ``jti_expires`` (ms since the epoch) nobody accepts it."""
+    """What a store needs to know about one attempt. After ``jti_expires`` (ms since the epoch) the token is invalid."""
 
     jti: str
     jti_expires: int
@@ -36,7 +36,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Ours to handle, until ``claim`` (ms since the epoch). ``late``: a later event of its config was here before."""
+    """Claimed until ``claim`` (ms since the epoch). ``late``: a later event of its configuration came before it."""
 
     late: bool
     claim: int
@@ -44,24 +44,24 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Handled before."""
+    """The notification was handled before."""
 
 
 class ReplayStore(Protocol):
-    """Shared by all instances of the receiver."""
+    """Replay memory that all instances of the receiver share."""
 
     def admit(self, sighting: Sighting, now: int) -> Admitted | Duplicate:
-        """Claims a notification for one attempt. Raises Replayed, or StillWorking while another attempt holds it."""
+        """Claims a notification for one attempt. Raises Replayed, or StillWorking while another one has it."""
 
     def settle(self, sighting: Sighting, admitted: Admitted) -> None:
-        """The effect has happened: every further attempt is a duplicate."""
+        """Marks a claimed notification as handled: every further attempt is a duplicate."""
 
     def release(self, sighting: Sighting, admitted: Admitted) -> None:
-        """The effect has not happened: the next attempt may have it."""
+        """Gives the claim back: the next attempt may handle the notification."""
 
 
 def sighting_of(notification: VerifiedNotification) -> Sighting:
-    """The parts of a notification that tell it from others."""
+    """The fields of a notification that identify it and its attempt."""
     claims, subject = notification.claims, notification.subject
     return Sighting(
         jti=claims.jti,

@@ -10,27 +10,27 @@ DAY = 86_400
 
 
 class BadSettings(ValueError):
-    """Names every variable that is wrong, and how."""
+    """Invalid settings; the message names every wrong variable and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says.
+    """The receiver's settings, by environment variable.
 
     ==================== ==================================================================================
     ISSUER               base URL of the deployment that signs; required
     AUDIENCE             our own webhook URL, exactly as clients register it; required
     JWKS_URL             the issuer's keys; ``{ISSUER}/.well-known/jwks.json``
-    WEBHOOK_TOKEN        a token that every task may come with; without it each token is registered first
+    WEBHOOK_TOKEN        a token that is valid for every task; without it each token is registered first
     REPLAY_DB            SQLite file for expectations and replay memory; ``receiver.db``
     REPLAY_TABLE         DynamoDB table for the same, instead
     ADMIN_TOKEN_SHA256   hex SHA-256 of the password of the inbox; without it only this machine sees the inbox
     OPEN_REGISTRATION    ``true``: anybody who reaches us is an admin; only when AUDIENCE is on this machine
-    EXPECTATION_SECONDS  how long an expectation holds; 7 days
+    EXPECTATION_SECONDS  how long a registered token or task is valid; 7 days
     MAX_BODY_BYTES       longest body that is read; 1 MiB
     BODY_SECONDS         longest time for a body to arrive; 10
-    AGENT_AUTHORIZATION  ``Authorization`` for asking the issuer's agents for tasks
-    RELAY_TOPIC_ARN      SNS topic that is told of every notification
+    AGENT_AUTHORIZATION  ``Authorization`` for fetching tasks from the issuer's agents
+    RELAY_TOPIC_ARN      SNS topic to which every notification is published
     ==================== ==================================================================================
 
     ``live`` is False on Lambda, where an answer cannot stream.
@@ -53,12 +53,12 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody but this machine can send webhooks here."""
+        """Whether only this machine can send webhooks here: AUDIENCE is a loopback URL."""
         return is_loopback(require_safe_url(self.audience).hostname or "")
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """The settings. Raises BadSettings."""
+    """The settings from environment variables. Raises BadSettings."""
     problems = [problem for check in _CHECKS if (problem := check(environment))]
     if problems:
         raise BadSettings("; ".join(problems))

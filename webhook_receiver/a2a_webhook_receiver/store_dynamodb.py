@@ -1,18 +1,18 @@
 """Expectations and replay memory in one DynamoDB table, shared by all instances of a deployed receiver.
 
-String keys ``pk`` and ``sk``, time to live on ``expires`` (seconds). Every decision is a conditional write; what a
-crash leaves between two of them is the state before a repeated attempt, never a lost notification. A client names its
-configuration as it likes, so a key holds the hash of that name.
+String keys ``pk`` and ``sk``, time to live on ``expires`` (seconds). Every decision is a conditional write. After a
+crash between two writes, a repeated attempt is handled as if it were the first; no notification is lost. Clients choose
+the names of their configurations, so a key holds the hash of that name.
 
 =================== ======================== ==========================================
 pk                  sk                       holds
 =================== ======================== ==========================================
-``JTI#<jti>``       ``JTI``                  what came with the token
+``JTI#<jti>``       ``JTI``                  the content that came with the token
 ``TASK#<task>``     ``NOTE#<config>#<id>``   a notification; ``claim`` until it is settled
 ``TASK#<task>``     ``LAST#<config>``        the last event number
 ``TASK#<task>``     ``EXPECT#<id>``          an expectation that names the task
 ``TOKEN#<digest>``  ``EXPECT#<id>``          an expectation that names the token
-``OPEN``            ``<expires>#<id>``       that we expect anything at all
+``OPEN``            ``<expires>#<id>``       shows that there is any expectation
 =================== ======================== ==========================================
 """
 
@@ -36,7 +36,7 @@ _TEXTS = ("task_id", "token_digest", "authorization_digest", "agent_url")
 
 
 class DynamoStore:
-    """An Expectations and a ReplayStore."""
+    """``Expectations`` and ``ReplayStore`` in one table."""
 
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._client = client
@@ -66,7 +66,7 @@ class DynamoStore:
             )
         except self._client.exceptions.ConditionalCheckFailedException:
             return False
-        # Only so that a wrong token for this task is called that. The decision is in the item above.
+        # Only for the error code of a later wrong token for this task. The item above decides.
         bound = _expectation_item(expectation.bound_to(task_id))
         key = _key(f"TASK#{task_id}", f"EXPECT#{expectation.id}")
         self._client.put_item(TableName=self._table, Item=key | bound)
@@ -107,10 +107,10 @@ class DynamoStore:
                 ExpressionAttributeValues={":seen": {"S": sighting.fingerprint}},
             )
         except self._client.exceptions.ConditionalCheckFailedException as error:
-            raise Replayed("the token came before with something else") from error
+            raise Replayed("the token was used before with other content") from error
 
     def _claim(self, sighting: Sighting, now: int) -> "Item | None":
-        """None when the notification is ours now, otherwise the item of whoever has or had it."""
+        """None when the notification is claimed now, otherwise its item with the earlier or settled claim."""
         try:
             self._client.put_item(
                 TableName=self._table,
@@ -124,7 +124,7 @@ class DynamoStore:
         return None
 
     def _advance(self, sighting: Sighting, now: int) -> bool:
-        """Whether no later event of its config was here before."""
+        """Stores the event number; False if a later event of its configuration came before."""
         try:
             self._client.update_item(
                 TableName=self._table,
@@ -151,7 +151,7 @@ class DynamoStore:
                 ExpressionAttributeValues={":claim": {"N": str(admitted.claim)}} | dict(never),
             )
         except self._client.exceptions.ConditionalCheckFailedException:
-            return  # our claim lapsed and another attempt took over: it decides
+            return  # our claim expired and another attempt took over, which decides
 
     def _put(self, key: tuple[str, str], expectation: Expectation) -> "TransactWriteItemTypeDef":
         return {"Put": {"TableName": self._table, "Item": _key(*key) | _expectation_item(expectation)}}
@@ -167,7 +167,7 @@ class DynamoStore:
 
 
 def _old_item(error: ClientError) -> "Item":
-    """The item that refused a write. botocore hands it over without a type."""
+    """The existing item that made a conditional write fail; botocore has no type for it."""
     return error.response["Item"]  # type: ignore[typeddict-item,no-any-return]
 
 

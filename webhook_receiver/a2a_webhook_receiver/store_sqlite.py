@@ -1,6 +1,6 @@
-"""Expectations and replay memory in one SQLite file: for a laptop, or one server.
+"""Expectations and replay memory in one SQLite file, for a laptop or a single server.
 
-Every method is one transaction under one lock, so a crash leaves either all of it or nothing.
+Every method is one transaction under one lock, so a crash leaves all of its changes or none.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ _NOTIFICATION = "task_id = :task_id AND config_id = :config_id AND id = :id"
 
 
 class SqliteStore:
-    """An Expectations and a ReplayStore. ``path`` may be ``:memory:``. The caller closes it."""
+    """``Expectations`` and ``ReplayStore`` in one file. ``path`` may be ``:memory:``. The caller closes it."""
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
@@ -116,7 +116,7 @@ def _forget_expired(connection: sqlite3.Connection, now: int) -> None:
 def _check_jti(connection: sqlite3.Connection, sighting: Sighting) -> None:
     seen = connection.execute("SELECT fingerprint FROM attempt WHERE jti = ?", (sighting.jti,)).fetchone()
     if seen is not None and seen[0] != sighting.fingerprint:
-        raise Replayed("the token came before with something else")
+        raise Replayed("the token was used before with other content")
     values = (sighting.jti, sighting.fingerprint, sighting.jti_expires)
     connection.execute("INSERT OR IGNORE INTO attempt VALUES (?, ?, ?)", values)
 

@@ -1,8 +1,8 @@
-"""JSON that every reader understands alike (RFC 8259 with the rules of RFC 7493).
+"""Parses only JSON that every parser reads the same way (RFC 8259 with the rules of RFC 7493).
 
-Two parsers that disagree on a signed text are a way in: of two equal names one takes the first and another the last,
-and ``NaN`` or a lone surrogate passes here and breaks there. So: UTF-8 without a byte order mark, no name twice in an
-object, numbers in range, whole characters, at most 64 levels.
+It is dangerous when two parsers disagree on a signed text: of two equal names one takes the first and another the last,
+and some accept ``NaN`` or a lone surrogate. So: UTF-8 without a byte order mark, no duplicate name in an object,
+numbers in range, no lone surrogates, at most 64 levels.
 """
 
 import json
@@ -16,7 +16,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def parse(raw: bytes) -> Json:
-    """The value that ``raw`` spells. Raises ValueError with the rule that it breaks."""
+    """The value of a JSON text. Raises ValueError that names the broken rule."""
     try:
         value: Json = json.loads(
             raw.decode("utf-8"),
@@ -32,7 +32,7 @@ def parse(raw: bytes) -> Json:
 
 
 def parse_object(raw: bytes) -> dict[str, Json]:
-    """The object that ``raw`` spells. Raises ValueError for anything else."""
+    """The object of a JSON text. Raises ValueError for anything else."""
     value = parse(raw)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - a caller handles one error for one bad text
@@ -64,7 +64,7 @@ def _bounded(digits: str) -> int:
 
 
 def _check(value: Json) -> None:
-    """Walks level by level: no recursion, so that depth is a number and not a crash."""
+    """Checks level by level, without recursion, so that deep input cannot overflow the stack."""
     level, depth = [value], 0
     while level:
         depth += 1

@@ -1,8 +1,8 @@
-"""After a verified notification: fetch the task it is about, and pass both on.
+"""After a verified notification: fetches the task that it is about, and passes both to the relays.
 
-A notification says that something happened; the task says where things stand. So a client asks for the task (A2A 1.0
-``GetTask``) when a status changed or an artifact is finished, and not for every chunk. What the application gets is a
-``Delivery``, through a ``Relay``: the inbox is one, ``SnsRelay`` is an example of another.
+A notification says that something happened; the task has the current state. So the task is fetched (A2A 1.0
+``GetTask``) when a status changed or an artifact is finished, but not for every chunk. The application gets a
+``Delivery`` through a ``Relay``: the inbox is one, ``SnsRelay`` is an example of another.
 """
 
 import json
@@ -19,15 +19,15 @@ FETCH_SECONDS = 5.0
 FETCH_BYTES = 8 * 1024 * 1024
 
 Post = Callable[[str, bytes, Mapping[str, str]], bytes]
-"""POSTs a body to a URL; the body of the 200 answer. Raises Unreachable."""
+"""POSTs a body to a URL; returns the body of the 200 answer. Raises Unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A verified notification on its way to the application, once per notification.
+    """A verified notification for the application, once per notification.
 
-    ``received_at``: ms since the epoch. ``late``: a later event of the same configuration was here before. ``task``: as
-    the agent has it now; None when it was not asked for, or when ``trouble`` says why it could not be had.
+    ``received_at``: ms since the epoch. ``late``: a later event of the same configuration came before. ``task``: the
+    task's current state; None when it was not fetched, or when ``trouble`` says why it could not be.
     """
 
     notification: VerifiedNotification
@@ -38,21 +38,21 @@ class Delivery:
 
 
 class Relay(Protocol):
-    """Where deliveries go. One that raises gets the notification again, with the sender's next attempt."""
+    """Receives deliveries. If it raises, it gets the notification again with the sender's next attempt."""
 
     def __call__(self, delivery: Delivery) -> None:
-        """Has the delivery when it returns."""
+        """Handles the delivery completely before it returns."""
 
 
 class TaskSource(Protocol):
-    """Where tasks are asked for."""
+    """Fetches tasks from agents."""
 
     def fetch(self, agent_url: str, task_id: str) -> Content:
-        """The task as it stands. Raises Unreachable or Unreadable."""
+        """The task's current state. Raises Unreachable or Unreadable."""
 
 
 def with_task(delivery: Delivery, source: TaskSource) -> Delivery:
-    """The delivery, with the task when it is worth asking for. An agent that does not answer costs no notification."""
+    """The delivery with its task, if that needs to be fetched. If it cannot be, the delivery goes on without it."""
     notification = delivery.notification
     agent_url = notification.expectation.agent_url
     if agent_url is None or not wants_task(notification.content):
@@ -64,7 +64,7 @@ def with_task(delivery: Delivery, source: TaskSource) -> Delivery:
 
 
 def wants_task(content: Content) -> bool:
-    """A snapshot is the task already; a chunk is not worth a request."""
+    """Whether to fetch the task: not if the notification has it already, and not for an unfinished artifact."""
     return content.kind != "task" and content.finished
 
 
@@ -74,9 +74,9 @@ def post_json(url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 class JsonRpcTasks:
-    """A TaskSource that speaks A2A 1.0 over JSON-RPC (specification 1.0.1, section 9.4.3).
+    """A ``TaskSource`` for A2A 1.0 over JSON-RPC (specification 1.0.1, section 9.4.3).
 
-    ``authorization`` is sent to agents under ``issuer`` only: no other host is worth our credentials.
+    ``authorization`` is sent only to agents under ``issuer``, never to another host.
     """
 
     def __init__(self, issuer: str, authorization: str | None = None, post: Post = post_json) -> None:

@@ -1,10 +1,10 @@
-"""Whether a webhook is genuine: pure functions over headers, the raw body, keys, the time and what we expect.
+"""Verifies that a webhook is genuine: pure functions over headers, raw body, keys, the time and the expectations.
 
-The issuer signs each attempt with an ES256 JWT of its own type, bound to one receiver, one moment and the bytes of one
-body. Everything else that a JWT could say is refused rather than ignored: the token's header holds ``alg``, ``typ`` and
-``kid`` and nothing more, so no embedded key, key URL, critical extension or compression is ever looked at.
+The issuer signs each attempt with an ES256 JWT of its own type, bound to one receiver, a short time and the bytes of
+one body. Everything else that a JWT may contain is refused, not ignored: the token's header may hold only ``alg``,
+``typ`` and ``kid``, so an embedded key, key URL, critical extension or compression is never used.
 
-PyJWT checks the signature. Claims are checked here, against the ``now`` that comes in.
+PyJWT checks the signature. Claims are checked here, against the ``now`` that the caller passes.
 """
 
 import hmac
@@ -69,7 +69,7 @@ _SEAL: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What the headers say, read but not believed."""
+    """What the headers contain, parsed but not verified."""
 
     token: str
     type: str
@@ -91,7 +91,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the issuer vouches for. Times are milliseconds since the epoch. A challenge has no subject."""
+    """The claims that the issuer signed. Times are milliseconds since the epoch. A challenge has no subject."""
 
     issuer: str
     audience: str
@@ -104,7 +104,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedNotification:
-    """A notification that passed every check. Only the verifier makes one, so holding one is the proof."""
+    """A notification that passed every check. Only the verifier can create one, so having one is the proof."""
 
     kid: str
     claims: Claims
@@ -119,7 +119,7 @@ class VerifiedNotification:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedChallenge:
-    """A question of our issuer whether this address wants its webhooks. Only the verifier makes one."""
+    """The issuer's challenge: it asks whether this URL wants webhooks. Only the verifier can create one."""
 
     kid: str
     jti: str
@@ -132,7 +132,7 @@ class VerifiedChallenge:
 
 @dataclass(frozen=True, slots=True)
 class Authentic:
-    """Our issuer signed this body for us, just now; whether we asked for it is open. Only the verifier makes one."""
+    """The issuer signed this body for us, recently; expectations are not checked yet. Only the verifier creates one."""
 
     envelope: Envelope
     claims: Claims
@@ -144,18 +144,18 @@ class Authentic:
 
     @property
     def subject(self) -> Subject:
-        """Which event it is about. Raises WrongType for a challenge, which is about none."""
+        """The event that it is about. Raises WrongType for a challenge, which has none."""
         if self.claims.subject is None:
             raise WrongType("a challenge is not a notification")
         return self.claims.subject
 
     @property
     def presented(self) -> Presented:
-        """What an expectation is matched with."""
+        """The values that are matched against the expectations."""
         return Presented(self.subject.task_id, self.envelope.client_token, self.envelope.authorization)
 
 
-def verify(  # noqa: PLR0913 - everything that decides comes in
+def verify(  # noqa: PLR0913 - a pure function: everything is a parameter
     headers: Headers,
     body: bytes,
     keys: KeySet,
@@ -165,7 +165,7 @@ def verify(  # noqa: PLR0913 - everything that decides comes in
     audience: str,
     expectations: Collection[Expectation],
 ) -> VerifiedNotification | VerifiedChallenge:
-    """The proof that this request is genuine. Raises the ``Refused`` that names the first rule it breaks."""
+    """Verifies a request. Raises the ``Refused`` of the first rule that it breaks."""
     authentic = authenticate(read_envelope(headers), body, keys, now, issuer=issuer, audience=audience)
     if is_challenge(authentic.envelope):
         return accept_challenge(authentic, expected=any(each.expires > now for each in expectations))
@@ -173,7 +173,7 @@ def verify(  # noqa: PLR0913 - everything that decides comes in
 
 
 def read_envelope(headers: Headers) -> Envelope:
-    """The one token of a request and its key id. Raises what is wrong with the headers or with the token's header."""
+    """Finds the request's token and its key id. Raises Refused for wrong headers or a wrong token header."""
     single = _single_headers(headers)
     _check_media(single)
     token, authorization = _find_token(single)
@@ -189,12 +189,12 @@ def read_envelope(headers: Headers) -> Envelope:
 
 
 def is_challenge(envelope: Envelope) -> bool:
-    """Whether this is an ownership challenge, not a notification."""
+    """Whether this is a challenge, not a notification."""
     return envelope.type == CHALLENGE_TYPE
 
 
 def authenticate(envelope: Envelope, body: bytes, keys: KeySet, now: int, *, issuer: str, audience: str) -> Authentic:
-    """The proof that ``issuer`` signed this body for ``audience``, within the lifetime that it claims."""
+    """Verifies that ``issuer`` signed this body for ``audience`` and that the token is valid at ``now``."""
     claims = _read_claims(_check_signature(envelope, keys), challenge=is_challenge(envelope))
     if claims.issuer != issuer:
         raise WrongIssuer(f"the issuer is not {issuer}")
@@ -207,7 +207,7 @@ def authenticate(envelope: Envelope, body: bytes, keys: KeySet, now: int, *, iss
 
 
 def accept(authentic: Authentic, expectations: Iterable[Expectation], now: int) -> VerifiedNotification:
-    """The proof that we asked for it and that its body speaks of the task it claims to."""
+    """Verifies that we asked for this notification and that its body is about the task in its token."""
     expectation = match(authentic.presented, expectations, now)
     content = read_content(authentic.body, authentic.envelope.version)
     if content.task_id != authentic.subject.task_id:
@@ -218,21 +218,21 @@ def accept(authentic: Authentic, expectations: Iterable[Expectation], now: int) 
 
 
 def accept_challenge(authentic: Authentic, *, expected: bool) -> VerifiedChallenge:
-    """The challenge to send back. Raises UnexpectedChallenge when nothing here waits for a webhook."""
+    """The challenge to send back. Raises UnexpectedChallenge when no token or task is registered here."""
     if not is_challenge(authentic.envelope):
         raise WrongType("a notification is not a challenge")
     if not expected:
-        raise UnexpectedChallenge("a challenge while nothing here waits for a webhook")
+        raise UnexpectedChallenge("a challenge, but no token or task is registered here")
     return VerifiedChallenge(authentic.envelope.kid, authentic.claims.jti, read_challenge(authentic.body), seal=_SEAL)
 
 
 def _check_seal(seal: object) -> None:
     if seal is not _SEAL:
-        raise TypeError("only the verifier vouches for a request")
+        raise TypeError("only the verifier may create this")
 
 
 def _single_headers(headers: Headers) -> dict[str, str]:
-    """The headers that decide something, each of which may come once."""
+    """The headers that the verifier uses. Raises DuplicateHeader when one of them comes twice."""
     found: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
@@ -253,7 +253,7 @@ def _check_media(single: dict[str, str]) -> None:
 
 
 def _find_token(single: dict[str, str]) -> tuple[str, str | None]:
-    """The token, and the client's own ``Authorization`` when the token has a header of its own."""
+    """The token, and the client's own ``Authorization`` when the token is in a header of its own."""
     authorization = single.get("authorization")
     bearer = _BEARER.fullmatch(authorization or "")
     own = single.get(TOKEN_HEADER)
@@ -289,7 +289,7 @@ def _jose_header(token: str) -> dict[str, Json]:
 
 
 def _canonical(segment: str) -> bytes:
-    """The bytes of a segment; of the texts that decode to them, only the one that an encoder makes is accepted."""
+    """The decoded segment. Only the canonical encoding is accepted, not others that decode to the same bytes."""
     try:
         decoded = base64url_decode(segment)
     except ValueError as error:
@@ -316,7 +316,7 @@ def _check_kid(jose: dict[str, Json]) -> str:
 
 
 def _check_signature(envelope: Envelope, keys: KeySet) -> bytes:
-    """The claims as bytes, signed by the key that the token names."""
+    """The claims as bytes, once their signature is verified with the key that the token names."""
     key = keys.get(envelope.kid)
     if key is None:
         raise UnknownKey("the issuer publishes no such key")
@@ -387,7 +387,7 @@ def _identifier(claims: dict[str, Json], name: str) -> str:
 
 
 def _label(claims: dict[str, Json], name: str) -> str:
-    """A name that a client chose: any characters but control characters."""
+    """A name that a client chose: any characters except control characters."""
     value = _string(claims, name, 256)
     if _LABEL.fullmatch(value) is None:
         raise ValueError(f"{name} holds control characters")

@@ -1,4 +1,4 @@
-"""The one place that makes real things out of settings."""
+"""Creates the receiver's objects from its settings."""
 
 import time
 from typing import Protocol
@@ -28,7 +28,7 @@ def build_app(settings: Settings) -> FastAPI:
 
 
 def build_receiver(settings: Settings) -> Receiver:
-    """Everything that the receiver needs. Opens its store; connects to nothing."""
+    """Creates everything that the receiver needs. Opens its store; makes no connection."""
     store = open_store(settings)
     inbox = Inbox(first=tell_time())
     return Receiver(
@@ -46,11 +46,11 @@ def build_receiver(settings: Settings) -> Receiver:
 
 
 class Store(Expectations, ReplayStore, Protocol):
-    """Both memories in one."""
+    """A store of both expectations and replay memory."""
 
 
 def open_store(settings: Settings) -> Store:
-    """The table if one is named, otherwise the file."""
+    """The DynamoDB table if one is configured, otherwise the SQLite file."""
     if settings.replay_table is None:
         return SqliteStore(settings.replay_db)
     import boto3

@@ -1,1 +1,1 @@
-"""Receivers for other places, each complete in itself: copy the file or the folder that you need."""
+"""Receivers for other platforms. Each is complete: copy only the file or folder that you need."""

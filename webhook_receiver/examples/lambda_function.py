@@ -1,7 +1,7 @@
-"""An A2A webhook receiver in one file: a Lambda function behind API Gateway or a function URL, with PyJWT alone.
+"""An A2A webhook receiver in one file: a Lambda function behind API Gateway or a function URL, with PyJWT only.
 
-Set ISSUER, AUDIENCE (this function's URL, exactly as registered) and WEBHOOK_TOKEN (what you register as ``token``),
-and change ``handle``. The same rules in the same order as the whole receiver: ``vectors/vectors.json`` tests both.
+Set ISSUER, AUDIENCE (this function's URL, exactly as registered) and WEBHOOK_TOKEN (which you register as ``token``),
+and change ``handle``. Rules and their order are those of the full receiver: ``vectors/vectors.json`` tests both.
 """
 
 import base64
@@ -42,7 +42,7 @@ logger = logging.getLogger()
 
 
 def handle(notification: dict[str, Json]) -> None:
-    """Yours. Comes again for a notification that came before: remember ``claims["notificationId"]``."""
+    """Replace this. It may be called again for the same notification: store ``claims["notificationId"]``."""
     claims = notification["claims"]
     logger.info("task %s, event %d", claims["taskId"], claims["eventNumber"])
 
@@ -53,7 +53,7 @@ def handler(event: dict[str, Json], _context: object) -> dict[str, Json]:
 
 
 def answer_event(event: dict[str, Json], cache: "KeyCache", now: int) -> dict[str, Json]:
-    """The answer to one request, at ``now`` (milliseconds since the epoch)."""
+    """Answers one request, at ``now`` (milliseconds since the epoch)."""
     body = event.get("body") or ""
     raw = base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
     expectations = [{"token": os.environ["WEBHOOK_TOKEN"], "expires": math.inf}]
@@ -75,7 +75,7 @@ def answer_event(event: dict[str, Json], cache: "KeyCache", now: int) -> dict[st
 
 
 def header_pairs(event: dict[str, Json]) -> list[tuple[str, str]]:
-    """All headers: a REST API keeps duplicates apart, the others join them by commas."""
+    """All headers: a REST API lists duplicates separately, other APIs join them with commas."""
     several: dict[str, list[str]] | None = event.get("multiValueHeaders")
     if several is not None:
         return [(name, value) for name, values in several.items() for value in values]
@@ -83,7 +83,7 @@ def header_pairs(event: dict[str, Json]) -> list[tuple[str, str]]:
 
 
 def refuse(refusal: "Refused") -> dict[str, Json]:
-    """The same answer for everything that is not authentic."""
+    """The answer to a refused request: the same for everything that is not authentic."""
     status = STATUS.get(refusal.code)
     if status is None:
         return answer(401, {"error": "unauthenticated"}, {"WWW-Authenticate": "Bearer"})
@@ -91,7 +91,7 @@ def refuse(refusal: "Refused") -> dict[str, Json]:
 
 
 def answer(status: int, content: dict[str, Json], headers: Mapping[str, str] | None = None) -> dict[str, Json]:
-    """What API Gateway and function URLs understand."""
+    """An answer in the form of API Gateway and function URLs."""
     return {
         "statusCode": status,
         "headers": {"Content-Type": "application/json", "Cache-Control": "no-store", **(headers or {})},
@@ -100,7 +100,7 @@ def answer(status: int, content: dict[str, Json], headers: Mapping[str, str] | N
 
 
 class Refused(Exception):
-    """A request that must have no effect. ``code`` names the rule that it breaks; do not tell the sender."""
+    """A request that must have no effect. ``code`` names the rule that it breaks; do not send it to the sender."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -108,13 +108,13 @@ class Refused(Exception):
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys cannot be had now."""
+    """The issuer's keys cannot be fetched now."""
 
 
 class KeyCache:
-    """The issuer's keys: at most one fetch in 30 seconds, whatever comes of it; stale ones serve for a day.
+    """The issuer's keys: at most one fetch in 30 seconds, successful or not; old keys stay valid for a day.
 
-    A function instance has one request at a time, so nothing here is shared between threads.
+    A function instance handles one request at a time, so nothing here is shared between threads.
     """
 
     def __init__(self, fetch: Callable[[], bytes]) -> None:
@@ -147,16 +147,16 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def fetch_keys(seconds: float = FETCH_SECONDS) -> bytes:
-    """The issuer's key set: no redirect, no proxy, three seconds over the whole exchange, 64 KiB."""
+    """Fetches the issuer's key set: no redirect, no proxy, three seconds for the whole exchange, 64 KiB."""
     answer: Future[bytes] = Future()
 
     def run() -> None:
         try:
             answer.set_result(_download())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        except Exception as error:  # noqa: BLE001 - the caller gets any error
             answer.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()  # a socket's timeout is for one read only
+    threading.Thread(target=run, daemon=True).start()  # a socket's timeout applies to each read only
     return answer.result(seconds)
 
 
@@ -191,7 +191,7 @@ def _is_usable(jwk: Json) -> bool:
     return allowed and kinds == ("EC", "P-256", "sig", "ES256") and bool(KEY_ID.fullmatch(jwk["kid"]))
 
 
-def verify(  # noqa: PLR0913 - everything that decides comes in
+def verify(  # noqa: PLR0913 - a pure function: everything is a parameter
     headers: Iterable[tuple[str, str]],
     body: bytes,
     keys: Keys,
@@ -201,7 +201,7 @@ def verify(  # noqa: PLR0913 - everything that decides comes in
     audience: str,
     expectations: Iterable[Mapping[str, Json]],
 ) -> dict[str, Json]:
-    """``{"claims": ..., "body": ...}`` if it is a genuine notification, ``{"challenge": ...}`` if a challenge.
+    """Returns ``{"claims": ..., "body": ...}`` for a genuine notification, ``{"challenge": ...}`` for a challenge.
 
     Raises Refused with the code of the first rule that it breaks.
     ``now`` is in milliseconds since the epoch. An expectation has ``expires``, ``taskId`` or ``token`` or both, and
@@ -227,7 +227,7 @@ def verify(  # noqa: PLR0913 - everything that decides comes in
 
 
 def read_envelope(headers: Iterable[tuple[str, str]]) -> dict[str, Json]:
-    """What the headers say, read but not believed. Raises Refused."""
+    """What the headers contain, parsed but not verified. Raises Refused."""
     single = _single(headers)
     _check_media(single)
     token, authorization = _find_token(single)
@@ -368,7 +368,7 @@ def _match(envelope: dict[str, Json], task_id: str, current: list[Mapping[str, J
 
 
 def _same(expected: str | None, given: str | None) -> bool:
-    """In the same time whatever it compares. Nothing expected is met by anything."""
+    """Compares in constant time. If nothing is expected, any value matches."""
     if expected is None:
         return True
     pair = [sha256((value or "").encode("utf-8", "surrogatepass")).digest() for value in (expected, given)]
@@ -490,9 +490,10 @@ def _number(value: Json) -> int:
 
 
 def parse_object(raw: bytes) -> dict[str, Json]:
-    """A JSON object that every reader understands alike. Raises ValueError.
+    """Parses a JSON object that every parser reads the same way. Raises ValueError.
 
-    UTF-8 without byte order mark, no name twice in an object, numbers in range, whole characters, at most 64 levels.
+    UTF-8 without byte order mark, no duplicate name in an object, numbers in range, no lone surrogates, at most 64
+    levels.
     """
     try:
         value = json.loads(
@@ -517,7 +518,7 @@ def parse_object(raw: bytes) -> dict[str, Json]:
 def _children(item: Json) -> list[Json]:
     texts = [item] if isinstance(item, str) else item if isinstance(item, dict) else []
     for text in texts:
-        text.encode()  # half a character raises UnicodeEncodeError, which is a ValueError
+        text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     if isinstance(item, dict):
         return list(item.values())
     return item if isinstance(item, list) else []

@@ -1,1 +1,1 @@
-"""Test vectors: signed requests with the verdict that every receiver must reach."""
+"""Test vectors: signed requests, each with the verdict that every receiver must reach."""

@@ -1,8 +1,7 @@
-"""Every rule of the receiver as a request that keeps it or breaks it.
+"""Test cases for every rule of the receiver: requests that keep it or break it.
 
-A case starts from a good request and says what is different. ``code`` names the rule that must refuse it; None means
-that it is accepted. The order of the checks is part of the contract: a request that breaks two rules has the first
-code.
+A case is a good request with changes. ``code`` names the rule that must refuse it; None means that it is accepted. The
+order of the checks is part of the contract: a request that breaks two rules gets the code of the first.
 """
 
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ KEY_SET = {"keys": [to_jwk(CURRENT), to_jwk(NEXT), to_jwk(P384), RSA_JWK]}
 
 MAX_TOKEN = 8192
 SHOWN = 60
-"""Longest value that a name spells out."""
+"""The longest value that a case's name spells out."""
 
 Headers = list[tuple[str, str]]
 Expected = dict[str, str | int]
@@ -56,7 +55,7 @@ ANOTHER_HASH = sha256(b"another body").hexdigest()
 
 @dataclass(frozen=True)
 class Case:
-    """A request, what is expected when it comes, and the verdict."""
+    """A request, the expectations at its time, and the verdict."""
 
     name: str
     code: str | None
@@ -70,7 +69,7 @@ class Case:
 
 
 def good_claims(body: bytes = BODY, **changes: Json) -> dict[str, Json]:
-    """The claims of a good notification; a change to ... removes one."""
+    """The claims of a good notification, with changes; the value ... removes a claim."""
     seconds = NOW // 1000
     claims = {
         "iss": ISSUER,
@@ -89,17 +88,17 @@ def good_claims(body: bytes = BODY, **changes: Json) -> dict[str, Json]:
 
 
 def good_header(**changes: Json) -> dict[str, Json]:
-    """The header of a good token; a change to ... removes one."""
+    """The header of a good token, with changes; the value ... removes a member."""
     return _changed({"alg": "ES256", "typ": "a2a-notification+jwt", "kid": KID}, changes)
 
 
 def good_token(body: bytes = BODY, **claims: Json) -> str:
-    """A good token but for the changes."""
+    """A good token, with changes."""
     return make_token(good_header(), good_claims(body, **claims), CURRENT)
 
 
 def good_headers(token: str, **changes: Json) -> Headers:
-    """The headers of a good request; underscores stand for hyphens; a change to ... removes one."""
+    """The headers of a good request, with changes; underscores stand for hyphens; the value ... removes a header."""
     headers = {
         "Content-Type": "application/a2a+json",
         "A2A-Version": "1.0",
@@ -114,7 +113,7 @@ def _changed(members: dict[str, Json], changes: dict[str, Json]) -> dict[str, Js
 
 
 def all_cases() -> list[Case]:
-    """Every case, names unique."""
+    """Every case; names are unique."""
     groups = (
         _accepted_cases,
         _transport_cases,
@@ -139,7 +138,7 @@ def _plain(name: str, code: str | None, token: str, **headers: Json) -> Case:
 
 
 def _with_body(name: str, code: str | None, body: bytes, **headers: Json) -> Case:
-    """Signed as it is, so that only the body itself can be wrong."""
+    """A request whose signature fits its body, so that only the body can be wrong."""
     return Case(name, code, good_headers(good_token(body), **headers), body)
 
 
@@ -183,7 +182,7 @@ def _accepted_credentials(token: str) -> Iterator[Case]:
 
 
 def _foreign_token() -> str:
-    """A JWT of the client's own, of no type of ours."""
+    """A client's own JWT, which is not of our types."""
     return make_token({"alg": "ES256", "typ": "JWT", "kid": "theirs"}, {"sub": "receiver"}, STRANGER)
 
 
@@ -204,7 +203,7 @@ def _accepted_claims() -> Iterator[Case]:
         yield _plain(name, None, good_token(**change))
     key_id = to_jwk(NEXT)["kid"]
     yield _plain("signed by the next key", None, make_token(good_header(kid=key_id), good_claims(), NEXT))
-    # ECDSA has two signatures for one message. Both prove the same; the jti makes the second a duplicate.
+    # ECDSA has two valid signatures for one message. Both are accepted; the jti makes the second a duplicate.
     yield _plain("the other signature of the same message", None, _resigned(lambda r, s: (r, ORDER - s)))
 
 
@@ -335,13 +334,13 @@ def _shape_cases() -> Iterator[Case]:
 
 
 def _token_of(length: int) -> str:
-    """The shortest good token of at least that many letters; base64url has no text of every length."""
+    """The shortest good token of at least that many characters; base64url cannot have every length."""
     tokens = (good_token(padding="x" * size) for size in range(length // 2, length))
     return next(token for token in tokens if len(token) >= length)
 
 
 def _next_letter(segment: str) -> str:
-    """Decodes to the same 64 bytes: of the last letter of 86 only two bits count."""
+    """Another text that decodes to the same 64 bytes: only two bits of the last of 86 characters count."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     return segment[:-1] + alphabet[alphabet.index(segment[-1]) + 1]
 
@@ -459,7 +458,7 @@ def _signed_as(signature: bytes) -> str:
 
 
 def _resigned(change: "Json") -> str:
-    """A good token whose r and s are changed by ``change``."""
+    """A good token with r and s changed by ``change``."""
     signature = sign_raw(good_token().rpartition(".")[0].encode(), CURRENT)
     r, s = change(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
     return _signed_as(r.to_bytes(32) + s.to_bytes(32))

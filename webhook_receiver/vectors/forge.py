@@ -1,4 +1,4 @@
-"""Makes signed requests, good and bad, the same bytes every time: ES256 with deterministic nonces and keys from a seed.
+"""Makes signed requests, good and bad, with the same bytes every time: deterministic ES256 and keys from a seed.
 
 For vectors and tests. The keys protect nothing.
 """
@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of the base point of P-256."""
+"""The order of the base point of P-256."""
 
 Json = Any
 
 
 def make_key(seed: str, curve: ec.EllipticCurve | None = None) -> ec.EllipticCurvePrivateKey:
-    """The private key that ``seed`` stands for."""
+    """The private key that is derived from ``seed``."""
     return ec.derive_private_key(int.from_bytes(sha256(seed.encode()).digest()), curve or ec.SECP256R1())
 
 
@@ -50,7 +50,7 @@ def to_jwk(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
 
 
 def sign_raw(signing_input: bytes, key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The signature as r and s side by side (RFC 7518, section 3.4)."""
+    """The signature as r and s, concatenated (RFC 7518, section 3.4)."""
     r, s = decode_dss_signature(sign_der(signing_input, key))
     size = (key.curve.key_size + 7) // 8
     return r.to_bytes(size) + s.to_bytes(size)
@@ -63,7 +63,7 @@ def sign_der(signing_input: bytes, key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def make_token(header: Json, claims: Json, key: ec.EllipticCurvePrivateKey) -> str:
-    """A signed compact JWT. ``header`` and ``claims`` may be bytes, taken as they are."""
+    """A signed compact JWT. ``header`` and ``claims`` may be bytes, which are used unchanged."""
     signing_input = f"{_segment(header)}.{_segment(claims)}"
     return f"{signing_input}.{encode(sign_raw(signing_input.encode(), key))}"
 

@@ -1,4 +1,4 @@
-"""Writes ``vectors.json``: run ``python -m vectors.make`` in ``webhook_receiver/``. The same bytes every time."""
+"""Writes ``vectors.json``: run ``python -m vectors.make`` in ``webhook_receiver/``. The output is deterministic."""
 
 import base64
 import json

@@ -1,7 +1,7 @@
-"""What agents elsewhere ask of whoever calls them: headers by origin, in one secret that the operator keeps.
+"""Credentials for remote agents: headers by origin, kept in one secret that the operator writes.
 
-They join a request where it leaves, by the origin that it goes to, so no card, redirect or name can take them to
-another one. Read with the first call, and again when they are some minutes old.
+They are added to a request by the origin of its URL, so no card, redirect or agent name can send them to another
+origin. The secret is read with the first call, and again after ``MAX_AGE_MS``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Headers: TypeAlias = Mapping[str, str]
 
 MAX_AGE_MS: Final = 300_000
-SHORTEST: Final = 6  # characters that are taken for a secret in somebody's text
+SHORTEST: Final = 6  # characters; a shorter word is not redacted
 _PORTS: Final = {"https": 443, "http": 80}
 _ORIGIN: Final = re.compile(r"https?://[^/?#@\\\s]+/?")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -36,7 +36,7 @@ _VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
 class AgentCredentials:
-    """``read`` gives the secret's text. ``local`` is for runs on a laptop: agents on this machine need no TLS."""
+    """``read`` returns the secret's text. With ``local`` (runs on a laptop), agents on this machine need no TLS."""
 
     def __init__(self, read: Callable[[], str], now: Callable[[], int], *, local: bool = False) -> None:
         self._read = read
@@ -46,7 +46,7 @@ class AgentCredentials:
         self._kept: tuple[int, Mapping[str, Headers]] | None = None
 
     def wrap(self, transport: Transport) -> Transport:
-        """The transport, whose requests carry what their own origin asks for."""
+        """A transport that adds the credentials of the request's origin to its headers."""
 
         def send(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
             return transport(replace(call, headers={**self._known().get(_origin(call.url), {}), **call.headers}))
@@ -54,7 +54,7 @@ class AgentCredentials:
         return send
 
     def redact(self, text: str) -> str:
-        """The text, which somebody else wrote, without the secrets that it may repeat."""
+        """The text without the secrets that it may repeat; for texts that another party wrote."""
         values = (value for headers in self._known().values() for value in headers.values())
         secrets = {one for value in values for one in (value, *value.split()) if len(one) >= SHORTEST}
         for secret in sorted(secrets, key=len, reverse=True):
@@ -72,17 +72,17 @@ class AgentCredentials:
         try:
             text = self._read()
         except (BotoCoreError, ClientError) as error:
-            raise AgentCallFailed("The credentials for agents elsewhere could not be read.") from error
+            raise AgentCallFailed("The credentials for remote agents could not be read.") from error
         try:
             return credentials_of(text, local=self._local)
         except ValueError as error:
-            raise AgentCallFailed(f"The credentials for agents elsewhere are of no use: {error}.") from None
+            raise AgentCallFailed(f"The credentials for remote agents are invalid: {error}.") from None
 
 
 def credentials_of(text: str, *, local: bool = False) -> dict[str, dict[str, str]]:
     """The headers by origin: ``{"https://agents.example.com": {"Authorization": "Bearer ..."}}``.
 
-    Raises ValueError, which repeats no value, for anything else, and for http but to this machine in a local run.
+    Raises ValueError for anything else, and for http (except to this machine with ``local``). No error repeats a value.
     """
     try:
         body = json.loads(text)
@@ -109,7 +109,7 @@ def _is_header(name: str, value: object) -> bool:
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port, as browsers compare them (RFC 6454); empty for what has none."""
+    """Scheme, host and port, as browsers compare them (RFC 6454); empty for a URL without an origin."""
     try:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS[parts.scheme]}" if parts.hostname else ""

@@ -1,4 +1,4 @@
-"""API keys in the table, and in memory. A key that was seen is taken for good for a little while, a revoked one too."""
+"""API keys in the table, and in memory. A found key is cached for a while, so a revoked one works that much longer."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class DynamoApiKeyStore:
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:
-        # Hex digits: an earlier release has kept passes beside the keys, under another prefix.
+        # Keys are hex digits. An earlier release stored service tokens in this partition, under another prefix.
         return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]
 
 
 class MemoryApiKeyStore:
-    """The twin."""
+    """``ports.ApiKeyStore`` in memory."""
 
     def __init__(self) -> None:
         self._keys: dict[str, ApiKey] = {}
@@ -74,11 +74,11 @@ class MemoryApiKeyStore:
 
 
 class CachedApiKeyStore:
-    """Finds keys without asking the table each time.
+    """Finds keys without reading the table each time.
 
-    A key is remembered for ``KEPT_MS``, and so works that much longer when it is revoked; that there is none, for
-    ``ABSENT_MS``. Whoever tries invented keys costs half a read each, and a whole one ``FRESH`` times a second at most:
-    so often a key that an eventually consistent read does not see is looked for again, because it may be new.
+    A found key is cached for ``KEPT_MS``, and so works that much longer after it is revoked. A missing key is cached
+    for ``ABSENT_MS``. An invented key costs an eventually consistent read. When that finds nothing the key may be new,
+    so it is read again consistently, at most ``FRESH`` times a second.
     """
 
     def __init__(self, keys: ApiKeyStore, now: Callable[[], int]) -> None:
@@ -89,7 +89,7 @@ class CachedApiKeyStore:
         self._fresh = (0, 0)
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        """The key."""
+        """The key; None when there is none."""
         seen, now = self._seen.get(digest), self._now()
         if seen and now - seen[0] < KEPT_MS:
             return seen[1]
@@ -118,7 +118,7 @@ class CachedApiKeyStore:
 def _key_of(item: Item) -> ApiKey:
     known = items.readable(item)
     principal = Principal(known["tenant"]["S"], known["owner"]["S"])
-    # Keys that were made before there were scopes may do everything.
+    # Keys from before there were scopes may do everything.
     scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({FULL_SCOPE})
     made_at, operator = int(known["made_at"]["N"]), "operator" in known
     return ApiKey(known["sk"]["S"], principal, known["note"]["S"], made_at, operator, scopes)

@@ -1,7 +1,7 @@
-"""AWS clients of one boto3 session, each made when it is first asked for.
+"""AWS clients of one boto3 session, each created on first use.
 
-Clients and no resources: a resource would read the description of its service once more. Each client costs a cold
-start, so adapters that a first request seldom needs take a function that gives theirs. boto3 reads
+Clients, not resources: a resource would read its service's description a second time. Each client adds to a cold
+start, so an adapter that a first request seldom needs takes a function that returns its client. boto3 reads
 ``AWS_ENDPOINT_URL`` and the region from the environment.
 """
 
@@ -31,7 +31,7 @@ EMULATED_REGION: Final = "us-east-1"
 
 
 class Aws:
-    """The clients of one process, each made when it is first asked for. Safe between threads."""
+    """The clients of one process, each created on first use. Thread-safe."""
 
     def __init__(self, session: Session | None = None, endpoint: str | None = None) -> None:
         self._given = session
@@ -64,7 +64,7 @@ class Aws:
         return self._given or Session()
 
     def client(self, service: str, read_s: float = READ_S, tries: int = TRIES) -> Any:  # noqa: ANN401 - boto3's type
-        """A client of any service, with our timeouts. It makes a call ``tries`` times at most."""
+        """A client of any service, with our timeouts. It tries a call at most ``tries`` times."""
         config = _CONFIG.merge(_LINKS) if service == "s3" else _CONFIG
         config = config.merge(Config(read_timeout=read_s, retries={"mode": "standard", "total_max_attempts": tries}))
         session: Any = self.session  # its types name each service
@@ -78,7 +78,7 @@ class Aws:
 
 
 def emulated(endpoint: str) -> Aws:
-    """Clients of the emulator at ``endpoint``, whatever the machine's own AWS settings are."""
+    """Clients of the emulator at ``endpoint``; they ignore the machine's own AWS settings."""
     settings = get_session()
     settings.set_config_variable("profile", None)
     return Aws(Session(EMULATED, EMULATED, region_name=EMULATED_REGION, botocore_session=settings), endpoint)
@@ -93,5 +93,5 @@ _CONFIG: Final = Config(
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
-# Presigned URLs that work in every region and hold what is uploaded to its checksum.
+# For presigned URLs that work in every region and check the checksum of an upload.
 _LINKS: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})

@@ -1,10 +1,10 @@
-"""Whether a webhook comes from the agent that was called: by the very verifier that our receiver ships.
+"""Verifies the callbacks that called agents send, with the verifier of our webhook receiver.
 
-``receiver`` is a stranger that knows nothing of ours; this module is the one place where we use it, and it is imported
-with the first webhook that comes in, so that no other request pays for it. Agents of this deployment sign, so what is
-not signed is not theirs. Whether an agent elsewhere signs is its own business: when its webhook carries a signature of
-our form, it is checked, by the keys that are published beside the agent's address; when it does not, the token of the
-call has to do, as everywhere in A2A. Either way a webhook is only a bell: the truth is then asked of the agent.
+This is the one module that uses ``a2a_webhook_receiver``, which knows nothing of this library. It is imported with the
+first callback, so that no other request pays for it. Agents of this deployment always sign, so an unsigned callback
+from one is refused. A remote agent need not sign: when its callback has a signature in our form, it is checked with the
+keys published beside the agent's address; otherwise the token of the call must do, as A2A intends. Either way a
+callback only triggers a resume: the task's state is then read from the agent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ISSUERS: Final = 100
 
 
 class SignedCallbackVerifier:
-    """``ports.CallbackVerifier``. The own key set comes from ``public``, others over ``transport``; ``now`` in ms."""
+    """``ports.CallbackVerifier``. Our own key set comes from ``public``, others over ``transport``; ``now`` in ms."""
 
     def __init__(self, public: Publications, now: Callable[[], int], transport: Transport | None = None) -> None:
         self._public = public
@@ -40,7 +40,7 @@ class SignedCallbackVerifier:
         self._caches: dict[str, JwksCache] = {}
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
-        """See ``ports.CallbackVerifier``. An agent's issuer is what its address is under: ``{issuer}/{agent}``."""
+        """See ``ports.CallbackVerifier``. An agent's issuer is its address without the name: ``{issuer}/{agent}``."""
         from a2a_webhook_receiver.errors import KeysUnavailable
         from a2a_webhook_receiver.errors import Refused as Unbelieved
         from a2a_webhook_receiver.expectations import Expectation, digest
@@ -64,7 +64,7 @@ class SignedCallbackVerifier:
                 expectations=[expected],
             )
         except KeysUnavailable as error:
-            raise Overloaded("The keys of the agent that was called cannot be had. Try again.") from error
+            raise Overloaded("The keys of the called agent cannot be fetched. Try again.") from error
         except Unbelieved as error:
             raise InvalidCallback(error.code) from error
         return proven.challenge if isinstance(proven, VerifiedChallenge) else None
@@ -79,7 +79,7 @@ class SignedCallbackVerifier:
         return self._caches[issuer]
 
     def _own(self) -> bytes:
-        """What we publish ourselves; nothing before the rotator's first run."""
+        """The key set that we publish; empty before the first key rotation."""
         document = self._public.get_document(JWKS)
         return str(document["body"]).encode() if isinstance(document, dict) else b""
 
@@ -101,7 +101,7 @@ class SignedCallbackVerifier:
 
 
 def _envelope(incoming: CallbackRequest) -> Envelope | None:
-    """The signature that the headers carry; None when they carry none of our form."""
+    """The signature in the headers; None when there is none in our form."""
     from a2a_webhook_receiver.errors import Refused as Unbelieved
     from a2a_webhook_receiver.verifier import read_envelope
 

@@ -18,7 +18,7 @@ SLOT_S: Final = 900
 
 
 class BlobContentStore:
-    """Contents as blobs."""
+    """Contents, each stored as one blob."""
 
     def __init__(self, blobs: PresignedBlobStore) -> None:
         self._blobs = blobs

@@ -1,4 +1,4 @@
-"""A deployed stack as its operator sees it: what it is called by its outputs, and its functions' answers."""
+"""A deployed stack from its operator's side: its outputs, its alarms and calls of its functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE: Final = 100
 
 
 class DeployedStack:
-    """A CloudFormation stack by name."""
+    """A CloudFormation stack, by name."""
 
     def __init__(self, aws: Aws, name: str) -> None:
         self._aws = aws
@@ -35,14 +35,14 @@ class DeployedStack:
             raise StackNotFound(f"the stack {self._name} has no output {name}: deploy the current template") from None
 
     def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
-        """The answer of a function; raises CommandFailed, and Overloaded when too many functions run."""
+        """Calls a function and returns its answer; raises CommandFailed, and Overloaded when too many functions run."""
         try:
             return LambdaFunctions(self._aws).invoke(function, event)
         except (BotoCoreError, ClientError, TimeoutError) as error:
             raise CommandFailed(f"{function} has not answered: {error}") from error
 
     def alarms(self) -> dict[str, str]:
-        """The state of each of its alarms, and of those of stacks inside of it, by name. Raises StackNotFound."""
+        """The state of each alarm of the stack and its nested stacks, by alarm name. Raises StackNotFound."""
         try:
             names = list(self._alarm_names(self._name))
             client: Any = self._aws.client("cloudwatch")

@@ -1,7 +1,7 @@
-"""The log, the webhooks and the public documents on one DynamoDB table (key design: ARCHITECTURE.md, storage).
+"""The log, the webhooks and the public documents in one DynamoDB table (key design: ARCHITECTURE.md, storage).
 
-A retried write must find out whether an earlier try of its own stands in its way: events carry their author's append
-id, configurations their incarnation, and a head or cursor that already is what it should become is done.
+A retried write must recognise its own earlier try, which may have succeeded: an event carries the append id of its
+writer, a configuration its incarnation, and a head or cursor that already has its new value counts as written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DAY_S: Final = 86_400
 
 
 class DynamoTaskLog:
-    """``ports.TaskLog``. Texts over the inline limit of ``bodies`` lie outside the table."""
+    """``ports.TaskLog``. Texts over the inline limit of ``payloads`` are stored as blobs, outside the table."""
 
     def __init__(self, table: Table, payloads: PayloadStore) -> None:
         self._table = table
@@ -88,7 +88,7 @@ class DynamoTaskLog:
         return head, self._matching(head, 0, contiguous(0, self._events(found)))
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
-        # From the newest on, so that one query finds the head first and ends, page by page, where the fold does.
+        # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
         found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
         top = next(found, None)
         if top is None or top["sk"]["S"] != keys.HEAD:
@@ -165,7 +165,7 @@ class DynamoTaskLog:
             self._table.write(self._table.update(item, item, item | items.postpone_item(item, now), {"due_at": at}))
 
     def _matching(self, head: Head, after: int, events: list[Event]) -> list[Event]:
-        """The events after ``after`` of the head: a query may see one half of a transaction and not yet the other."""
+        """The events after ``after``, up to the head: a query may see only one half of a transaction."""
         for _ in range(REREADS):
             last = after + len(events)
             if last >= head.n:
@@ -184,7 +184,7 @@ class DynamoTaskLog:
 
     def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
         body = self._payloads.store(key, log_format.dump_event(event))
-        if "body" not in body:  # what a look has to know of an event whose text is not in the item
+        if "body" not in body:  # what read_head must know of an event whose text is not in the item
             body |= {"status": {"BOOL": isinstance(event, StatusEvent)}, "fence": {"N": str(event.fence)}}
         return items.make_item(keys.task(key), keys.event(event.n), expires, {"by": {"S": event.append_id}, **body})
 
@@ -203,10 +203,10 @@ class DynamoTaskLog:
 
 
 def _has_moved_head(head: Head, item: Item) -> bool:
-    """Whether the event has moved the head, so that this head is an older one.
+    """Whether the event has moved the head, which means that the head that was read is out of date.
 
-    A query may see one half of a transaction and not yet the other. A status moves the head; a chunk stands behind the
-    status with which its run took the task.
+    A query may see only one half of a transaction. A status event moves the head. An artifact chunk comes after the
+    status event with which its run took the lease, so a chunk with a newer fence proves a newer head.
     """
     n = keys.event_number(item["sk"]["S"])
     if n <= head.n:
@@ -215,7 +215,7 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     if "body" in known:
         event = log_format.load_event(known["body"]["S"], n, known["by"]["S"])
         return isinstance(event, StatusEvent) or event.fence > head.fence
-    # An item that an earlier release wrote does not say: its event is a chunk, as nearly all are that are so long.
+    # An item of an earlier release lacks these fields: it is taken for a chunk, as nearly all events of that size are.
     return "status" in known and (known["status"]["BOOL"] or int(known["fence"]["N"]) > head.fence)
 
 
@@ -232,7 +232,7 @@ class DynamoTaskIndex:
         index, held = "by_owner", ("own", owner)
         if context_id is not None:
             index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
-        # The one at ``after`` itself comes along and is dropped; one more tells whether there is a next page.
+        # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
         found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
         entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
         return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
@@ -386,7 +386,7 @@ def _config_actions(
 
 
 def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> Action:
-    """An action: the cursor changes, if it is ``before`` in every field."""
+    """An action: the cursor becomes ``after``, if every field is still as in ``before``."""
     place, shard = _place(key, keys.cursor(before.config_id)), keys.shard(key)
     old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
     return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})

@@ -1,8 +1,8 @@
-"""The way out to a stranger's URL: one bounded lookup, every answer vetted, a connection to that very address.
+"""Connects to URLs that clients supplied: one bounded DNS lookup, all addresses checked, a connection to one of them.
 
-This is ours because a library that takes a URL looks the name up again when it connects, after our check. Nothing
-here reads the environment: no proxy, no netrc, no ``SSL_CERT_FILE``, no ``SSLKEYLOGFILE``. Trust is certifi's list,
-the same on a laptop and in every Lambda image, updated with the dependency.
+A library that takes a URL would look the name up again when it connects, after our check. Nothing here reads the
+environment: no proxy, no netrc, no ``SSL_CERT_FILE``, no ``SSLKEYLOGFILE``. Trusted CAs are certifi's list: the same
+on a laptop and in every Lambda image, updated with the dependency.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3
-# Of names, at a time: getaddrinfo cannot be interrupted, so one that hangs keeps its thread for as long as the system
-# tries. A notifier sends ten webhooks at a time and waits 2 s for each: it comes to 150 when every name hangs for 30 s.
+# Name lookups at a time. getaddrinfo cannot be interrupted, so a hanging one keeps its thread until the system gives
+# up. A notifier sends ten webhooks at a time and waits 2 s for each: about 150 threads if every name hangs for 30 s.
 MAX_LOOKUPS: Final = 256
 _LOOKUPS: Final[dict[tuple[int, str, int], _Lookup]] = {}
 _LOCK: Final = Lock()
 
 
 class Deadline:
-    """One budget of time for all that an exchange does; every wait asks for what is left of it."""
+    """One time budget for a whole exchange; every wait asks for the time that is left."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class Deadline:
         self._end = self._start + seconds
 
     def left(self) -> float:
-        """Seconds, more than 0; raises TimeoutError when they are spent."""
+        """Seconds left, more than 0; raises TimeoutError when the time is up."""
         left = self._end - self._clock()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
@@ -57,12 +57,12 @@ class Deadline:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a name, as the system's resolver orders them."""
+    """All addresses of a name, in the order of the system's resolver."""
     return [str(answer[4][0]) for answer in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 def connect(address: str, port: int, seconds: float) -> socket.socket:
-    """A TCP connection to a literal address. Not ``create_connection``, which would look the address up."""
+    """A TCP connection to a literal address. Not ``create_connection``, which would resolve the address again."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.settimeout(seconds)
@@ -75,7 +75,7 @@ def connect(address: str, port: int, seconds: float) -> socket.socket:
 
 
 def strict_ssl_context() -> ssl.SSLContext:
-    """Certificate and name are checked, TLS 1.2 at least. ``create_default_context`` would heed the environment."""
+    """Checks certificate and host name, TLS 1.2 or newer. ``create_default_context`` would read the environment."""
     import certifi
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -88,7 +88,7 @@ def strict_ssl_context() -> ssl.SSLContext:
 
 
 class SystemResolver:
-    """``ports.Resolver``, by the system's resolver."""
+    """``ports.Resolver`` over the system's resolver."""
 
     def __init__(self, resolver: ResolveHost = resolve) -> None:
         self._resolver = resolver
@@ -98,16 +98,16 @@ class SystemResolver:
 
 
 def vet(url: str, policy: EgressPolicy, resolver: ResolveHost = resolve) -> WebhookTarget:
-    """The check at registration. Raises UrlNotAllowed for good, NameUnresolved when the name has no address now."""
+    """The check at registration. Raises UrlNotAllowed, or NameUnresolved when the name has no address at present."""
     target = check_url(url, policy)
     addresses_of(target, resolver, LOOKUP_SECONDS)
     return target
 
 
 def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> tuple[str, ...]:
-    """The vetted addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
+    """The checked addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
     literal = target.host.strip("[]")
-    if is_loopback(literal):  # only the local allow list lets a literal come this far
+    if is_loopback(literal):  # only the local allow list lets a literal address get here
         return (literal,)
     try:
         return check_addresses(_look_up_shared(target, resolver, seconds), target)
@@ -116,7 +116,7 @@ def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -
 
 
 def dial(target: WebhookTarget, addresses: tuple[str, ...], deadline: Deadline, connector: Connector) -> socket.socket:
-    """A connection to the first vetted address that answers; each try gets its share of the time that is left."""
+    """A connection to the first address that answers; each try gets its share of the time that is left."""
     *first, last = addresses[:MAX_DIALS]
     for index, address in enumerate(first):
         with suppress(OSError):
@@ -125,9 +125,9 @@ def dial(target: WebhookTarget, addresses: tuple[str, ...], deadline: Deadline, 
 
 
 def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
-    """TLS over ``sock`` with SNI and certificate check on the name, not the address. Closes ``sock`` if it fails."""
+    """TLS over ``sock``; SNI and the certificate check use the name, not the address. Closes ``sock`` on failure."""
     try:
-        sock.settimeout(deadline.left())  # CPython holds the whole handshake to this
+        sock.settimeout(deadline.left())  # CPython applies it to the whole handshake
         return context.wrap_socket(sock, server_hostname=target.host.strip("[]"))
     except BaseException:
         sock.close()
@@ -136,14 +136,14 @@ def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, 
 
 @dataclass(slots=True)
 class _Lookup:
-    """A lookup under way. It ``hangs`` once somebody has waited in vain."""
+    """A lookup in progress. ``hangs`` is set once a caller has waited for it until its time was up."""
 
     answer: Future[list[str]] = field(default_factory=Future)
     hangs: bool = False
 
 
 def _look_up_shared(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> list[str]:
-    """Whoever asks for a name that is being looked up gets the same answer, and does not wait for one that hangs."""
+    """Shares one lookup of a name between all who ask for it; fails at once when that lookup hangs."""
     key = (id(resolver), target.host, target.port)
     with _LOCK:
         lookup = _LOOKUPS.get(key)

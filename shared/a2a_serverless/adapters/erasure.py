@@ -1,4 +1,4 @@
-"""Whatever is stored of tasks and owners, in the table and in memory, so that nothing is left once it is erased."""
+"""Finds, counts and deletes everything that is stored of tasks and owners, in the table and in memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DynamoErasureStore:
 
 
 class MemoryErasureStore:
-    """The twin."""
+    """``ports.ErasureStore`` in memory."""
 
     def __init__(self, table: MemoryTable, owners: MemoryOwnerStore) -> None:
         self._table = table

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 connection whose every read and write is held to a deadline and a byte budget, and those kept open.
+"""HTTP/1.1 connections whose reads and writes have a deadline and a byte limit, and a pool of idle ones.
 
-A kept connection is used again only while it is young, was idle for a moment only and is silent, so that a request
-hardly ever meets the peer's idle timeout. Its address was vetted when it was opened, MAX_AGE_SECONDS ago at most. Age
-runs on the wall clock: a monotonic clock may stand still while Lambda freezes the instance, and connections die then.
+A connection is reused only while it is young, was idle only briefly and has nothing to read, so that a request rarely
+meets the peer's idle timeout. Its address was checked when it was opened, at most MAX_AGE_SECONDS ago. Its age is
+measured on the wall clock: a monotonic clock may stop while Lambda freezes the instance, and connections die then.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.egress import Deadline
 
-CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves nothing decrypted behind
+CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
 MAX_HEAD: Final = 16 * 1024
 MAX_IDLE_CONNECTIONS: Final = 64
-MAX_IDLE_SECONDS: Final = 2.0  # servers close after 5 s and more
-MAX_AGE_SECONDS: Final = 30.0  # after it the name is looked up again
+MAX_IDLE_SECONDS: Final = 2.0  # servers close after 5 s or more
+MAX_AGE_SECONDS: Final = 30.0  # after that the name is looked up again
 _HEADER_FIELDS_TOO_LARGE: Final = 431
-# What h11 is told of a request, so that it expects an answer; the bytes that go out are the caller's.
+# A stand-in request, so that h11 expects an answer; the bytes that are sent are the caller's.
 _SOME_REQUEST: Final = h11.Request(method="POST", target="/", headers=[("Host", "any")])
 _ITS_END: Final = h11.EndOfMessage()
 
@@ -32,7 +32,7 @@ Origin: TypeAlias = tuple[str, str, int]  # scheme, host, port
 
 
 class TooLarge(Exception):
-    """The peer sent more than its byte budget."""
+    """The peer sent more bytes than allowed."""
 
 
 class Connection:
@@ -45,7 +45,7 @@ class Connection:
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
 
     def send(self, request: bytes, deadline: Deadline) -> None:
-        """Writes a whole request with a body of known length, or none; not a HEAD, whose answer would have no body."""
+        """Writes a whole request, with or without a body. Not for HEAD, whose answer has no body."""
         self._http.send(_SOME_REQUEST)
         self._http.send(_ITS_END)
         view = memoryview(request)
@@ -54,7 +54,7 @@ class Connection:
             view = view[self._sock.send(view) :]
 
     def receive(self, deadline: Deadline, budget: int) -> Iterator[h11.Event]:
-        """The events of one answer, to its end. Raises TooLarge, h11.RemoteProtocolError, OSError."""
+        """The events of one answer, until it ends. Raises TooLarge, h11.RemoteProtocolError, OSError."""
         event: object = h11.NEED_DATA
         received = 0
         while not isinstance(event, h11.EndOfMessage):
@@ -67,14 +67,14 @@ class Connection:
                 yield event
 
     def finish(self) -> bool:
-        """Makes ready for the next request; False if the connection cannot serve one."""
+        """Prepares for the next request; False if the connection cannot be used again."""
         done = self._http.our_state is self._http.their_state is h11.DONE and self._http.trailing_data == (b"", False)
         if done:
             self._http.start_next_cycle()
         return done
 
     def is_silent(self) -> bool:
-        """The peer has neither closed nor said anything unasked. Looks below TLS, and takes nothing away."""
+        """Whether the peer has neither closed nor sent anything unasked. Peeks below TLS and consumes nothing."""
         self._sock.settimeout(0)
         try:
             socket.socket.recv(self._sock, 1, socket.MSG_PEEK)
@@ -114,14 +114,14 @@ class _Idle(NamedTuple):
 
 
 class ConnectionPool:
-    """At most MAX_IDLE_CONNECTIONS idle connections; the newest is used again first. Safe between threads."""
+    """Up to MAX_IDLE_CONNECTIONS idle connections; the newest is reused first. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._idle: list[_Idle] = []
 
     def take(self, origin: Origin, now: float) -> Connection | None:
-        """A fresh and silent connection to ``origin``, or None."""
+        """An idle connection to ``origin`` that can still be used, or None."""
         while (found := self._pop(origin)) is not None:
             if found.is_fresh(now) and found.connection.is_silent():
                 return found.connection

@@ -1,9 +1,9 @@
-"""Small things as flat items: heads, cursors, configurations, attempts, receipts. A field is an attribute of its name.
+"""Converts heads, cursors, configurations, attempts and other records to table items: one attribute per field.
 
-A stored form outlives the release that wrote it. A field that has its default is not stored, so an item that was
-written before the field existed reads, and compares in conditions, like one written since. Whatever changes more than
-that raises ``VERSION``, which every item carries (``v``), and adds an upgrade to ``readable``; what only a newer
-release can read is refused.
+Stored items outlive the release that wrote them. A field with its default value is not stored, so an item from before
+the field existed reads the same, and compares the same in conditions, as a newer one. A change that needs more than
+that raises ``VERSION``, which every item carries (``v``), and adds an upgrade to ``readable``. An item of a newer
+version is refused.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
 
 
 def make_item(pk: str, sk: str, expires: int | None, attributes: Mapping[str, Any]) -> Item:
-    """An item: where it lies, when it ends (seconds; None is never), the version of its form, and what it says."""
+    """An item with its keys, expiry (seconds; None is never), format version and ``attributes``."""
     ends = {} if expires is None else {"expires": {"N": str(expires)}}
     return {"pk": {"S": pk}, "sk": {"S": sk}, **ends, "v": {"N": str(VERSION)}, **attributes}
 
 
 def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
-    """Whether there is an item and it has not expired at ``now`` (ms): the table deletes expired items days later."""
+    """Whether there is an item and it has not expired at ``now`` (ms): DynamoDB deletes expired items days later."""
     return item is not None and ("expires" not in item or int(item["expires"]["N"]) * 1000 > now)
 
 
 class UnknownVersion(RuntimeError):
-    """An item was written by a release that is newer than this one."""
+    """The item was written by a newer release than this one."""
 
 
 def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The item in the form of ``VERSION``; raises UnknownVersion when only a newer release can read it."""
+    """The item in the format of ``VERSION``; raises UnknownVersion when only a newer release can read it."""
     version = int(item["v"]["N"])
     if version != VERSION:
         raise UnknownVersion(f"{item['sk']['S']} is stored in form {version}; this release reads form {VERSION}")
@@ -59,7 +59,7 @@ def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def head_item(head: Head) -> Item:
-    """The attributes of a head, with those that put it into the indexes."""
+    """The attributes of a head, with those of the indexes that it is in."""
     key = head.key
     own = keys.path(key.tenant, key.owner)
     return _flat(head) | {
@@ -76,13 +76,13 @@ def head_of(item: Mapping[str, Any]) -> Head:
 
 
 def entry_of(item: Mapping[str, Any]) -> TaskEntry:
-    """The entry of a list index."""
+    """The entry of a task list index."""
     task = keys.task_key(item["pk"]["S"]).task
     return TaskEntry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
 
 
 def due_of(item: Mapping[str, Any]) -> DueItem:
-    """The entry of the due index."""
+    """An entry of the due index."""
     place = item["pk"]["S"], item["sk"]["S"]
     try:
         key = keys.task_key(place[0])
@@ -93,7 +93,7 @@ def due_of(item: Mapping[str, Any]) -> DueItem:
 
 
 def postpone_item(item: Mapping[str, Any], now: int) -> Item:
-    """The attributes of a due item that is put off; ``put_off`` is when it is due then, and the wait until that."""
+    """The attributes that postpone a due item; ``put_off`` holds the new due time and the wait in ms, which doubles."""
     last_at, _, last_ms = item.get("put_off", {"S": ""})["S"].partition(" ")
     again = last_at == item["due_at"]["S"]
     wait_ms = min(2 * int(last_ms), PUT_OFF_LIMIT_MS) if again else PUT_OFF_MS
@@ -137,32 +137,32 @@ def attempt_of(item: Mapping[str, Any]) -> Attempt:
 
 
 def idempotency_item(receipt: IdempotencyRecord) -> Item:
-    """The attributes of a receipt."""
+    """The attributes of an idempotency record."""
     return _flat(receipt)
 
 
 def idempotency_of(item: Mapping[str, Any]) -> IdempotencyRecord:
-    """The receipt that ``idempotency_item`` wrote."""
+    """The idempotency record that ``idempotency_item`` wrote."""
     return IdempotencyRecord(**_values(IdempotencyRecord, item))
 
 
 def breaker_item(open_breaker: OpenBreaker) -> Item:
-    """The attributes of a trip."""
+    """The attributes of an open circuit breaker."""
     return _flat(open_breaker)
 
 
 def breaker_of(item: Mapping[str, Any]) -> OpenBreaker:
-    """The trip that ``breaker_item`` wrote."""
+    """The open circuit breaker that ``breaker_item`` wrote."""
     return OpenBreaker(**_values(OpenBreaker, item))
 
 
 def challenge_state_item(asked: ChallengeState) -> Item:
-    """The attributes of what was asked of a host."""
+    """The attributes of an owner's challenges of a host."""
     return _flat(asked)
 
 
 def challenge_state_of(item: Mapping[str, Any]) -> ChallengeState:
-    """What ``challenge_state_item`` wrote."""
+    """The challenge state that ``challenge_state_item`` wrote."""
     return ChallengeState(**_values(ChallengeState, item))
 
 

@@ -1,4 +1,4 @@
-"""Signing keys and tokens by PyJWT and cryptography, both imported when they are first used."""
+"""Signing keys and tokens with PyJWT and cryptography; both are imported on first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALGORITHM = "ES256"
 
 
 class NoKeyRing(RuntimeError):
-    """The rotator has not made the key ring yet; the delivery is tried again."""
+    """The key rotation has not made a key ring yet; the delivery is tried again."""
 
 
 class Es256Keys:
@@ -50,7 +50,7 @@ class Es256Keys:
 
 
 def is_valid_signature(jwk: Mapping[str, Json], content: bytes, signature: bytes) -> bool:
-    """Whether the key has made this ES256 signature (in JWS form) of the content. False for a key of another kind."""
+    """Whether the key made this ES256 signature (JWS form) of the content. False for a key of another type."""
     from jwt.algorithms import ECAlgorithm
     from jwt.exceptions import InvalidKeyError
 
@@ -71,10 +71,10 @@ def thumbprint(jwk: Mapping[str, str]) -> str:
 
 
 class KeyRingSigner:
-    """``ports.Signer`` with the ring's current key. The key object is kept for as long as the key is current.
+    """``ports.Signer`` with the ring's current key. The parsed key is cached while it is the current one.
 
-    The compact form (RFC 7515, 3.1) is put together here: around the signature it is three pieces of base64url, and
-    ``jwt.encode`` takes as long over them as the signing does.
+    The compact form (RFC 7515, 3.1) is built here: it is only three pieces of base64url, and ``jwt.encode`` takes as
+    long to build it as the signing itself takes.
     """
 
     def __init__(self, ring: Callable[[], KeyRing | None]) -> None:
@@ -104,7 +104,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"))
 
 @lru_cache(maxsize=16)
 def _header(typ: str, kid: str) -> bytes:
-    """The protected header and the dot behind it: few types, one key at a time."""
+    """The protected header and the dot behind it. Cached: there are few types and one key at a time."""
     return _base64url(_JSON.encode({"alg": ALGORITHM, "typ": typ, "kid": kid}).encode()) + b"."
 
 

@@ -1,7 +1,7 @@
-"""Where everything lies in the table: partition and sort keys, and the way back from a key to what it names.
+"""Partition and sort keys of everything in the table, and the functions that read a key back.
 
-Every component is percent-encoded, so no tenant, owner, task or message id can reach into another's partition. Ids of
-clients that would be too long for a key are kept by their SHA-256; what is created must be readable from its key.
+Every component is percent-encoded, so no tenant, owner, task or message id can reach another one's partition. A
+client's id that is too long for a key is replaced by its SHA-256; ids of created things must be readable from the key.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 300
 PUBLIC: Final = "PUBLIC"
-OPEN: Final = "STREAMS"  # the partition of everybody's open streams
+OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
 TRIP: Final = "TRIP"
-EXHAUSTED: Final = "exhausted"  # the shard of the due index that no sweeper looks at
+EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
 HEAD: Final = "HEAD"
 EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
@@ -38,7 +38,7 @@ STREAMS: Final = "STREAM#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
-NEWEST: Final = "~"  # sorts behind every digit
+NEWEST: Final = "~"  # sorts after every digit
 
 _TASK: Final = "TASK#"
 _HASHED: Final = "sha256="
@@ -50,7 +50,7 @@ def task(key: TaskKey) -> str:
 
 
 def task_key(pk: str) -> TaskKey:
-    """The task whose partition it is; raises ValueError for any other partition."""
+    """The task whose partition ``pk`` is; raises ValueError for any other partition."""
     parts = pk.removeprefix(_TASK).split("/")
     if not pk.startswith(_TASK) or len(parts) != 3 or any(part.startswith(_HASHED) for part in parts):  # noqa: PLR2004
         raise ValueError(f"{pk[:80]!r} is not a task's partition")
@@ -58,17 +58,17 @@ def task_key(pk: str) -> TaskKey:
 
 
 def key_of_path(text: str) -> TaskKey:
-    """The task of which ``path`` made the text; raises ValueError."""
+    """The task for which ``path`` made the text; raises ValueError."""
     return task_key(_TASK + text)
 
 
 def receipt(key: TaskKey, agent: str, message_id: str) -> str:
-    """The partition of a message's receipt. Of ``key`` only tenant and owner count."""
+    """The partition of a message's idempotency record. Only tenant and owner of ``key`` are used."""
     return "SENT#" + path(key.tenant, key.owner, agent, message_id)
 
 
 def owner(key: TaskKey | Principal) -> str:
-    """The partition of what is counted for an owner."""
+    """The partition of an owner's counters and limits."""
     return "OWNER#" + path(key.tenant, key.owner)
 
 
@@ -78,17 +78,17 @@ def stream(name: str) -> str:
 
 
 def webhooks(day: int) -> str:
-    """The sort key of the number of webhooks that an owner has registered on a day (since the epoch)."""
+    """The sort key of the number of webhooks that an owner registered on a day (days since the epoch)."""
     return f"{WEBHOOKS}{day}"
 
 
 def uploads(day: int) -> str:
-    """The sort key of the number of bytes for which an owner has asked for slots on a day (since the epoch)."""
+    """The sort key of the number of bytes for which an owner asked for upload slots on a day (days since the epoch)."""
     return f"{UPLOADED}{day}"
 
 
 def asked(host: str) -> str:
-    """The sort key of what an owner's webhooks have asked of a host."""
+    """The sort key of an owner's challenge state for a host."""
     return ASKED + part(host)
 
 
@@ -103,7 +103,7 @@ def event_number(sk: str) -> int:
 
 
 def callback(name: str) -> str:
-    """The partition of the address of a call."""
+    """The partition of a callback address, by its name."""
     return "CALLBACK#" + part(name)
 
 
@@ -128,36 +128,36 @@ def cursor(config_id: str) -> str:
 
 
 def cursor_config(sk: str) -> str | None:
-    """The configuration whose cursor has that sort key; None for any other item."""
+    """The id of the configuration whose cursor has that sort key; None for any other item."""
     return _decoded(sk.removeprefix(CURSORS)) if sk.startswith(CURSORS) else None
 
 
 def attempt(config_id: str, n: int, k: int, at: int) -> str:
-    """The sort key of one attempt. The time tells a try from the one with its number before a redrive."""
+    """The sort key of one attempt. The time keeps it apart from an attempt with the same number before a redrive."""
     return f"{ATTEMPTS}{part(config_id)}#{n:010d}#{k:05d}#{moment(at)}"
 
 
 def host(name: str) -> str:
-    """The partition of what is known about a host."""
+    """The partition of a host's circuit breaker."""
     return "HOST#" + part(name)
 
 
 def shard(key: TaskKey) -> int:
-    """The shard of the due index in which the task lies."""
+    """The task's shard of the due index."""
     return crc32(part(key.task).encode()) % SHARDS
 
 
 def moment(at: int) -> str:
-    """A time (ms) as a text that sorts like the number."""
+    """A time (ms) as a text that sorts in the order of the numbers."""
     return f"{at:015d}"
 
 
 def path(*names: str) -> str:
-    """Names joined so that no two lists of names give the same text."""
+    """Names joined so that different lists of names always give different texts."""
     return "/".join(part(name) for name in names)
 
 
-@lru_cache(maxsize=1024)  # one request asks for the same few names eighteen times
+@lru_cache(maxsize=1024)  # one request encodes the same few names about eighteen times
 def part(name: str) -> str:
     """One component of a key: percent-encoded, or its digest when that is longer than ``LONGEST``."""
     encoded = quote(name, safe="", errors="surrogatepass")
@@ -165,7 +165,7 @@ def part(name: str) -> str:
 
 
 def check_readable(*names: str) -> None:
-    """Returns when all names can be read back from a key; raises ValueError otherwise."""
+    """Raises ValueError when a name is too long to be read back from a key."""
     for name in names:
         if part(name).startswith(_HASHED):
             raise ValueError(f"an id of {len(name)} characters is too long to be stored: {name[:40]!r}...")

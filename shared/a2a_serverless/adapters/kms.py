@@ -1,12 +1,11 @@
-"""Seals client secrets, and the claims of passes.
+"""Encrypts client secrets and the claims of service tokens.
 
-Client secrets: AES-256-GCM under a data key that KMS wrapped and that travels, wrapped, with each sealed text.
+Client secrets: AES-256-GCM with a data key. The data key, wrapped by KMS, is part of each sealed text. One data key is
+used for many secrets (a limited number, for a limited time), so sealing calls KMS once an hour, not once a webhook.
+Each secret is bound to its own context by GCM's additional data; KMS only sees the purpose.
 
-The data key is used for many secrets (a bounded number, for a bounded time), so sealing costs a call to KMS once an
-hour and not once a webhook. Each secret is bound to its own context by GCM's additional data; KMS itself only knows
-what the key is for.
-
-Passes: KMS itself encrypts the claims, under a context of its own, which only the worker's role may encrypt with.
+Service tokens: KMS itself encrypts the claims, under a context of their own with which only the worker's role may
+encrypt.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _FOREIGN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyExceptio
 
 @dataclass(slots=True)
 class _DataKey:
-    """A key in clear, the same key wrapped, since when (ms) it is kept and how often it has sealed."""
+    """A data key in clear and wrapped, when it was received (ms), and how often it was used to seal."""
 
     plain: bytes = field(repr=False)
     wrapped: bytes
@@ -50,9 +49,9 @@ class _DataKey:
 
 
 class KmsSealer:
-    """``ports.Sealer``. Sealed texts look like ``1.<wrapped key>.<nonce and ciphertext>``, both base64url.
+    """``ports.Sealer``. Sealed texts have the form ``1.<wrapped key>.<nonce and ciphertext>``, both base64url.
 
-    ``client`` is asked for when a data key has to be made or unwrapped.
+    ``client`` is called only when a data key must be made or unwrapped.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class KmsSealer:
 
 
 class KmsServiceTokenSealer:
-    """``ports.ServiceTokenSealer``. ``client`` is asked for with the first pass."""
+    """``ports.ServiceTokenSealer``. ``client`` is called with the first token."""
 
     def __init__(self, client: Callable[[], KMSClient], key_id: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Functions of a deployment, called by name and waited for."""
+"""Calls Lambda functions of a deployment by name, and waits for their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException
 
 
 class LambdaFunctions:
-    """Calls each function once: one that nobody waits for any more goes on, and a second call would run beside it."""
+    """Calls each function once, without retries: after a timeout it still runs, and a second call would overlap it."""
 
     def __init__(self, aws: Aws, waits_s: float = FUNCTION_TIMEOUT_S) -> None:
         self._aws = aws
@@ -31,15 +31,15 @@ class LambdaFunctions:
     def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
         """The function's answer.
 
-        Raises CommandFailed when it has failed, TimeoutError when it goes on for longer than it is waited for, and
-        Overloaded when Lambda did not begin with it because too much runs.
+        Raises CommandFailed when the function failed, TimeoutError when it still runs after ``waits_s`` seconds, and
+        Overloaded when Lambda did not start it because too many functions run.
         """
         client = self._aws.client("lambda", read_s=self._waits_s, tries=1)
         try:
             answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
             body = json.loads(answer["Payload"].read())
         except ReadTimeoutError:
-            raise TimeoutError(f"{function} has not ended in {self._waits_s} s and goes on") from None
+            raise TimeoutError(f"{function} has not ended in {self._waits_s} s and is still running") from None
         except ClientError as error:
             if error.response["Error"]["Code"] not in THROTTLED:
                 raise

@@ -1,7 +1,7 @@
-"""The JSON texts in which the log is kept: events and step results. Short names, because every byte is stored and read.
+"""The JSON format of stored events, step results, snapshots and documents. Names are short to save storage and reads.
 
-What is absent from an older text gets the model's default; what a newer release wrote is refused by ``items.readable``
-before it gets here.
+A field that an older text lacks gets the model's default. Items of a newer release never get here:
+``items.readable`` refuses them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KINDS: Final[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
 
 
 def dump_event(event: Event) -> str:
-    """An event as JSON, without what its item carries apart: number and author."""
+    """An event as JSON, without its number and append id, which its item carries."""
     kind = _status(event) if isinstance(event, StatusEvent) else _chunk(event)
     return _text(_given({**kind, "at": event.at, "f": event.fence or None}))
 
@@ -67,7 +67,7 @@ def load_step(text: str) -> StepResult:
 
 
 def dump_snapshot(task: Task) -> str:
-    """A task as of its ``n`` as JSON, whole, with the version of this form."""
+    """A whole task, as of its event ``n``, as JSON with a format version."""
     status = task.status
     body = {
         "s": status.state,
@@ -81,10 +81,10 @@ def dump_snapshot(task: Task) -> str:
 
 
 def load_snapshot(text: str) -> Task:
-    """The task that ``dump_snapshot`` wrote; raises ValueError for a form of another version."""
+    """The task that ``dump_snapshot`` wrote; raises ValueError for another format version."""
     body = json.loads(text)
     if body["v"] != SNAPSHOT_VERSION:
-        raise ValueError("a fold of another version")
+        raise ValueError("a snapshot of another version")
     message = body.get("m")
     return Task(
         task_id=body["i"],
@@ -108,7 +108,7 @@ def load_document(text: str) -> Json:
 
 
 def _text(value: object) -> str:
-    """JSON, as small as it gets. A lone surrogate has no UTF-8 form, so a text that holds one is escaped as a whole."""
+    """Compact JSON. A lone surrogate has no UTF-8 form, so a text with one is escaped as a whole."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()

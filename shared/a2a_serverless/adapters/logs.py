@@ -1,7 +1,7 @@
-"""Log lines by Powertools' Logger: one JSON object each, with ids and numbers of ours and never what anybody has said.
+"""Logs with Powertools' Logger: one JSON object per line, with our ids and numbers and never a client's content.
 
-The library logs by ``logging.getLogger(__name__)``. Powertools' logger has the package's name, so all of them inherit
-its handler, and it keeps their lines from the handler that Lambda's own runtime puts on the root.
+The library logs to ``logging.getLogger(__name__)``. Powertools' logger has the package's name, so all of them inherit
+its handler, and it keeps their lines away from the handler that Lambda's runtime puts on the root logger.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FIELDS: Final = METRICS.keys() | set(
 
 
 class IdsOnly(LambdaPowertoolsFormatter):
-    """A line has the time, the level, the constant text of its message, the logger's name and what is in ``FIELDS``.
+    """Writes only the time, the level, the constant text of the message, the logger's name and the ``FIELDS``.
 
-    So nothing gets out by a message's arguments, by an exception or by a field that nobody has thought of.
+    So no content gets into the log by a message's arguments, an exception or an unexpected field.
     """
 
     def __init__(self) -> None:
-        super().__init__(use_rfc3339=True, utc=True)  # Lambda takes another form of time for no level, and says INFO
+        super().__init__(use_rfc3339=True, utc=True)  # Lambda takes lines with another time format for INFO
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -53,8 +53,8 @@ class IdsOnly(LambdaPowertoolsFormatter):
 def start_logging(service: str, stream: TextIO | None = None) -> Logger:
     """Sets up the log of this process and returns its logger; ``service`` is on every line.
 
-    Where no runtime has set up the root (in our own loop, in the emulator, under uvicorn), what others log goes to the
-    same stream, as Powertools formats it.
+    Where no runtime has set up the root logger (in our own loop, in the emulator, under uvicorn), the lines of other
+    libraries go to the same stream, formatted by Powertools.
     """
     if not logging.getLogger().handlers:
         others = logging.StreamHandler(stream or sys.stdout)
@@ -62,7 +62,7 @@ def start_logging(service: str, stream: TextIO | None = None) -> Logger:
         logging.basicConfig(level=logging.INFO, handlers=[others])
     logger = Logger(service=PACKAGE, logger_formatter=IdsOnly(), stream=stream)
     for name in QUOTING:
-        logging.getLogger(name)  # only loggers that exist are configured
+        logging.getLogger(name)  # creates the logger: only existing ones are configured
     copy_config_to_registered_loggers(logger, include=set(QUOTING))
     logger.append_keys(service=service)
     return logger

@@ -1,7 +1,7 @@
-"""Twins of the storage and queue adapters that live in the process: for tests, and for what shall run without AWS.
+"""In-memory implementations of the storage and queue ports, for tests and for running without AWS.
 
-They keep every promise of ``ports`` (the contract tests run over them and over DynamoDB alike), so a use case that
-works over a twin works over the real thing. ``MemoryTable`` is one object for three ports because one table is.
+They keep every contract of ``ports``: the contract tests run against them and against DynamoDB. ``MemoryTable``
+implements three ports in one object, as one DynamoDB table serves all three.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
 class _ExpiringItems(Generic[P, K, V]):
-    """Items of one kind by partition and name. An expired one is not there; ``expires`` is in seconds."""
+    """Items of one kind by partition and name. An expired item counts as absent; ``expires`` is in seconds."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -77,7 +77,7 @@ class _ExpiringItems(Generic[P, K, V]):
         return self._items
 
     def clear(self, partition: P, *, really: bool) -> int:
-        """Drops a partition, if ``really``; returns how many items that is."""
+        """Deletes a partition, if ``really``; returns its number of items."""
         count = len(self._items.get(partition, {}))
         if really:
             self._items.pop(partition, None)
@@ -90,14 +90,14 @@ class _ExpiringItems(Generic[P, K, V]):
 
 @dataclass(frozen=True, slots=True)
 class _StoredEvent:
-    """An event as text: what a reader does to it cannot reach the log, and what is no JSON is found out."""
+    """An event as text: readers cannot change the log, and a value that is not JSON fails when it is written."""
 
     by: str
     text: str
 
 
 class MemoryTable:
-    """``TaskLog``, ``PushStore`` and ``Publications`` in one; ``feed`` is what a table's stream would carry."""
+    """``TaskLog``, ``PushStore`` and ``Publications`` in one. ``feed`` holds what the table's stream would carry."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.feed: list[tuple[TaskKey, Event]] = []
@@ -157,7 +157,7 @@ class MemoryTable:
         return replay(head.key.task, head.context_id, self.read(head.key, 0, n))
 
     def store_snapshot(self, key: TaskKey) -> str:
-        """Names it and keeps nothing: where the log is at hand, a fold saves no reading."""
+        """Returns the snapshot's name and stores nothing: with the log in memory, a snapshot saves no reading."""
         read = self.read_task(key)
         return snapshot_name(read[1], log_format.dump_snapshot(read[1]).encode()) if read else ""
 
@@ -367,7 +367,7 @@ class MemoryTable:
             return log_format.load_document(self._documents.get(name, "null"))
 
     def stored(self, principal: Principal, context_id: str | None) -> list[TaskKey]:
-        """The owner's tasks (of a context), expired ones too."""
+        """The owner's tasks (of one context, if given), expired ones too."""
         with self._lock:
             heads = [head for partition in self._heads.raw.values() for head, _ in partition.values()]
         return [
@@ -378,13 +378,13 @@ class MemoryTable:
         ]
 
     def erase(self, key: TaskKey, *, really: bool = True) -> int:
-        """Forgets a task; returns how many items that is."""
+        """Deletes a task; returns its number of items. Only counts them if not ``really``."""
         shelves = (self._heads, self._events, self._steps, self._configs, self._cursors, self._attempts)
         with self._lock:
             return sum(items.clear(key, really=really) for items in shelves)
 
     def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        """Forgets receipts and addresses of calls; returns how many items that is."""
+        """Deletes idempotency records and callback addresses; returns their number."""
         places = [((key.tenant, key.owner, agent), message_id) for agent, message_id in receipts]
         with self._lock:
             for place in places:
@@ -392,7 +392,7 @@ class MemoryTable:
             return len(places) + sum(self._callbacks.clear(name, really=True) for name in callbacks)
 
     def erase_owner(self, principal: Principal, *, really: bool = True) -> int:
-        """Forgets what was counted for an owner; returns how many items that is."""
+        """Deletes an owner's counters and challenge states; returns their number. Only counts if not ``really``."""
         with self._lock:
             shelves = (self._webhooks, self._challenges)
             return sum(items.clear((principal.tenant, principal.owner), really=really) for items in shelves)
@@ -426,7 +426,7 @@ class MemoryTable:
 
 
 class MemoryQueues:
-    """Bells that wait in a heap until they are due. Nothing rings by itself: a test takes what is ready."""
+    """Queue messages in a heap until they are due. Nothing consumes them: a test takes those that are due."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -446,17 +446,17 @@ class MemoryQueues:
 
     @property
     def waiting(self) -> list[tuple[int, QueueMessage]]:
-        """All bells that were rung and not taken: (due in ms, bell), soonest first."""
+        """All enqueued messages that were not taken yet: (due in ms, message), soonest first."""
         with self._lock:
             return [(due, message) for due, _, message in sorted(self._waiting, key=lambda row: row[:2])]
 
     def ready(self, now: int | None = None) -> list[QueueMessage]:
-        """The bells that are due at ``now`` (default: the clock's); they stay."""
+        """The messages that are due at ``now`` (default: the clock's time, in ms); they stay in the queue."""
         until = self._now() if now is None else now
         return [message for due, message in self.waiting if due <= until]
 
     def pop(self, now: int | None = None) -> QueueMessage | None:
-        """Takes the soonest bell that is due, or returns None. ``ring`` it again for a redelivery."""
+        """Takes the soonest message that is due, or returns None. ``enqueue`` it again to simulate a redelivery."""
         until = self._now() if now is None else now
         with self._lock:
             if not self._waiting or self._waiting[0][0] > until:
@@ -464,13 +464,13 @@ class MemoryQueues:
             return heapq.heappop(self._waiting)[2]
 
     def clear(self) -> None:
-        """Forgets every bell, as a queue may."""
+        """Deletes every message; for tests of a queue that loses them."""
         with self._lock:
             self._waiting.clear()
 
 
 class MemoryBlobStore:
-    """Content by name."""
+    """``ports.PresignedBlobStore`` in a dictionary."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
@@ -504,7 +504,7 @@ class MemoryBlobStore:
 
 
 class MemoryKeyRingStore:
-    """A key ring in a variable."""
+    """``ports.KeyRingStore`` in a variable."""
 
     def __init__(self, ring: KeyRing | None = None) -> None:
         self.ring = ring
@@ -521,7 +521,7 @@ class MemoryKeyRingStore:
 
 
 class MemoryResolver:
-    """Addresses by host. A name that nobody has entered has an address that fits."""
+    """Addresses by host. A host without an entry resolves to an allowed address."""
 
     def __init__(self) -> None:
         self.addresses: dict[str, tuple[str, ...]] = {}
@@ -532,7 +532,7 @@ class MemoryResolver:
 
 
 class MemoryMetrics:
-    """What was counted, as (name, what), and what was measured, as (name, value, what)."""
+    """Records counts as (name, dimensions and fields), and values as (name, value, dimensions and fields)."""
 
     def __init__(self) -> None:
         self.counted: list[tuple[str, dict[str, str | int]]] = []
@@ -546,7 +546,7 @@ class MemoryMetrics:
 
 
 class MemorySealer:
-    """Binds a secret to its context without hiding it: base64 is no cipher. Never outside a test or a laptop."""
+    """Binds a secret to its context but does not hide it (base64). Only for tests and laptops."""
 
     def seal(self, secret: str, context: str) -> str:
         return base64.b64encode(json.dumps([context, secret]).encode()).decode()
@@ -559,7 +559,7 @@ class MemorySealer:
 
 
 class MemoryServiceTokenSealer:
-    """Opens what it has sealed itself, and nothing else."""
+    """Opens only what it sealed itself."""
 
     def __init__(self) -> None:
         self._sealed: dict[bytes, str] = {}
@@ -584,7 +584,7 @@ def _position(entry: TaskEntry) -> str:
 
 
 class MemoryCallbackVerifier:
-    """``ports.CallbackVerifier`` where nothing is signed: the token, which ``services.callbacks`` compares, will do."""
+    """``ports.CallbackVerifier`` without signatures: the token, which ``services.callbacks`` compares, must do."""
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         del call

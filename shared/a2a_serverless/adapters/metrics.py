@@ -1,4 +1,4 @@
-"""Metrics by Powertools, in CloudWatch's embedded metric format (EMF): lines of the log, so nothing waits."""
+"""Metrics with Powertools, in CloudWatch's embedded metric format (EMF): log lines, so no request waits for them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class EmfMetrics:
-    """``ports.Metrics``. The dimension ``service`` is the stack, as the template's alarms have it.
+    """``ports.Metrics``. The dimension ``service`` is the stack, as in the template's alarms.
 
-    A metric with a dimension of its own is there for the whole stack, too. Unless ``every`` metric is wanted, only
-    faults are metrics; the rest are ordinary lines of the log, which cost no more than their bytes.
+    A metric with a dimension of its own is also recorded for the whole stack. Unless ``every`` is set, only faults
+    become metrics; the others become ordinary log lines, which cost only their bytes.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class EmfMetrics:
             logger.info("measured", extra={**what, **values})
 
     def _emf(self, values: Mapping[str, float], what: Mapping[str, str | int]) -> str:
-        """The line. Each has metrics of its own, because threads share a process and dimensions differ."""
+        """One EMF line. Each uses its own metrics object, because threads share a process and dimensions differ."""
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
         metrics.set_default_dimensions(service=self._service)
         (by,) = {METRICS[name].dimension for name in values}
@@ -56,6 +56,6 @@ class EmfMetrics:
 
 
 def _print(line: str) -> None:
-    """One write for a line: threads share Lambda's standard output, which is the log."""
+    """Writes a line in one call: threads share Lambda's standard output, which is the log."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

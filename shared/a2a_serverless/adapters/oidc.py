@@ -1,13 +1,13 @@
-"""Bearer tokens of any OpenID Connect issuer: signature, issuer, audience and times are checked, by PyJWT.
+"""Verifies access tokens (JWT) of any OpenID Connect issuer with PyJWT: signature, issuer, audience and times.
 
-Where the key set is, the issuer's discovery document says, unless the deployment was told. The set is fetched when a
-token first needs it, and again beside the requests when it is ``RENEW_AFTER_MS`` old: a key that the issuer has
-withdrawn is forgotten then. While the issuer does not answer, the known keys work for ``STALE_AFTER_MS``, without a
-wait. An unknown ``kid`` makes one request fetch the set, at most every ``COOL_DOWN_MS``; no other request waits for it,
-so a flood of made-up kids costs nothing. Without keys nobody can be told from anybody: that passes, and is said so.
+The issuer's discovery document gives the URL of the key set, unless the deployment has configured it. The key set is
+fetched when a token first needs it, and in the background once it is ``RENEW_AFTER_MS`` old; keys that the issuer has
+withdrawn are dropped then. While the issuer does not answer, the known keys stay valid for ``STALE_AFTER_MS``. An
+unknown ``kid`` makes one request fetch the set, at most every ``COOL_DOWN_MS``; no other request waits for it, so a
+flood of invented kids costs nothing. Until the key set has been fetched once, requests get 503.
 
-Taken are access tokens only: what says of itself that it is of another kind, or that it needs a proof of possession,
-which is not checked here, speaks for nobody. JSON with a name twice, which parsers read in two ways, is refused.
+Only access tokens are accepted: a token that names another type, or needs a proof of possession (which is not checked
+here), is refused. So is JSON with a duplicate name, which parsers read in different ways.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 COOL_DOWN_MS: Final = 30_000
-FIRST_COOL_DOWN_MS: Final = 15_000  # above FETCH_SECONDS twice, for the discovery document and the keys
+FIRST_COOL_DOWN_MS: Final = 15_000  # more than twice FETCH_SECONDS: the discovery document, then the keys
 RENEW_AFTER_MS: Final = 600_000
 STALE_AFTER_MS: Final = 4 * 3_600_000
 FETCH_SECONDS: Final = 5.0
@@ -42,20 +42,20 @@ HTTP_OK: Final = 200
 DEFAULT_TENANT: Final = "default"
 ACCESS_TOKENS: Final = frozenset({"jwt", "at+jwt"})  # the header's typ (RFC 9068, section 2.1); it may be missing too
 OTHER_TOKENS: Final = frozenset({"id", "refresh", "offline", "logout"})  # Keycloak's claim typ, Cognito's token_use
-# Of ID tokens (OpenID Connect Core, 3.1.3.6 and 3.3.2.11), security events and logout tokens (RFC 8417), and of tokens
-# that are bound to a key or a certificate (RFC 7800).
+# These claims mark ID tokens (OpenID Connect Core, 3.1.3.6 and 3.3.2.11), security events and logout tokens (RFC 8417),
+# and tokens that are bound to a key or a certificate (RFC 7800).
 FOREIGN_CLAIMS: Final = frozenset({"at_hash", "c_hash", "events", "cnf"})
 
 
 def run_in_thread(work: Callable[[], None]) -> None:
-    """Runs ``work`` beside the request."""
+    """Runs ``work`` in a background thread."""
     Thread(target=work, name="oidc", daemon=True).start()
 
 
 class OidcTokenVerifier:
-    """Checks the tokens of one issuer. ``fetch`` gets the JSON text behind a URL, empty when there is none.
+    """Verifies the tokens of one issuer. ``fetch`` returns the JSON text at a URL, empty when there is none.
 
-    ``beside`` runs what a request need not wait for.
+    ``beside`` runs work in the background, so that the request does not wait for it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class OidcTokenVerifier:
         self._keys_url = trust.jwks_url
 
     def verify(self, token: str) -> Caller:
-        """Whom the token speaks for; raises InvalidToken, and Overloaded while the issuer's keys cannot be read."""
+        """The token's caller; raises InvalidToken, and Overloaded while the issuer's keys cannot be read."""
         claims, trust = self._claims(token), self._trust
         tenant = self._claim(claims, trust.tenant_claim) if trust.tenant_claim else DEFAULT_TENANT
         principal = Principal(tenant, self._claim(claims, trust.owner_claim))
@@ -85,7 +85,7 @@ class OidcTokenVerifier:
         return Caller(principal, scopes, trust.scope_prefix)
 
     def _claims(self, token: str) -> dict[str, Any]:
-        """What a token says that is whole, from the issuer, for us, and valid now."""
+        """The claims of a token that is intact, from the issuer, for our audience and valid now."""
         import jwt
 
         if len(token) > TOKEN_LIMIT:
@@ -109,7 +109,7 @@ class OidcTokenVerifier:
         return claims
 
     def _scopes(self, claims: dict[str, Any]) -> Iterator[str]:
-        """Our scopes among the token's: a claim is a list of them or a text with spaces (RFC 8693, section 4.2)."""
+        """Our scopes among the token's: a claim is a list or a space-separated text (RFC 8693, section 4.2)."""
         prefix = self._trust.scope_prefix
         for name in self._trust.scope_claims:
             value = claims.get(name)
@@ -139,11 +139,11 @@ class OidcTokenVerifier:
         return known[kid]
 
     def _current_keys(self) -> dict[str, Any]:
-        """The keys, unless they are too old to be trusted."""
+        """The known keys; none once they are too old."""
         return self._keys if self._now() - self._read_at < STALE_AFTER_MS else {}
 
     def _may_fetch(self) -> bool:
-        """Whether it is time to read the issuer's keys. Nobody else is told so for a pause: no two read them."""
+        """Whether to read the issuer's keys now. Returns true to one caller only, once per pause."""
         now, pause = self._now(), COOL_DOWN_MS if self._current_keys() else FIRST_COOL_DOWN_MS
         with self._lock:
             if self._asked_at is not None and now - self._asked_at < pause:
@@ -152,7 +152,7 @@ class OidcTokenVerifier:
             return True
 
     def _fetch_keys(self) -> None:
-        """Reads the issuer's keys; what cannot be read changes nothing."""
+        """Reads the issuer's keys. If that fails, the known ones stay."""
         now = self._now()
         try:
             self._keys_url = self._keys_url or self._discover_keys_url()
@@ -165,7 +165,7 @@ class OidcTokenVerifier:
             self._asking = False
 
     def _discover_keys_url(self) -> str:
-        """Where the issuer says that its keys are (OpenID Connect Discovery 1.0); empty when it does not say so."""
+        """The URL of the issuer's keys (OpenID Connect Discovery 1.0); empty when the document does not give one."""
         text = self._fetch(f"{self._trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
             said = json.loads(text)
@@ -175,7 +175,7 @@ class OidcTokenVerifier:
         return url if issuer == self._trust.issuer and isinstance(url, str) and url.startswith("https://") else ""
 
     def _keys_of(self, text: str) -> dict[str, Any]:
-        """The signing keys of a key set by ``kid``; what cannot be read is left out."""
+        """The signing keys of a key set by ``kid``; keys that cannot be read are left out."""
         import jwt
 
         keys: dict[str, Any] = {}
@@ -188,13 +188,13 @@ class OidcTokenVerifier:
                 key = jwt.PyJWK(one) if _is_usable(one) else None
                 if key and not key.Algorithm.check_key_length(key.key):  # type: ignore[no-untyped-call, unused-ignore]
                     keys[one["kid"]] = key
-            except Exception:  # noqa: BLE001, S112 - whatever is wrong with one key, the others are as good as before
+            except Exception:  # noqa: BLE001, S112 - one bad key must not affect the others
                 continue
         return keys
 
 
 def _is_usable(jwk: Any) -> bool:  # noqa: ANN401 - anything that JSON has
-    """Whether it is a public key for signatures, with an id."""
+    """Whether it is a public signature key with an id."""
     return (
         isinstance(jwk, dict)
         and isinstance(jwk.get("kid"), str)
@@ -205,7 +205,7 @@ def _is_usable(jwk: Any) -> bool:  # noqa: ANN401 - anything that JSON has
 
 
 def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a token, as PyJWT will read them; raises ValueError when a name is there twice."""
+    """Header and claims of a token, unverified; raises ValueError for a duplicate name, which PyJWT would accept."""
     from jwt.utils import base64url_decode
 
     header, claims = (json.loads(base64url_decode(part), object_pairs_hook=_unique) for part in token.split(".")[:2])
@@ -222,7 +222,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
-    """Raises InvalidToken for what is no access token, or is bound to a proof."""
+    """Raises InvalidToken for a token that is not an access token, or is bound to a key."""
     kind = header.get("typ", "JWT")
     said = (str(claims.get(name, "")).lower() for name in ("typ", "token_use"))
     if (
@@ -235,13 +235,13 @@ def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
 
 
 def _texts(value: object) -> list[str]:
-    """The texts of a claim that is one or a list of them."""
+    """The texts of a claim that is a text or a list of texts."""
     listed = value if isinstance(value, list) else [value]
     return [one for one in listed if isinstance(one, str)]
 
 
 def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:
-    """GETs a JSON document of the issuer's; one that does not answer in ``seconds`` gives an empty text."""
+    """GETs a JSON document of the issuer; empty when it does not answer in ``seconds``, or not with 200."""
     from a2a_serverless.client import ClientRequest, Unreachable, over_urllib
 
     try:

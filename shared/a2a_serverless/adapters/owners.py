@@ -1,4 +1,4 @@
-"""What is kept of owners, in the table and in memory. It expires when nothing is heard of an owner for a while."""
+"""An owner's limits and counters, in the table and in memory. They expire after ``KEPT_S`` without a change."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DynamoOwnerStore:
 
 
 class MemoryOwnerStore:
-    """The twin."""
+    """``ports.OwnerStore`` in memory."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -125,11 +125,11 @@ class MemoryOwnerStore:
             return True
 
     def forget_unfinished(self, principal: Principal) -> None:
-        """Forgets the owner's unfinished tasks."""
+        """Drops the count of the owner's unfinished tasks."""
         self._unfinished.pop(principal, None)
 
     def erase(self, principal: Principal, *, really: bool = True) -> int:
-        """Forgets all of an owner; returns how much that is."""
+        """Deletes everything of an owner; returns the number of items. Only counts them if not ``really``."""
         with self._lock:
             several = len(self._streams.get(principal, {})) + len(self._uploads.get(principal, {}))
             count = (principal in self._buckets) + (principal in self._unfinished) + several

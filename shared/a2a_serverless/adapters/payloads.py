@@ -1,6 +1,6 @@
-"""Where a text of the log lies: in its item, or, above the inline limit, as a blob that the item points to.
+"""Stores the texts of the log: in their item, or, above the inline limit, as a blob that the item points to.
 
-The blob is written first and its name ends with its SHA-256, so a pointer always points to the whole of its content.
+The blob is written before the item and its name ends with its SHA-256, so a pointer always finds complete content.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ INLINE_LIMIT: Final = 300 * 1024
 
 
 class PayloadCorrupted(RuntimeError):
-    """A blob is not what was written under its name."""
+    """A blob is missing, or its content is not what was stored."""
 
 
 class PayloadStore:
-    """Texts of any size. ``limit`` is the longest (in bytes of UTF-8) that stays in an item."""
+    """Stores texts of any size. ``limit`` is the longest (in bytes of UTF-8) that stays in an item."""
 
     def __init__(self, blobs: BlobStore, limit: int = INLINE_LIMIT) -> None:
         self._blobs = blobs
         self._limit = limit
 
     def store(self, key: TaskKey, text: str) -> Item:
-        """The attributes that hold the text, or point to it once it is stored."""
+        """Stores a text; returns the attributes that hold it or point to its blob."""
         content = text.encode()
         if len(content) <= self._limit:
             return {"body": {"S": text}}
         return self.put(key, content)
 
     def put(self, key: TaskKey, content: bytes) -> Item:
-        """Stores a content as a blob, however small; returns the attributes that point to it."""
+        """Stores content as a blob, whatever its size; returns the attributes that point to it."""
         digest = sha256(content).hexdigest()
         self._blobs.put(_name(key, digest), content)
         return pointer(key, digest, len(content))
 
     def fetch(self, item: Mapping[str, Any]) -> str:
-        """The text that ``store`` made the attributes for; raises Damaged when a blob is gone or has changed."""
+        """The text for which ``store`` returned ``item``; raises PayloadCorrupted for a missing or changed blob."""
         if "body" in item:
             return str(item["body"]["S"])
         name, size = str(item["blob"]["S"]), int(item["size"]["N"])
@@ -59,7 +59,7 @@ class PayloadStore:
 
 
 def pointer(key: TaskKey, digest: str, size: int) -> Item:
-    """The attributes that point to a blob of a task's, by its SHA-256 (hex) and its size in bytes."""
+    """The attributes that point to a blob of a task, by its SHA-256 (hex) and its size in bytes."""
     return {"blob": {"S": _name(key, digest)}, "size": {"N": str(size)}}
 
 

@@ -1,7 +1,7 @@
-"""Other agents over A2A, 1.0 or 0.3, on JSON-RPC: by the names of a directory of base URLs that the operator has set.
+"""Calls other agents over A2A (1.0 or 0.3) on JSON-RPC, by names that the operator's configuration maps to base URLs.
 
-These URLs come from configuration, so the egress guard for strangers' URLs does not stand in their way; a card may not
-lead away from the host that was configured.
+These URLs come from configuration, so the checks for clients' URLs do not apply to them; but an agent card may not
+point to another host than the configured one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
 
 
 class A2ARemoteAgents:
-    """``ports.RemoteAgents``. Both map an agent's name to its base URL; of one name, the one among ``others`` counts.
+    """``ports.RemoteAgents``. ``siblings`` and ``others`` map agent names to base URLs; ``others`` win on a collision.
 
-    ``siblings`` are of this deployment: how they are spoken to is known, and ``passes`` gives the headers that make
-    them serve a caller. What ``others`` speak, their cards say; ``credentials`` go to them only.
+    ``siblings`` belong to this deployment: their protocol is known, and ``service_tokens`` returns the headers with
+    which they serve a caller. The protocol of ``others`` comes from their cards; only they receive ``credentials``.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class A2ARemoteAgents:
                 return
             except HttpError as refused:
                 if agent not in self._siblings or refused.status not in NOT_ADMITTED:
-                    raise  # a sibling that no longer admits the caller never will again: the task is left to itself
+                    raise  # a sibling that no longer admits the caller never will again, so its task is left alone
 
     @contextmanager
     def _client(self, caller: Caller, agent: str) -> Iterator[Client]:
-        """The client for an agent, whose card is read once; what goes wrong in the block is the agent's failure."""
+        """The client for an agent, whose card is read once; errors in the block become AgentCallFailed."""
         if agent not in self._clients:
             self.card(agent)
         service_tokens = self._service_tokens(caller) if agent in self._siblings else {}

@@ -1,4 +1,4 @@
-"""Big content in an S3 bucket. The bucket's lifecycle deletes it after the last task that may point to it."""
+"""Blobs in an S3 bucket. The bucket's lifecycle rule deletes them after the last task that may point to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class S3BlobStore:
-    """``ports.PresignedBlobStore``. ``client`` is asked for when there is something big."""
+    """``ports.PresignedBlobStore``. ``client`` is called on first use."""
 
     def __init__(self, client: Callable[[], S3Client], bucket: str) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class S3BlobStore:
             answer = self._client().get_object(Bucket=self._bucket, Key=name)
         except ClientError as error:
             code = error.response["Error"]["Code"]
-            # Whoever may not list a bucket is not told that an object is missing; a client may name any.
+            # Without permission to list the bucket, S3 answers a missing key with 403; clients may name any key.
             if code == "NoSuchKey" or (code == "AccessDenied" and size is not None):
                 raise KeyError(name) from None
             raise
@@ -44,7 +44,7 @@ class S3BlobStore:
         try:
             return self._client().head_object(Bucket=self._bucket, Key=name)["ContentLength"]
         except ClientError as error:
-            # An answer to HEAD has no body: its code is the status. 403: as in ``get``.
+            # An answer to HEAD has no body, so its code is the status. 403 as in ``get``.
             if error.response["Error"]["Code"] in {"404", "403", "NoSuchKey", "AccessDenied"}:
                 return None
             raise

@@ -1,4 +1,4 @@
-"""The key ring as one secret value in Secrets Manager, and a reader that keeps it for a bounded time."""
+"""The key ring as one secret value in Secrets Manager, and a reader that caches it for a limited time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class SecretKeyRingStore:
     """``ports.KeyRingStore``. A secret without a value, or with the template's empty object, holds no ring.
 
-    Secrets Manager has no conditional write. But a version's id is its writer's to choose, and cannot be given twice
-    with another content: two writers who saw the same version choose the same id for the next, and one is refused.
+    Secrets Manager has no conditional write, but the writer chooses a version's id, and an id cannot be used twice with
+    different content. Two writers that saw the same version choose the same id for the next, so one of them is refused.
     """
 
     def __init__(self, client: SecretsManagerClient, secret_id: str) -> None:
@@ -50,7 +50,7 @@ class SecretKeyRingStore:
         return True
 
     def _read(self) -> tuple[KeyRing | None, str]:
-        """The ring and the id of its version; empty when there is none."""
+        """The ring and its version's id; None and an empty id when the secret has no value."""
         try:
             answer = self._client.get_secret_value(SecretId=self._secret_id, VersionStage="AWSCURRENT")
         except ClientError as error:
@@ -61,15 +61,15 @@ class SecretKeyRingStore:
 
 
 def text_of(client: SecretsManagerClient, secret_id: str) -> str:
-    """The text of any secret; empty when it holds none."""
+    """The text of a secret; empty when it holds none."""
     return client.get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT").get("SecretString", "")
 
 
 class CachedKeyRingStore:
-    """A vault that is asked again once its answer is older than ``max_age_ms``, or on ``refresh``.
+    """A key ring store that is read again once the cached ring is older than ``max_age_ms``, or on ``refresh``.
 
-    It never serves an older ring, not even while the vault fails: a retired key is published only for as long as the
-    oldest ring in use may sign with it.
+    It never returns an older ring, not even while the store fails: a retired key is published only for as long as the
+    oldest cached ring may still sign with it.
     """
 
     def __init__(self, store: KeyRingStore, now: Callable[[], int], max_age_ms: int) -> None:
@@ -87,12 +87,12 @@ class CachedKeyRingStore:
             return self._load()
 
     def refresh(self) -> KeyRing | None:
-        """The ring as it is now."""
+        """The ring as stored now."""
         with self._lock:
             return self._load()
 
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        """Stores the ring and keeps it, unless another one than ``before`` is stored."""
+        """Stores and caches the ring, unless the stored one is not ``before``; returns whether it was stored."""
         with self._lock:
             saved = self._store.save(ring, before)
             self._kept = (self._now(), ring) if saved else None
@@ -130,5 +130,5 @@ def _key_of(body: dict[str, Any]) -> SigningKey:
 
 
 def _known(kind: type[SigningKey | RetiredKey], body: dict[str, Any]) -> dict[str, Any]:
-    """The fields that this release knows: a later one may have added some that it can do without."""
+    """The fields that this release knows: a newer one may have added optional fields."""
     return {field.name: body[field.name] for field in fields(kind) if field.name in body}

@@ -1,8 +1,8 @@
-"""How agents of this deployment show each other for whom they work: by passes, tokens that end within the hour.
+"""Service tokens: with one, an agent of this deployment calls another one in the name of its own caller.
 
-What one agent asks of another it asks in the name of its own caller, so that the tasks it makes there belong to that
-caller too. It may do what that caller may do, and admits nobody once the key is revoked that the caller signed in with.
-A pass is in clear in the memory of the worker that made it and in the request that carries it, and is stored nowhere.
+So the tasks that it makes there belong to that caller too. A token is valid for an hour, permits what the caller may
+do, and stops working when the API key that the caller used is revoked. It exists in clear only in the memory of the
+worker that made it and in the requests that carry it; it is never stored.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REUSED_MS: Final = SERVICE_TOKEN_LIFE_MS - 300_000  # nobody starts out with a pass that is about to end
+REUSED_MS: Final = SERVICE_TOKEN_LIFE_MS - 300_000  # a reused token is valid for 5 minutes more at least
 KEPT: Final = 1000
 FAILURES: Final = 20
 
 
 class ServiceTokenIssuer:
-    """The passes that this process has made. ``now`` is the time in ms."""
+    """Makes service tokens, and reuses them within this process. ``now`` is the time in ms."""
 
     def __init__(self, sealer: ServiceTokenSealer, now: Callable[[], int]) -> None:
         self._sealer = sealer
@@ -49,7 +49,7 @@ class ServiceTokenIssuer:
         self._made: dict[Caller, tuple[int, str]] = {}
 
     def headers(self, caller: Caller) -> dict[str, str]:
-        """What to send along so that a sibling serves ``caller``; raises AgentCallFailed when there can be none."""
+        """The headers with which a sibling agent serves ``caller``; raises AgentCallFailed when it cannot make them."""
         with self._lock:
             made = self._made.get(caller)
             if made is None or self._now() - made[0] >= REUSED_MS:
@@ -72,16 +72,16 @@ class ServiceTokenIssuer:
 
 
 def require_worker(caller: Caller) -> dict[str, str]:
-    """In place of ``ServiceTokenIssuer.headers`` where none can be made."""
+    """Replaces ``ServiceTokenIssuer.headers`` where no service token can be made."""
     del caller
     raise AgentCallFailed("Agents of this deployment are called by the worker.")
 
 
 class ServiceTokenVerifier:
-    """Opens passes, each once: what it says is remembered until it ends, and that one is forged as well.
+    """Verifies service tokens. It opens each token once and caches the result, for forged tokens too.
 
-    Whoever tries invented ones has ``FAILURES`` of them opened a second at most; until the next second all passes that
-    are not remembered are refused as Overloaded, because the good ones among them are not known.
+    After ``FAILURES`` failed openings in one second, unknown tokens are refused as Overloaded until the next second:
+    valid ones among them cannot be recognised without opening them.
     """
 
     def __init__(self, sealer: ServiceTokenSealer, now: Callable[[], int]) -> None:
@@ -93,7 +93,7 @@ class ServiceTokenVerifier:
         self._failures = (0, 0)
 
     def find(self, token: str) -> ServiceToken | None:
-        """What the pass says, unless it is none or has ended. What cannot be one is not opened."""
+        """The token's claims; None for an invalid or expired token. Text of another form is not opened."""
         try:
             sealed = sealed_claims(token)
         except InvalidToken:

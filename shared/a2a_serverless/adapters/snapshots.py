@@ -1,7 +1,7 @@
-"""Stored folds of long logs: a shortcut for readers, never the truth. Without one, the whole log says the same.
+"""Snapshots of long logs, which save readers a replay from the beginning. The log alone holds the same task.
 
-A fold lies among its task's other blobs, under a name that ends with its SHA-256, so erasing the task erases it. The
-head names it by its last event's number, its size in bytes and that SHA-256.
+A snapshot is stored among its task's other blobs, under a name that ends with its SHA-256, so it is erased with the
+task. The head names it by the number of its last event, its size in bytes and its SHA-256.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 
 
 def snapshot_name(task: Task, content: bytes) -> str:
-    """What the head calls the fold that has this content."""
+    """The name by which the head refers to the snapshot with this content."""
     return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
 
 
 class SnapshotStore:
-    """The folds of all tasks."""
+    """Stores and reads the snapshots of tasks."""
 
     def __init__(self, payloads: PayloadStore) -> None:
         self._payloads = payloads
 
     def store(self, key: TaskKey, task: Task) -> str:
-        """Stores the task as of its ``n``; the head is to name it so. Doing it twice is doing it once."""
+        """Stores the task as of its event ``n``; returns the name that the head must hold. Idempotent."""
         content = log_format.dump_snapshot(task).encode()
         self._payloads.put(key, content)
         return snapshot_name(task, content)
 
     def start_replay(self, head: Head, most: int) -> TaskReplay:
-        """A fold to go on with, of no event after ``most``: the one that the head names, or an empty one.
+        """The replay from which to continue: at the head's snapshot, or at the log's beginning.
 
-        It is empty too when the named one is gone, damaged or in another form.
+        It begins with the log when the snapshot lies after event ``most``, is missing or corrupt, or has another
+        format.
         """
         task = self._find(head) if 0 < head.snapshot_position <= most else None
         return TaskReplay.from_task(task) if task else TaskReplay(head.key.task, head.context_id)

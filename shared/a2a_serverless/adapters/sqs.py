@@ -1,7 +1,7 @@
-"""Bells over two SQS queues: one for work, one for deliveries.
+"""Sends queue messages to two SQS queues: one for work, one for deliveries.
 
-Each bell carries its owner as its message group: that makes the standard queues fair (Amazon SQS fair queues). When an
-owner takes more than its share of the consumers, bells of the others go first.
+Each message has its owner as its message group, which makes the standard queues fair (Amazon SQS fair queues): when
+one owner uses more than its share of the consumers, messages of the others are delivered first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 LONGEST_DELAY_S: Final = 900
-BATCH: Final = 10  # SQS takes no more in one call
+BATCH: Final = 10  # SQS accepts no more in one call
 
 
 class SqsQueues:
@@ -66,5 +66,5 @@ def _body(message: QueueMessage) -> str:
 
 
 def group_of(key: TaskKey) -> str:
-    """The message group of an owner: at most 128 characters that SQS takes, and nobody's name."""
+    """The message group of an owner: within SQS's 128 characters, and a hash, so it reveals no name."""
     return sha256(path(key.tenant, key.owner).encode()).hexdigest()[:32]

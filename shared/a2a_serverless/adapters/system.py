@@ -1,4 +1,4 @@
-"""The machine's clock and random ids: the only places where time and chance come in."""
+"""The system clock and random ids: the only sources of time and randomness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import time
 from typing import Final
 
-_GIVEN: Final = 0xF << 76 | 0x3 << 62  # the bits that say which kind of UUID it is
+_GIVEN: Final = 0xF << 76 | 0x3 << 62  # the bits that hold the UUID's version and variant
 _VERSION_4: Final = 0x4 << 76 | 0x2 << 62
 
 
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class UuidIds:
-    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters. Without ``uuid``: a send makes six of them."""
+    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters. Not by ``uuid``, for speed: six per send."""
 
     def new(self) -> str:
         digits = f"{int.from_bytes(os.urandom(16)) & ~_GIVEN | _VERSION_4:032x}"

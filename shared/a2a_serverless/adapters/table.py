@@ -1,8 +1,8 @@
-"""DynamoDB as this package uses it: reads of one partition, and writes that happen wholly, on condition, or not at all.
+"""DynamoDB access: reads of one partition, and conditional writes that happen completely or not at all.
 
-A condition that does not hold is an answer, not an exception. Throttling and conflicts with another transaction are
-neither: they say nothing about the item, so the call is made again. An expired item is as good as absent everywhere,
-because the table deletes it only days later.
+A condition that does not hold is a return value, not an exception. After throttling or a conflict with another
+transaction, which say nothing about the item, the call is retried. An expired item counts as absent everywhere, because
+the table deletes it only days later.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PASSING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
-    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item in its way.
+    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the conflicting item.
 
-    It is None where nothing was, and where the table (an emulator's) did not say.
+    It is None where there was none, and where the table (an emulator's) did not return it.
     """
 
     found: tuple[Item | None, ...]
@@ -57,14 +57,14 @@ class WriteConflict:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How calls are made again: ``chance`` gives numbers in [0, 1), ``sleep`` waits that many seconds."""
+    """How calls are retried: ``chance`` returns numbers in [0, 1), ``sleep`` waits that many seconds."""
 
     sleep: Callable[[float], None]
     chance: Callable[[], float]
     tries: int = TRIES
 
     def call(self, call: Callable[[], T]) -> T:
-        """What ``call`` returns, when need be after waits that double; raises Overloaded when they were not enough."""
+        """Returns what ``call`` returns; retries with waits that double, and raises Overloaded after ``tries``."""
         pause = FIRST_PAUSE_S
         tries = self.tries
         while True:
@@ -81,7 +81,7 @@ class RetryPolicy:
 
 
 class Table:
-    """One table. ``now`` is the clock (ms) that decides what has expired."""
+    """One table. ``now`` is the clock (ms) that decides which items have expired."""
 
     def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], retry: RetryPolicy) -> None:
         self._client = client
@@ -90,7 +90,7 @@ class Table:
         self._retry_policy = retry
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
-        """One item, or None; strongly consistent, unless half the price is worth more than the last second."""
+        """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
         answer = self._retry_policy.call(
             lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=consistent)
@@ -101,9 +101,9 @@ class Table:
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        """The items of a partition from one sort key to another, both included; strongly consistent page by page.
+        """The items of a partition from one sort key to another, both included; each page is strongly consistent.
 
-        At most ``limit``; 0 is all.
+        At most ``limit`` items; 0 is all.
         """
         values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
         query = {
@@ -115,7 +115,7 @@ class Table:
         return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
 
     def query_prefix(self, pk: str, prefix: str) -> Iterator[Item]:
-        """The items of a partition whose sort key begins with ``prefix``; strongly consistent page by page."""
+        """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent."""
         return self._pages(
             {
                 "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
@@ -125,9 +125,9 @@ class Table:
         )
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
-        """The first entries of the due index between two moments, oldest first. The index lags a little behind.
+        """The first entries of the due index between two times, oldest first. The index lags behind the table.
 
-        At most ``limit``; 0 is all.
+        At most ``limit`` entries; 0 is all.
         """
         query = {
             "IndexName": "due",
@@ -138,9 +138,9 @@ class Table:
         return islice(self._pages(query), limit or None)
 
     def query_newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
-        """The entries of a list index whose ``st`` lies between, both included, newest first, at most ``limit``.
+        """At most ``limit`` entries of a list index, newest first, with ``st`` from ``first`` to ``last`` (included).
 
-        ``held`` is the index's partition: attribute and value. The index lags a little behind the table.
+        ``held`` is the index's partition: attribute and value. The index lags behind the table.
         """
         query = {
             "IndexName": index,
@@ -163,7 +163,7 @@ class Table:
         )
 
     def query_index(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
-        """The entries of a list index behind position ``after``, expired ones too, at most ``limit``."""
+        """At most ``limit`` entries of a list index after position ``after``, expired ones too."""
         values = {":partition": {"S": held[1]}, ":after": {"S": after or ""}}
         query = {
             "IndexName": index,
@@ -174,7 +174,7 @@ class Table:
         return list(islice(self._raw_pages(query), limit))
 
     def erase(self, places: Iterable[Item]) -> int:
-        """Deletes items by their keys, whatever they are; returns how many."""
+        """Deletes items by their keys, without conditions; returns how many keys there were."""
         count = 0
         for place in places:
             key = {"pk": place["pk"], "sk": place["sk"]}
@@ -183,11 +183,11 @@ class Table:
         return count
 
     def put(self, item: Item) -> Action:
-        """An action: the item is written, whatever was there."""
+        """An action: writes the item, over any other."""
         return {"Put": {"Item": item}}
 
     def put_new(self, item: Item, unlike: str | None = None) -> Action:
-        """An action: the item is written if there is none, or one whose attribute ``unlike`` has another value."""
+        """An action: writes the item if there is none, or one whose attribute ``unlike`` has another value."""
         words = _Placeholders()
         ways = ["attribute_not_exists(pk)", f"expires <= {words.value(self._seconds())}"]
         if unlike:
@@ -196,10 +196,10 @@ class Table:
         return {"Put": {"Item": item, **condition, **_RETURN_OLD}}
 
     def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:
-        """An action: what differs between ``before`` and ``after`` changes, if the item is there and like ``held``.
+        """An action: writes the differences between ``before`` and ``after``, if the item exists and matches ``held``.
 
-        In ``held`` None is an attribute that must be absent. What does not change is not written, so an index that
-        carries only that costs nothing.
+        None in ``held`` means that the attribute must be absent. Unchanged attributes are not written, so an index that
+        holds only those costs nothing.
         """
         words = _Placeholders()
         expires = words.name("expires")
@@ -216,9 +216,9 @@ class Table:
         }
 
     def count(self, where: Item, attribute: str, limit: int, *, expires: int, by: int = 1) -> Action:
-        """An action: the number goes up by ``by``, from nothing too, if that makes it ``limit`` at most.
+        """An action: adds ``by`` to a number, absent is 0, if the result is at most ``limit``.
 
-        ``by`` itself is ``limit`` at most.
+        ``by`` must be at most ``limit``.
         """
         values = {":one": {"N": str(by)}, ":limit": {"N": str(limit - by + 1)}, ":expires": {"N": str(expires)}}
         return {
@@ -232,7 +232,7 @@ class Table:
         }
 
     def delete(self, where: Item, held: Mapping[str, Any]) -> Action:
-        """An action: the item is deleted, if it is like ``held`` or not there at all."""
+        """An action: deletes the item, if it matches ``held`` or does not exist."""
         words = _Placeholders()
         condition = " AND ".join(_conditions(words, held))
         return {
@@ -245,7 +245,7 @@ class Table:
         }
 
     def write(self, *actions: Action) -> WriteConflict | None:
-        """Does all actions or none. Returns None when they are done, a refusal when a condition did not hold."""
+        """Does all actions or none. Returns None on success, a WriteConflict when a condition did not hold."""
         return self._retry_policy.call(lambda: self._write(actions))
 
     def _write(self, actions: tuple[Action, ...]) -> WriteConflict | None:
@@ -295,7 +295,7 @@ class Table:
 
 @dataclass
 class _Placeholders:
-    """Placeholders of an expression: half of the plain names are reserved words."""
+    """Placeholders of an expression, needed because many attribute names are reserved words."""
 
     resolver: dict[str, str] = field(default_factory=dict)
     values: Item = field(default_factory=dict)
@@ -330,7 +330,7 @@ def _conditions(words: _Placeholders, held: Mapping[str, Any]) -> list[str]:
 
 
 def _refusal(error: ClientError, actions: int) -> WriteConflict | None:
-    """The refusal that an error means; None when it means something else."""
+    """The conflict that an error means; None when it means something else."""
     if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
         return WriteConflict((error.response.get("Item"),))  # type: ignore[arg-type]
     reasons = _reasons(error)
@@ -346,7 +346,7 @@ def _is_transient(error: ClientError) -> bool:
 
 
 def _is_invalid(error: ClientError) -> bool:
-    """Whether the request itself is wrong, as with an item that is too large: the same one fails every time."""
+    """Whether the request itself is invalid, for example by an item that is too large: a retry would fail too."""
     codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
     return bool(codes & {"ValidationException", "ValidationError"})
 

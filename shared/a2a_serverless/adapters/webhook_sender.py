@@ -1,9 +1,9 @@
-"""Sends webhooks, and fetches what a client's URL points to: one request, one answer, everything bounded.
+"""Sends webhooks, and fetches files from clients' URLs: one request, one answer, with limits on time and bytes.
 
-The parser of answers is h11: strict, maintained, without I/O, so one deadline and one byte budget can stand around
-every read. Requests have one form and are written here. Redirects, cookies, ambient credentials and compression do not
-exist. A request is written at most once per call, on a kept connection too: whether to send again is the
-delivery schedule's decision, which signs afresh and records the attempt.
+The parser of answers is h11: strict, maintained and without I/O, so one deadline and one byte limit apply to every
+read. Requests have one form and are written here. There are no redirects, cookies, ambient credentials or compression.
+A request is sent at most once per call, on a reused connection too: the delivery schedule decides about a retry, which
+is signed again and recorded as an attempt.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.egress import Connector, ResolveHost
     from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
 
-MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer: an ownership challenge's echo is far below
+MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer body; the echo of a challenge is far smaller
 MAX_OVERHEAD: Final = 48 * 1024  # bytes of heads, interim answers, chunk framing and trailers together
 MAX_HEADER_VALUE: Final = 256
 _OUR_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
 )
 
-# RFC 9110, 5.1 and 5.5, without the bytes beyond ASCII: a token, and text that neither begins nor ends with a blank.
+# RFC 9110, 5.1 and 5.5, ASCII only: a token, and text that neither begins nor ends with a blank.
 _FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?")
 
 
 class HeaderRefused(Exception):
-    """A header that cannot be sent: line breaks, control or non-ASCII characters, or one that is ours to set."""
+    """A header cannot be sent: it has line breaks, control or non-ASCII characters, or only we may set it."""
 
 
-# The first class that fits names the error.
+# The first matching class decides.
 _ERRORS: Final[tuple[tuple[type[Exception], OutboundError], ...]] = (
     (UrlNotAllowed, OutboundError.REFUSED),
     (HeaderRefused, OutboundError.REFUSED),
@@ -80,7 +80,7 @@ class _Request:
     longest: int = MAX_URL
 
     def written(self, target: WebhookTarget) -> bytes:
-        """What goes on the wire. Raises HeaderRefused without a word of the value, which may be a secret."""
+        """The bytes of the request. Raises HeaderRefused, which repeats no value, as that may be a secret."""
         if not _OUR_HEADERS.isdisjoint(map(str.lower, self.headers)):
             raise HeaderRefused("a header is not the caller's to set")
         ours = {"Host": target.authority, "User-Agent": "a2a-serverless", "Accept-Encoding": "identity"}
@@ -94,7 +94,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Report:
-    """What is known so far; it stays when something fails on the way."""
+    """What is known about the exchange so far; kept when a later part of it fails."""
 
     address: str | None = None
     error: OutboundError | None = None
@@ -141,7 +141,7 @@ class _Report:
 
 
 class WebhookSender:
-    """The one way out to URLs of strangers. Safe between threads; ``close`` drops the kept connections."""
+    """Sends all requests to clients' URLs. Thread-safe; ``close`` closes the idle connections."""
 
     def __init__(
         self,
@@ -162,11 +162,11 @@ class WebhookSender:
         self._kept = ConnectionPool()
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
-        """POSTs once, in at most ``deadline_ms`` from now, and reads at most MAX_ANSWER bytes of the answer's body."""
+        """POSTs once, within ``deadline_ms`` from now, and reads at most MAX_ANSWER bytes of the answer's body."""
         return self._run(_Request("POST", url, headers, body, MAX_ANSWER), deadline_ms)
 
     def get(self, url: str, headers: Mapping[str, str], deadline_ms: int, limit: int) -> Outcome:
-        """GETs once; a body over ``limit`` bytes is cut there and the error is ``too_large``."""
+        """GETs once; a body over ``limit`` bytes is cut there, with the error ``too_large``."""
         return self._run(_Request("GET", url, headers, b"", limit, MAX_LINK), deadline_ms)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Generators that need no model and no network: the same input gives the same output, and nothing is invented."""
+"""Generators that need no model and no network. The same input gives the same output, and no facts are invented."""

@@ -22,17 +22,17 @@ HEIGHT: Final = 768
 SCALE: Final = 2
 WHITE: Final = (255, 255, 255)
 INK: Final = (6, 10, 24)
-_RIM: Final = 178  # of Pillow's radial gradient, in the middle of its edges
+_RIM: Final = 178  # the value of Pillow's radial gradient in the middle of its edges
 _STEPS: Final = 20
 
 
 def chance(seed: int) -> Random:
-    """Random numbers that are the same every time."""
+    """A random number generator that gives the same numbers every time."""
     return Random(seed)  # noqa: S311 - nothing here is a secret
 
 
 def mix(first: Rgb, second: Rgb, share: float) -> Rgb:
-    """``first`` with ``share`` (0 to 1) of ``second`` in it."""
+    """A mix of ``first`` with ``share`` (0 to 1) of ``second``."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(first, second, strict=True))
     return red, green, blue
 
@@ -64,7 +64,7 @@ def gradient(size: tuple[int, int], stops: Stops) -> Image.Image:
 
 
 class Canvas:
-    """An image to draw on. ``ground`` makes it transparent, with that colour at soft edges."""
+    """An image to draw on. With ``ground`` it is transparent, with that colour at soft edges."""
 
     def __init__(self, size: Point = (WIDTH, HEIGHT), scale: float = SCALE, ground: Rgb | None = None) -> None:
         pixels = round(size[0] * scale), round(size[1] * scale)
@@ -74,13 +74,13 @@ class Canvas:
         self._draw = ImageDraw.Draw(self.image, "RGBA")
 
     def moved(self, origin: Point, scale: float = 1.0) -> Canvas:
-        """The same canvas with coordinates of its own: their origin and their size."""
+        """The same canvas with another coordinate system, by its origin and scale."""
         inner = copy(self)
         inner.origin, inner.scale = self.pixel(origin), self.scale * scale
         return inner
 
     def pixel(self, point: Point) -> Point:
-        """The pixel of a point."""
+        """The pixel at a point."""
         return self.origin[0] + point[0] * self.scale, self.origin[1] + point[1] * self.scale
 
     def polygon(self, points: Iterable[Point], colour: Rgb, alpha: int = 255) -> None:
@@ -95,7 +95,7 @@ class Canvas:
         self._draw.ellipse([(x - rx, y - ry), (x + rx, y + ry)], (*colour, alpha))
 
     def shade(self, points: Iterable[Point], stops: Stops, *, across: bool = False, alpha: int = 255) -> None:
-        """A polygon filled with a gradient over its own height, or ``across`` its width."""
+        """Draws a polygon filled with a gradient over its own height, or over its width with ``across``."""
         pixels = [self.pixel(point) for point in points]
         left, top = (int(min(axis)) for axis in zip(*pixels, strict=True))
         right, bottom = (int(max(axis)) + 1 for axis in zip(*pixels, strict=True))
@@ -106,7 +106,7 @@ class Canvas:
         self.image.paste(fill, (left, top), mask)
 
     def glow(self, centre: Point, radius: float, colour: Rgb, alpha: int) -> None:
-        """Light that fades from the centre to nothing at ``radius``."""
+        """Draws light that fades from the centre to nothing at ``radius``."""
         side = max(2, round(2 * radius * self.scale))
         falling = Image.radial_gradient("L").resize((side, side), Image.Resampling.BICUBIC)
         mask = falling.point([round(alpha * max(0.0, 1 - value / _RIM) ** 2) for value in range(256)])

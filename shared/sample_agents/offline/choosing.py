@@ -1,4 +1,4 @@
-"""Which sentences to keep: those that share most terms with the rest of the text, without repeating each other."""
+"""Chooses key sentences: those that share most terms with the rest of the text, without repeating each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_POINT: Final = 280
 _FEW_TERMS: Final = 4
 _CANDIDATES: Final = 40
 _REPEATS: Final = 0.7
-# A sentence that begins so goes on from the one before it.
+# A sentence that begins like this continues the one before it.
 _LEANS: Final = re.compile(
     r"[\"'“‘*_]{0,3}(?:(?:It|This|That|These|Those|They|He|She|Its|Their|His|Her|However|But|And|Or|So|Yet|Then|Thus|"
     r"Hence|Also|Such|Instead|Another|Both|Finally|Besides|Meanwhile|Still|Later|For example|As a result|After that|"
@@ -23,7 +23,7 @@ _LEANS: Final = re.compile(
 
 
 def best(units: Sequence[str], count: int, about: str = "") -> list[int]:
-    """The places of at most ``count`` units that say most about all of them and ``about``, in reading order."""
+    """The indexes of at most ``count`` units that best represent all of them and ``about``, in reading order."""
     of = [frozenset(terms(plain(unit))) for unit in units]
     wanted = frozenset(terms(about))
     number = Counter(term for each in of for term in each)
@@ -37,7 +37,7 @@ def best(units: Sequence[str], count: int, about: str = "") -> list[int]:
 
 
 def _worth(unit: str, of: frozenset[str], weight: dict[str, float]) -> float:
-    """How well a unit stands for the others when it is read alone; 0 or more."""
+    """How well a unit represents the others when it is read alone; 0 or more."""
     said = plain(unit)
     worth = sum(weight[term] for term in sorted(of)) / (len(of) + 3)
     for flaw, price in (
@@ -52,7 +52,7 @@ def _worth(unit: str, of: frozenset[str], weight: dict[str, float]) -> float:
 
 
 def _distinct(heavy: list[int], of: Sequence[frozenset[str]], worth: Sequence[float], count: int) -> list[int]:
-    """The heaviest, each judged again by how much of it one chosen before has said (MMR)."""
+    """The best units; each is rated again by how much it repeats of those already chosen (MMR)."""
     chosen: list[int] = []
     left = {place: worth[place] for place in heavy}
     while left and len(chosen) < count:
@@ -71,7 +71,7 @@ def _shared(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def point(unit: str) -> str:
-    """A unit as one line without Markdown, cut when it is long."""
+    """A unit as one line without Markdown, cut if it is long."""
     said = plain(unit)
     if len(said) <= _LONGEST_POINT:
         return said

@@ -1,4 +1,4 @@
-"""The offline painter: an image model that knows the sea and a few things on it, and says so of everything else."""
+"""The offline painter: an image model that can draw the sea and a few things on it, and says so for other prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sample_agents.offline.subjects import paint_gull, paint_lighthouse, paint_s
 HORIZON: Final = 430
 NOTE: Final = "The offline painter knows only the sea: a sailboat, a lighthouse and gulls."
 _ROWS: Final = 24
-# Where things are (x, waterline), the farthest first.
+# Positions of things (x, waterline), the farthest first.
 _PLACES: Final = {"lighthouse": (paint_lighthouse, 868, 466), "sailboat": (paint_sailboat, 470, 606)}
 _GULLS: Final = ((246, 214, 40), (330, 172, 29), (176, 168, 25))
 _CLOUDS: Final = ((150, 118, 150), (470, 74, 110), (640, 196, 135), (905, 262, 120), (330, 250, 92))
@@ -40,7 +40,7 @@ def _png(prompt: str) -> bytes:
 
 
 def paint(scene: Scene) -> Image.Image:
-    """The picture of a scene."""
+    """Paints a scene."""
     light, canvas = light_of(scene), Canvas()
     _paint_sky(canvas, scene, light)
     _paint_water(canvas, light)
@@ -76,7 +76,7 @@ def _paint_stars(canvas: Canvas, light: Light) -> None:
 
 
 def _paint_source(canvas: Canvas, light: Light) -> None:
-    """The moon at night, the sun otherwise."""
+    """Paints the moon at night, the sun otherwise."""
     shine = 1 - light.hidden
     canvas.glow(light.source, light.radius * 9, mix(light.disc, light.glint, 0.5), round(130 * shine))
     canvas.glow(light.source, light.radius * 3.2, light.disc, round(200 * shine))
@@ -84,7 +84,7 @@ def _paint_source(canvas: Canvas, light: Light) -> None:
 
 
 def _paint_clouds(canvas: Canvas, scene: Scene, light: Light) -> None:
-    """Heaps of soft balls on a flat base, lit from above."""
+    """Paints clouds as groups of soft balls on a flat base, lit from above."""
     random, (bright, shadow) = chance(5), light.cloud
     for x, y, width in _CLOUDS if scene.weather == "clear" else (*_CLOUDS, *_MORE_CLOUDS):
         size = round(width * 2 * SCALE), round(width * 0.8 * SCALE)
@@ -102,7 +102,7 @@ def _paint_clouds(canvas: Canvas, scene: Scene, light: Light) -> None:
 
 
 def _paint_water(canvas: Canvas, light: Light) -> None:
-    """The sea without waves, and short strokes of light: many below the sun or the moon, few elsewhere."""
+    """Paints the sea without waves, and short strokes of light, most of them below the sun or the moon."""
     canvas.image.paste(gradient((WIDTH * SCALE, (HEIGHT - HORIZON) * SCALE), light.sea), (0, HORIZON * SCALE))
     canvas.glow((light.source[0], HORIZON + 4), 260, light.glint, round(90 * (1 - light.hidden)))
     random = chance(3)
@@ -119,7 +119,7 @@ def _paint_water(canvas: Canvas, light: Light) -> None:
 
 
 def _paint_waves(canvas: Canvas, scene: Scene, light: Light, top: float, bottom: float) -> None:
-    """The rows of waves whose crests lie between two heights, far ones first."""
+    """Paints the rows of waves with crests between two heights, far ones first."""
     for number in range(_ROWS):
         near = (number + 0.6) / _ROWS
         crest = HORIZON + (HEIGHT + 10 - HORIZON) * near**1.65
@@ -141,7 +141,7 @@ def _wave(number: int, near: float, crest: float, height: float) -> list[Point]:
 
 
 def _paint_crests(canvas: Canvas, light: Light, line: list[Point], number: int, size: float) -> None:
-    """Short crescents of light along the waves."""
+    """Paints short crescents of light along the waves."""
     random = chance(number + 100)
     place = random.randrange(12)
     while place < len(line) - 4:
@@ -153,7 +153,7 @@ def _paint_crests(canvas: Canvas, light: Light, line: list[Point], number: int, 
 
 
 def _paint_weather(canvas: Canvas, scene: Scene, light: Light) -> None:
-    """What falls or drifts in front of everything else."""
+    """Paints rain or fog in front of everything else."""
     random = chance(21)
     if scene.weather == "fog":
         thick = gradient(canvas.image.size, ((0.0, (70,) * 3), (0.54, (196,) * 3), (1.0, (24,) * 3))).convert("L")
@@ -164,7 +164,7 @@ def _paint_weather(canvas: Canvas, scene: Scene, light: Light) -> None:
 
 
 def _card(words: str) -> Image.Image:
-    """The words of a prompt that names nothing of the sea. Pillow's own font writes Latin letters only."""
+    """The words of a prompt without anything of the sea. Pillow's own font has Latin letters only."""
     canvas, font = Image.new("RGB", (WIDTH, HEIGHT)), ImageFont.load_default
     canvas.paste(gradient((WIDTH, HEIGHT), ((0.0, rgb("54708c")), (1.0, rgb("c89664")))))
     draw = ImageDraw.Draw(canvas, "RGBA")

@@ -1,4 +1,4 @@
-"""The light of a scene: what the time of day and the weather do to every colour in it."""
+"""The light of a scene: how time of day and weather change its colours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS: Final = (
     "red=ce2026,maroon=7a1626,orange=ee781c,gold=d6a42e,yellow=f6ce32,green=2a8c4a,teal=189494,sky blue=78bae8,"
     "blue=225cc4,navy=162a5c,purple=763aa0,pink=ee82aa,brown=7c4e2c,black=22242a,grey=848a92,white=f6f4ee"
 )
-# How grey the sky gets, how dark everything, how much of the sun is hidden.
+# How grey the sky is, how dark everything is, how much of the sun is hidden.
 _WEATHERS: Final = {
     "clear": (0.0, 0.0, 0.0),
     "rain": (0.65, 0.2, 1.0),
@@ -41,7 +41,7 @@ COLOURS: Final = {name: rgb(code) for name, _, code in (entry.partition("=") for
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """``ambient`` is white by day; ``source`` is the sun or the moon, of which ``hidden`` (0 to 1) cannot be seen."""
+    """``ambient`` is white by day; ``source`` is the sun or the moon; ``hidden`` (0 to 1) is its covered part."""
 
     sky: Stops
     sea: Stops
@@ -55,13 +55,13 @@ class Light:
     is_dark: bool = False
 
     def on(self, colour: Rgb) -> Rgb:
-        """How a colour looks in this light."""
+        """A colour as it appears in this light."""
         red, green, blue = (round(a * b / 255) for a, b in zip(colour, self.ambient, strict=True))
         return red, green, blue
 
 
 def light_of(scene: Scene) -> Light:
-    """The light that a scene is painted in. A lighthouse stands at the right, so the sun and the moon make room."""
+    """The light of a scene. With a lighthouse, which is at the right, the sun and the moon move aside."""
     light = _light(next(line for line in _TIMES.split("\n") if line.startswith(f"{scene.time}:")))
     if scene.find("lighthouse"):
         light = replace(light, source=(WIDTH - 60 - light.source[0], light.source[1]))

@@ -1,4 +1,4 @@
-"""What a picture shows, in words: a request becomes a description, or a question to the client."""
+"""Picture descriptions in words: turns a request into a description, or into a question to the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sample_agents.writing import language_of
 if TYPE_CHECKING:
     from sample_agents.writing import Language
 
-# English with its article; what Chinese puts before the name.
+# English with its article; the Chinese words before the name.
 _NAMES: Final = {
     "sailboat": ("a sailboat", "一艘"),
     "lighthouse": ("a lighthouse", "一座"),
@@ -30,7 +30,7 @@ _WHAT: Final[dict[Language, str]] = {
 
 
 def answer_about_picture(request: str, current: str) -> dict[str, str]:
-    """``name``, ``prompt`` and ``description`` of the picture that is asked for, or a ``question`` to the client."""
+    """``name``, ``prompt`` and ``description`` of the requested picture, or a ``question`` to the client."""
     before, language, wish = scene_of(current), language_of(request), read_request(request)
     if before and (question := _question(before, wish, language)):
         return {"question": question}
@@ -43,7 +43,7 @@ def answer_about_picture(request: str, current: str) -> dict[str, str]:
 
 
 def describe(scene: Scene, language: Language) -> str:
-    """One sentence that says all that the picture shows; ``scene_of`` reads it back."""
+    """One sentence with everything that the picture shows; ``scene_of`` reads it back."""
     things = sorted(scene.things, key=lambda thing: [*_NAMES].index(thing.kind))
     return _in_chinese(scene, things) if language == "zh" else _in_english(scene, things)
 
@@ -67,7 +67,7 @@ def _english(thing: Thing) -> str:
 
 
 def _noun(name: str, colour: str) -> str:
-    """A name with a colour before its noun, and the article that goes with it."""
+    """A name with its colour before the noun, and the matching article."""
     article, _, noun = name.rpartition(" ")
     if article == "a" and colour[:1] in "aeiou" and colour:
         article = "an"
@@ -92,7 +92,7 @@ def _listing(names: Sequence[str], comma: str, last: str) -> str:
 
 
 def _question(scene: Scene, wish: Request, language: Language) -> str:
-    """What has to be asked before the scene can be changed; empty when all is clear."""
+    """The question to ask before the scene can be changed; empty when everything is clear."""
     meant = [_definite(kind, language) for kind in scene.subjects] or [
         _definite(part, language) for part in ("sea", "sky")
     ]

@@ -1,4 +1,4 @@
-"""What the offline writer offers for a mere topic: questions to answer. It knows no facts, and says so."""
+"""The offline writer's outline for a topic without a text: questions to answer. It knows no facts, and says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HAN_BEFORE: Final = re.compile(
 )
 _HAN_AFTER: Final = re.compile(r"[”》\"]?的?(?:列|写|拟)?(?:一[个份篇])?(?:提纲|大纲|文档|文章|报告|指南)?[。！]?$")
 _TITLE: Final[dict[Language, str]] = {"en": "{}: questions to answer", "zh": "{}：待回答的问题"}
-# A section a line: its title, then questions.
+# One section per line: its title, then questions.
 _SECTIONS: Final[dict[Language, str]] = {
     "en": """
 What it is | What is “{}” about, in one sentence? | What does it leave out? | Which terms must a reader know first?
@@ -44,7 +44,7 @@ Limits and open questions | Where does it not apply, or fail? | What do people w
 
 
 def topic_of(source: str) -> str | None:
-    """The topic when ``source`` is one line that only names one; None for a text."""
+    """The topic when ``source`` is one line that only names a topic; None for a text."""
     line = source.strip().lstrip("# ")
     is_chinese = any(map(is_han, line[: _MOST_HAN + 1]))
     if not line or "\n" in line or len(line) > _LONGEST:

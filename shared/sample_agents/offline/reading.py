@@ -1,4 +1,4 @@
-"""Documents, Markdown or plain text, as a title and parts. Reading never fails and takes time linear in the text."""
+"""Parses documents, Markdown or plain text, into a title and parts. It never fails and takes linear time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufeff]")
 _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(?=\S)")
 _UNDERLINE: Final = re.compile(r"(?:={2,}|-{2,})$")
-_DROPPED: Final = re.compile(r" {0,3}(?:(?:[-*_] {0,3}){3,}$|\[[^\[\]]{1,100}\]: )")  # rules, and where links lead
+_DROPPED: Final = re.compile(r" {0,3}(?:(?:[-*_] {0,3}){3,}$|\[[^\[\]]{1,100}\]: )")  # rules and link definitions
 _BULLET: Final = re.compile(r"[ \t]{0,12}(?:[-*+•] |\d{1,3}[.)] |\d{1,2}、)(?:\[[ xX]\] )?")
 _ENDED: Final = re.compile(r"[.!?…。！？；;:：,，、][\"'”’」』）)*_]{0,3}$")
 _OVERVIEW: Final[dict[Language, str]] = {"en": "Overview", "zh": "概述"}
@@ -37,14 +37,14 @@ _UNTITLED: Final[dict[Language, str]] = {"en": "Untitled", "zh": "未命名"}
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document as Markdown: a heading, a paragraph, a list, or anything else (code, a table, a quote)."""
+    """A block of a document as Markdown: a heading, a paragraph, a list, or other content (code, a table, a quote)."""
 
     kind: Kind
     text: str
     level: int = 0
 
     def units(self) -> list[str]:
-        """The sentences of a paragraph and the items of a list; nothing of another block."""
+        """The sentences of a paragraph or the items of a list; none for other blocks."""
         if self.kind == "paragraph":
             return sentences(self.text)
         return self.text.split("\n") if self.kind == "list" else []
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a document under a title of its own."""
+    """A part of a document under its own title."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text that was read."""
+    """A parsed text."""
 
     title: str
     language: Language
@@ -69,7 +69,7 @@ class Document:
 
 @lru_cache(maxsize=4)  # each section of a document reads the same source
 def read_document(source: str) -> Document:
-    """The parts of a text: by its headings, or of similar length when it has none."""
+    """The text's parts: by its headings, or of similar length when it has none."""
     blocks = [block for lines in _groups(_CONTROL.sub("", source).splitlines()) for block in _block(lines)]
     language = language_of("\n".join(block.text for block in blocks))
     title, blocks = _without_title(blocks)
@@ -84,7 +84,7 @@ def item_text(item: str) -> str:
 
 
 def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines that stand together: a fenced block, a heading, or whatever is between empty lines."""
+    """Groups of lines that belong together: a fenced block, a heading, or the lines between empty lines."""
     group, fence = list[str](), ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -108,23 +108,23 @@ def _begins_block(group: Sequence[str], line: str) -> bool:
 
 
 def _block(lines: list[str]) -> Iterator[Block]:
-    """The blocks of lines that stand together; nothing of rules and of notices that say who wrote the text."""
+    """The blocks in a group of lines; without rules, and without notices of how the text was made."""
     first, texts = lines[0] if lines else "", [line.strip() for line in lines]
     if heading := _HEADING.match(first):
         yield Block("heading", plain(first[heading.end() :].rstrip("# ")), len(heading[1]))
-    elif len(lines) == 2 and _UNDERLINE.match(texts[1]):  # noqa: PLR2004 - the words and the line below them
+    elif len(lines) == 2 and _UNDERLINE.match(texts[1]):  # noqa: PLR2004 - the heading and its underline
         yield Block("heading", plain(first), 1 if texts[1].startswith("=") else 2)
     elif _BULLET.match(first):
         yield Block("list", "".join(f"\n{line}" if _BULLET.match(line) else f" {line.strip()}" for line in lines)[1:])
     elif _FENCE.match(first) or first.startswith(("    ", "\t", "|", ">", "<")):
         yield from () if first[2:] in NOTICE.values() else [Block("other", "\n".join(lines))]
     elif lines and not _DROPPED.match(first):
-        is_apart = all(_ENDED.search(text[-5:]) for text in texts)  # each line is a sentence, as in a dialog
+        is_apart = all(_ENDED.search(text[-5:]) for text in texts)  # each line is a sentence, as in a dialogue
         yield from (Block("paragraph", text) for text in (texts if is_apart else [joined(texts)]))
 
 
 def _first_words(blocks: Iterable[Block]) -> str:
-    """How some blocks begin: a few words of their first sentence."""
+    """The first words of the first sentence of some blocks."""
     units = (unit for block in blocks for unit in block.units())
     words = next(filter(None, (plain(item_text(unit)) for unit in units)), "").rstrip(".。!！?？;；:：")
     if is_han(words):
@@ -135,7 +135,7 @@ def _first_words(blocks: Iterable[Block]) -> str:
 
 
 def _without_title(blocks: list[Block]) -> tuple[str, list[Block]]:
-    """The heading that stands over all others (empty when there is none), and the blocks without it."""
+    """The document's title (the first heading, if no other has its level; else empty), and the blocks without it."""
     headings = [block for block in blocks if block.kind == "heading"]
     top = min((block.level for block in headings), default=0)
     if not headings or headings[0].level != top or sum(block.level == top for block in headings) > 1:
@@ -144,7 +144,7 @@ def _without_title(blocks: list[Block]) -> tuple[str, list[Block]]:
 
 
 def _by_heading(blocks: list[Block], language: Language) -> list[Part]:
-    """The parts below the headings of the highest level that stands more than once."""
+    """The parts below the headings of the highest level that occurs more than once."""
     levels = Counter(block.level for block in blocks if block.kind == "heading")
     level = min((level for level, number in levels.items() if number > 1), default=min(levels))
     found: list[tuple[str, list[Block]]] = [(_OVERVIEW[language], [])]
@@ -158,7 +158,7 @@ def _by_heading(blocks: list[Block], language: Language) -> list[Part]:
 
 
 def _cut(blocks: list[Block], language: Language) -> list[Part]:
-    """Parts of similar length, each under its own first words; the first is an overview."""
+    """Parts of similar length, each with its own first words as title; the first is an overview."""
     if len(blocks) == 1:
         blocks = [replace(blocks[0], text=unit) for unit in blocks[0].units()] or blocks
     number = sum(len(block.units()) or 1 for block in blocks) // _SENTENCES_PER_PART + 1
@@ -168,7 +168,7 @@ def _cut(blocks: list[Block], language: Language) -> list[Part]:
 
 
 def _even(items: list[T], sizes: Sequence[int], most: int) -> list[list[T]]:
-    """The items in order in at most ``most`` groups of similar size."""
+    """The items, in order, in at most ``most`` groups of similar size."""
     groups: list[list[T]] = [[] for _ in range(most)]
     total, before = sum(sizes) + 1, 0
     for item, size in zip(items, sizes, strict=True):
@@ -178,7 +178,7 @@ def _even(items: list[T], sizes: Sequence[int], most: int) -> list[list[T]]:
 
 
 def _merged(parts: list[Part]) -> Iterator[Part]:
-    """At most ``_MOST_PARTS``: neighbours share one part, with their titles as headings in it."""
+    """At most ``_MOST_PARTS`` parts: neighbours are merged, with their titles as headings inside."""
     sizes = [sum(len(block.text) for block in part.blocks) + 1 for part in parts]
     for first, *others in _even(parts, sizes, _MOST_PARTS) if len(parts) > _MOST_PARTS else ([part] for part in parts):
         inner = (block for part in others for block in (Block("heading", part.title, 3), *part.blocks))
@@ -186,7 +186,7 @@ def _merged(parts: list[Part]) -> Iterator[Part]:
 
 
 def _renamed(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts; a title that another part has already gets a number."""
+    """The parts; a title that is already used gets a number."""
     seen: Counter[str] = Counter()
     for part in parts:
         seen[part.title] += 1

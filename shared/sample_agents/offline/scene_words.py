@@ -1,4 +1,4 @@
-"""The words of picture requests, English and Chinese, and what each of them stands for in a scene."""
+"""The words of picture requests, English and Chinese, and their meanings in a scene."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-# Role and value, then the words for it; the first Chinese one is its name. English plurals need no entry.
+# Role and value, then their words; the first Chinese word is the name. English plurals need no entry.
 _TABLE: Final = """
 kind sailboat: sailboat, sail boat, sailing boat, sailing ship, boat, yacht, dinghy, ship, vessel, 帆船, 小船, 游艇, 船
 kind lighthouse: lighthouse, light house, beacon, 灯塔
@@ -52,7 +52,7 @@ _CLAUSE_END: Final = frozenset(".;,!?。；，！？\n")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A word that means something: its role and value, where it stands, and in which clause of the text."""
+    """A known word in a text: its role and value, its position, and its clause."""
 
     role: str
     value: str
@@ -76,12 +76,12 @@ _WORD: Final = re.compile(
 
 
 def normalised(text: str) -> str:
-    """The beginning of a request as ``mentions`` reads it."""
+    """The beginning of a request in the form that ``mentions`` reads."""
     return text[:MOST_READ].replace("-", " ").lower()
 
 
 def mentions(text: str) -> list[Mention]:
-    """The words of a normalised request that a scene can make something of, in order; the longest of several counts."""
+    """The known words of a normalised request, in order; of overlapping ones, the longest."""
     clauses = [0, *accumulate(character in _CLAUSE_END for character in text)]
     return [
         Mention(*_MEANINGS[word[1] or word[2]], word.start(), word.end(), clauses[word.start()])

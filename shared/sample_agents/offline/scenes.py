@@ -1,4 +1,4 @@
-"""Scenes of the sea: what the offline painter can paint, read from a request or from a description of ours."""
+"""Scenes of the sea that the offline painter can paint, parsed from a request or from one of our descriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from sample_agents.offline.scene_words import Mention, mentions, normalised
 
 SUBJECTS: Final = ("sailboat", "lighthouse")
-# Parts that say what they are a part of, and whether theirs is the second colour.
+# Parts: the thing that they belong to, and whether they have its second colour.
 _OWNERS: Final = {"hull": ("sailboat", False), "sails": ("sailboat", True), "stripes": ("lighthouse", True)}
 _BETWEEN: Final = re.compile(r"\s*(?:的|coloured |colored )?\s*")
 _PLACE: Final = re.compile(r"\b(?:on|in|at|by|over|under|above|across)\s{1,4}(?:(?:the|an?)\s{1,4})?$")
@@ -29,7 +29,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is to be painted: things on and over the sea, in the light of a time and a weather."""
+    """What to paint: things on and over the sea, at a time of day and in a weather."""
 
     things: tuple[Thing, ...] = ()
     time: str = "day"
@@ -43,7 +43,7 @@ class Scene:
 
     @property
     def subjects(self) -> list[str]:
-        """What "it" may mean."""
+        """The kinds of things that "it" may mean."""
         return [thing.kind for thing in self.things if thing.kind in SUBJECTS]
 
 
@@ -58,7 +58,7 @@ class Tint:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was understood of some words."""
+    """The meaning of a request's words."""
 
     shown: tuple[str, ...]
     hidden: frozenset[str]
@@ -77,7 +77,7 @@ def scene_of(text: str) -> Scene | None:
 
 
 def read_request(text: str) -> Request:
-    """What the beginning of a text asks for."""
+    """Parses the beginning of a text."""
     text = normalised(text)
     found = mentions(text)
     kinds = [(kind, _verb(text, found, each)) for each in found if (kind := _kind(each))]
@@ -96,7 +96,7 @@ def read_request(text: str) -> Request:
 
 
 def changed(scene: Scene, request: Request) -> Scene:
-    """The scene with what the request asks for. A colour for "it" goes to the one subject that there is."""
+    """The scene with the requested changes. A colour for "it" is for the subject if there is only one."""
     things = {thing.kind: thing for thing in scene.things if thing.kind not in request.hidden}
     things |= {kind: Thing(kind) for kind in request.shown if kind not in things}
     result = replace(
@@ -124,12 +124,12 @@ def _coloured(thing: Thing, tint: Tint) -> Thing:
 
 
 def _kind(mention: Mention) -> str:
-    """The kind of thing that a word names, itself or one of its parts; empty for any other word."""
+    """The kind of thing that a word names, directly or by one of its parts; empty for any other word."""
     return mention.value if mention.role == "kind" else _OWNERS.get(mention.value, ("", False))[0]
 
 
 def _verb(text: str, found: Sequence[Mention], mention: Mention) -> str:
-    """The last verb before a word in its clause; where Chinese has the object in front, the first one behind."""
+    """The last verb before a word in its clause; in Chinese with the object in front, the first verb behind it."""
     verbs = [each for each in found if each.role == "verb" and each.clause == mention.clause]
     before = [verb.value for verb in verbs if verb.start < mention.start]
     if before or not _OBJECT_FIRST.search(text, 0, mention.start):
@@ -138,7 +138,7 @@ def _verb(text: str, found: Sequence[Mention], mention: Mention) -> str:
 
 
 def _tints(text: str, found: Sequence[Mention]) -> Iterator[Tint]:
-    """Each colour with what it is for, without those that something is not to have any more."""
+    """Each colour with its target, except colours that something should no longer have."""
     for before, each in pairwise((None, *found)):
         if each and each.role == "colour" and not (before and before.role == "former"):
             target = _target(text, found, each)
@@ -147,7 +147,7 @@ def _tints(text: str, found: Sequence[Mention]) -> Iterator[Tint]:
 
 
 def _target(text: str, found: Sequence[Mention], colour: Mention) -> str:
-    """What a colour is for: the word right behind it, else the last before it in its clause, else the next."""
+    """The target of a colour: the word right behind it, else the last before it in its clause, else the next."""
     named = [each for each in found if each.role in {"kind", "part"} and each.clause == colour.clause]
     behind = [each for each in named if each.start >= colour.end]
     if behind and _BETWEEN.fullmatch(text, colour.end, behind[0].start):

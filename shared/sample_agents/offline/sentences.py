@@ -1,6 +1,6 @@
-"""English and Chinese as far as choosing sentences needs them: where sentences end, and which terms they are about.
+"""Splits English and Chinese text into sentences and terms, as far as choosing sentences needs it.
 
-Rules and short word lists only. Every pattern is bounded, so reading takes time in proportion to the text.
+It uses rules and short word lists only. Every pattern is bounded, so it takes linear time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 LONGEST: Final = 1_000
 _HAN: Final = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _IS_HAN: Final = re.compile(f"[{_HAN}]")
-# The look-behinds and possessive repeats read a long run of full stops once.
+# Look-behinds and possessive quantifiers make a long run of full stops take one pass.
 _END: Final = re.compile(
     r"(?<![。！？])[。！？]++[”’」』）)\"]{0,4}(?![，、])"
     r"|(?<![.!?…])(?P<mark>[.!?…]++)[\"'”’)\]*_]{0,4}(?=\s|$)"
@@ -44,7 +44,7 @@ _HAN_STOPS: Final = "，。！？；：、”’」』）】》"
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a paragraph in order; one that is longer than ``LONGEST`` is cut at a comma or a space."""
+    """The sentences of a paragraph in order; one longer than ``LONGEST`` is cut at a comma or a space."""
     found, begin = list[str](), 0
     for end in _END.finditer(text):
         if not end["mark"] or _ends(text, end):
@@ -55,7 +55,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _ends(text: str, end: re.Match[str]) -> bool:
-    """Whether a full stop ends a sentence: no abbreviation or initial stands before it, no small letter behind it."""
+    """Whether a full stop ends a sentence: not after an abbreviation or an initial, nor before a small letter."""
     following = text[end.end() : end.end() + 3].lstrip(" \n\t\"'“‘(")
     if following[:1].islower():
         return False
@@ -67,7 +67,7 @@ def _ends(text: str, end: re.Match[str]) -> bool:
 
 
 def terms(text: str) -> list[str]:
-    """What carries meaning: words without stop words and plural endings; Chinese as pairs of characters."""
+    """The terms of a text: words without stop words and plural endings; Chinese as pairs of characters."""
     found: list[str] = []
     for match in _TERM.finditer(text):
         found += _pairs(match.group()) if is_han(match.group()) else _words(match.group())
@@ -87,18 +87,18 @@ def _words(run: str) -> list[str]:
 
 
 def is_han(text: str) -> bool:
-    """Whether ``text`` begins with a character that is written without spaces around it."""
+    """Whether ``text`` begins with a character of a script without spaces between words."""
     return _IS_HAN.match(text) is not None
 
 
 def plain(markdown: str) -> str:
-    """One line of text without Markdown: links keep their words, images go."""
+    """One line of text without Markdown: links keep their words, images are removed."""
     without_images = _IMAGE.sub("", markdown)
     return " ".join(_MARKS.sub("", _LINK.sub(r"\1", without_images)).split())
 
 
 def joined(pieces: Iterable[str]) -> str:
-    """Running text: with spaces between the pieces, but not between Chinese ones."""
+    """The pieces as running text, with spaces between them, but not between Chinese ones."""
     found = [piece for piece in pieces if piece]
     gaps = (
         "" if left[-1] in _HAN_STOPS or (is_han(left[-1]) and is_han(right)) else " " for left, right in pairwise(found)

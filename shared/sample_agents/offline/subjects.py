@@ -1,4 +1,4 @@
-"""What floats or stands in the sea. Each thing has coordinates of its own, whose origin is where it meets the water."""
+"""Things that float or stand in the sea. Each has its own coordinates with the origin at the waterline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CANVAS: Final = rgb("faf4e6")
 _SHADOW: Final = rgb("323c60")
 _WOOD: Final = rgb("966034")
 _LAMP: Final = rgb("fff0be")
-_PALE: Final = 600  # the sum of red, green and blue from which a white stripe would not show
+_PALE: Final = 600  # the sum of red, green and blue above which a white stripe would not be visible
 _SHEER: Final = curve("-152 -40 -60 -22 60 -24 178 -58")
 _HULL: Final = [*_SHEER, *curve("178 -58 168 -30 150 -4 118 12"), *curve("-128 12 -144 4 -150 -16 -152 -40")]
 _STRIPE: Final = [*curve("-146 -2 -60 2 60 2 142 -8"), *curve("138 -2 60 7 -60 7 -143 4")]
@@ -34,7 +34,7 @@ _WING: Final = curve("0 -0.04 0.3 -0.42 0.62 -0.42 1 -0.12 0.6 -0.26 0.32 -0.2 0
 
 
 def paint_sailboat(here: Canvas, thing: Thing, light: Light) -> None:
-    """A sailboat under full sail with its reflection; 330 long and 390 high."""
+    """Paints a sailboat under full sail with its reflection; 330 wide and 390 high."""
     layer = Canvas(_SIZE, here.scale * 2, ground=light.on(_CANVAS))
     _paint_boat(layer.moved(_ORIGIN), thing, light)
     boat = layer.image.rotate(2, Image.Resampling.BICUBIC, center=layer.pixel(_ORIGIN)).reduce(2)
@@ -62,7 +62,7 @@ def _paint_boat(boat: Canvas, thing: Thing, light: Light) -> None:
 
 
 def _paint_sails(boat: Canvas, sails: Rgb, flag: Rgb) -> None:
-    """Light in the middle of each sail, where it bellies; darker where it turns away."""
+    """Paints light in the middle of each sail and shadow at its edges."""
     shadow, bright = mix(sails, _SHADOW, 0.3), mix(sails, WHITE, 0.25)
     edge = mix(sails, shadow, 0.4)
     boat.shade(_MAIN, ((0.0, edge), (0.3, bright), (0.75, sails), (1.0, shadow)), across=True)
@@ -88,7 +88,7 @@ def _reflection(boat: Image.Image) -> Image.Image:
 
 
 def _paint_foam(here: Canvas, light: Light, half: float) -> None:
-    """The water that something pushes aside."""
+    """Paints the foam around something in the water."""
     random = chance(8)
     for _ in range(90):
         place = half * random.uniform(-1.15, 1), random.uniform(5, 11)
@@ -96,7 +96,7 @@ def _paint_foam(here: Canvas, light: Light, half: float) -> None:
 
 
 def paint_lighthouse(here: Canvas, thing: Thing, light: Light) -> None:
-    """A striped tower on rocks, 270 high. One colour alone is that of the stripes."""
+    """Paints a striped tower on rocks, 270 high. If it has only one colour, that is the colour of the stripes."""
     if light.is_dark:
         for way in (-1, 1):
             here.polygon([(0, -230), (way * 900, -330), (way * 900, -150)], _LAMP, 44)
@@ -134,7 +134,7 @@ def _paint_rocks(here: Canvas, light: Light) -> None:
 
 
 def paint_gull(here: Canvas, white: Rgb) -> None:
-    """A gull with a span of 2."""
+    """Paints a gull with a wingspan of 2."""
     for way in (-1, 1):
         here.polygon([(way * x, y) for x, y in _WING], mix(white, _SHADOW, 0.2 + 0.1 * way))
     here.ellipse((0.04, 0.02), (0.24, 0.09), white)

@@ -1,8 +1,8 @@
-"""The offline writer: a text model that arranges what it is given, and says so. It never adds a fact.
+"""The offline writer: a text model that only rearranges the given text, and says so. It never adds a fact.
 
-It answers the prompts of ``sample_agents.prompts`` and no others. An outline names the parts of the source and quotes
-their key sentences; a section is such a part again, shortened when it is long; a summary is the sentences that the rest
-of the text has most in common with.
+It answers only the prompts of ``sample_agents.prompts``. An outline names the parts of the source and quotes their key
+sentences. A section is such a part again, shortened if it is long. A summary consists of the sentences that have most
+in common with the rest of the text.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _outline(prompt: ReadPrompt) -> str:
 
 
 def _points(part: Part) -> list[str]:
-    """The sentences of a part that say most of what the others say."""
+    """The key sentences of a part."""
     units = _units(part.blocks)
     return [point(units[place]) for place in best(units, min(_MOST_POINTS, len(units) // _UNITS_PER_POINT + 1))]
 
@@ -82,7 +82,7 @@ def _units(blocks: Sequence[Block]) -> list[str]:
 
 
 def _section(prompt: ReadPrompt) -> str:
-    """The part of the source that has the section's title, or what it says of the section's points, or the points."""
+    """The source's part with the section's title, else its sentences about the section's points, else the points."""
     title, points = prompt.value("Section"), prompt.values("Point")
     if topic_of(prompt.material):
         return _listed(points, "- [ ] ") or _NOT_MENTIONED[prompt.language]
@@ -97,7 +97,7 @@ def _listed(points: Sequence[str], bullet: str) -> str:
 
 
 def _said_of(wanted: str, parts: Sequence[Part]) -> str:
-    """The sentences of a source that share the most terms with what somebody else planned, as one paragraph."""
+    """The source's sentences that share most terms with a section of the client's outline, as one paragraph."""
     about = frozenset(terms(wanted))
     units = [unit for part in parts for unit in _units(part.blocks)]
     near = [unit for unit in units if len(about.intersection(terms(unit))) >= _SHARED]
@@ -105,7 +105,7 @@ def _said_of(wanted: str, parts: Sequence[Part]) -> str:
 
 
 def _shortened(blocks: Sequence[Block]) -> str:
-    """A short part as it is; of a long one the sentences that matter most. Long tables and code are left out."""
+    """A short part unchanged; the key sentences of a long one. Long tables and code are left out."""
     kept = [block for block in blocks if block.units() or len(block.text) <= _LONGEST_BLOCK]
     units = [unit for block in kept for unit in block.units()]
     if len(units) <= _KEPT_WHOLE:
@@ -115,7 +115,7 @@ def _shortened(blocks: Sequence[Block]) -> str:
 
 
 def _with_chosen(blocks: Sequence[Block], chosen: frozenset[int]) -> Iterator[str]:
-    """The blocks with only the chosen units; ``chosen`` counts the units of all blocks together."""
+    """The blocks with only the chosen units; ``chosen`` has indexes over the units of all blocks."""
     number = 0
     for block in blocks:
         units = block.units()

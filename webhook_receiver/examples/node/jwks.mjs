@@ -1,14 +1,14 @@
-// The issuer's keys: at most one fetch in 30 seconds, whether it succeeds or fails; stale keys serve for a day.
+// The issuer's keys: at most one fetch in 30 seconds, whether it succeeds or fails; old keys stay valid for a day.
 import { parseKeys } from "./verify.mjs";
 
 const COOL_DOWN = 30_000;
 const REFRESH_AFTER = 240_000;
 const STALE_AFTER = 86_400_000;
 
-/** The keys cannot be had now: answer 503 with Retry-After. */
+/** The keys cannot be fetched now: answer 503 with Retry-After. */
 export class KeysUnavailable extends Error {
   constructor(retryAfter) {
-    super("the issuer's keys cannot be had");
+    super("the issuer's keys cannot be fetched");
     this.code = "keys-unavailable";
     this.retryAfter = retryAfter;
   }
@@ -33,7 +33,7 @@ export function makeCache(fetchKeys) {
     }
   }
 
-  /** The current keys. A known key never waits; an unknown one waits for the one fetch under way. */
+  /** The current keys. A known key never waits; an unknown one waits for the fetch in progress. */
   return async function keysFor(kid, now) {
     const known = keys.has(kid) && now - fetched < STALE_AFTER;
     const due = now - tried >= COOL_DOWN && (!known || now - fetched >= REFRESH_AFTER);

@@ -1,5 +1,5 @@
 // A webhook receiver on plain Node 20: ISSUER=... AUDIENCE=... WEBHOOK_TOKEN=... node server.mjs
-// Change `handle`. It may be called again for a notification that it had before: remember claims.notificationId.
+// Change `handle`. It may be called again for the same notification: store claims.notificationId.
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 import { KeysUnavailable, makeCache } from "./jwks.mjs";
@@ -40,7 +40,7 @@ export function makeServer({ issuer, audience, expectations, fetchKeys, clock = 
   });
 }
 
-/** The code alone: a message may quote what came. What `handle` threw is logged whole. */
+/** Logs only the code of a refusal: its message may quote the request. Errors of `handle` are logged completely. */
 function logRefusal(error) {
   if (error instanceof KeysUnavailable || error instanceof Refused) console.warn(`refused code=${error.code}`);
   else console.error(error);

@@ -1,5 +1,5 @@
-// JSON that every reader understands alike: UTF-8 without a byte order mark, no name twice in an object, numbers in
-// range, whole characters, at most 64 levels. JSON.parse takes the last of two equal names, so it cannot be used.
+// Parses only JSON that every parser reads the same way: UTF-8 without a byte order mark, no duplicate name in an
+// object, numbers in range, no lone surrogates, at most 64 levels. JSON.parse takes the last of two equal names, so it cannot be used.
 const MAX_DEPTH = 64;
 const MAX_DIGITS = 300;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
@@ -7,12 +7,12 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
 const SPACE = /[ \t\n\r]*/y;
 const WORDS = new Map([["true", true], ["false", false], ["null", null]]);
 
-/** A number that was not written as a whole one, such as 3.0: it must not pass for an integer. */
+/** A number that was not written as an integer, such as 3.0: it must not be accepted as one. */
 export class Fraction {
   constructor(value) { this.value = value; }
 }
 
-/** The object that `bytes` spell, without a prototype. Throws SyntaxError for anything else. */
+/** The JSON object in `bytes`, without a prototype. Throws SyntaxError for anything else. */
 export function parseObject(bytes) {
   const value = parse(bytes);
   if (!isObject(value)) throw new SyntaxError("not a JSON object");

@@ -1,5 +1,5 @@
-// Whether an A2A webhook is genuine. Node 20 or newer, no dependencies. The same rules in the same order as the Python
-// receiver; both are held to ../../vectors/vectors.json.
+// Verifies that an A2A webhook is genuine. Node 20 or newer, no dependencies. Rules and their order are those of the
+// Python receiver; ../../vectors/vectors.json tests both.
 import { createHash, createPublicKey, timingSafeEqual, verify as verifySignature } from "node:crypto";
 import { isObject, parseObject } from "./strict-json.mjs";
 
@@ -15,14 +15,14 @@ const STATES = ["submitted", "working", "input-required", "auth-required", "comp
 const STATES_1_0 = STATES.map((state) => `TASK_STATE_${state.toUpperCase().replaceAll("-", "_")}`);
 const EVENTS = ["task", "message", "statusUpdate", "artifactUpdate"];
 
-/** A request that must have no effect. `code` names the rule that it breaks; do not tell the sender. */
+/** A request that must have no effect. `code` names the rule that it breaks; do not send it to the sender. */
 export class Refused extends Error {
   constructor(code, message = code) { super(message); this.code = code; }
 }
 
 /**
- * The usable keys of a JWK set, by key id: P-256 keys for signatures. Throws on anything ambiguous or too large.
- * @param {Buffer} raw what the issuer's /.well-known/jwks.json answered
+ * The usable keys of a JWK set, by key id: P-256 keys for signatures. Throws if the set is ambiguous or too large.
+ * @param {Buffer} raw the answer of the issuer's /.well-known/jwks.json
  */
 export function parseKeys(raw) {
   if (raw.length > 64 * 1024) throw new Error("the key set is too large");
@@ -41,7 +41,7 @@ function isUsable(jwk) {
 }
 
 /**
- * The proof that a request is genuine: {type: "notification", claims, body} or {type: "challenge", challenge}.
+ * Verifies that a request is genuine; returns {type: "notification", claims, body} or {type: "challenge", challenge}.
  * Throws Refused.
  *
  * @param {object} request
@@ -68,7 +68,7 @@ export function verify({ headers, body, keys, now, issuer, audience, expectation
   return { type: "notification", claims, body: content.body };
 }
 
-/** The key id that a request names, to know whether the cached keys will do. Throws Refused. */
+/** The key id in a request, to check whether it is cached. Throws Refused. */
 export function keyIdOf(headers) {
   return readEnvelope(headers).kid;
 }
@@ -297,7 +297,7 @@ function attempt(code, read) {
   }
 }
 
-/** Compares in the same time whatever it compares. */
+/** Compares in constant time. */
 function same(expected, given) {
   return timingSafeEqual(sha256(expected), sha256(given ?? "")) && given !== undefined;
 }
