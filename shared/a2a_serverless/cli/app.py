@@ -1,7 +1,7 @@
-"""Which commands there are, and how errors end them: in a sentence that says what to do, and an exit code.
+"""The list of commands, and the handling of their errors: a message that says what to do, and an exit code.
 
-0: done. 1: it failed. 2: the command line is wrong. 3: the task failed, was rejected or canceled. 4: the task waits for
-you. 130: you interrupted it.
+0: done. 1: failed. 2: wrong usage. 3: the task failed, was rejected or was canceled. 4: the task waits for you.
+130: interrupted.
 """
 
 import sys
@@ -123,5 +123,5 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
 
 
 def main() -> None:
-    """The program."""
+    """Run the program with the arguments of the process."""
     run()

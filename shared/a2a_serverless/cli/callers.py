@@ -1,4 +1,4 @@
-"""Who may call a deployed stack: API keys. The tokens of an issuer that the template names are let in besides."""
+"""The commands for API keys of a deployed stack. Tokens of the issuer in the template are accepted besides them."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The command that looks at a deployment from outside, as one who owns it does after a deploy."""
+"""The command that checks a deployment from outside, for its owner after a deploy."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -79,7 +79,7 @@ def check(  # noqa: PLR0913 - the options of a command
 
 
 def _lines(cli: CliContext, run: "CheckRun") -> "Iterator[CheckResult]":
-    """Each check's line as soon as it is there; on stderr stands meanwhile which one runs."""
+    """Yields each check's result as soon as it is known; stderr shows which check is running."""
     from a2a_serverless.cli.checks import CHECKS, run_check
 
     err = cli.terminal.err

@@ -1,4 +1,4 @@
-"""What ``check`` looks at, one function for each line: it returns what it saw, or raises what is wrong with it."""
+"""The checks of the command ``check``, one function each: it returns a description, or raises CheckFailed."""
 
 import base64
 import json
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 PREFERRED: Final = "document"
 TEXT: Final = "The history of lighthouses, from fires on the shore to lamps that nobody keeps."
-BUFFERED: Final = 0.1  # of the whole time: a stream whose items all come within so little of it was held back
+BUFFERED: Final = 0.1  # of the whole time: if all items arrive within this share of it, the stream was buffered
 SHORT_S: Final = 1.0
 PAUSE_S: Final = 0.5
 UNAUTHORIZED: Final = 401
-# Link-local, private, and no TLS. This machine's own addresses are let in by the emulator's deployment.
+# Link-local, private, and no TLS. A deployment in the emulator accepts this machine's own addresses.
 PRIVATE: Final = ("https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/a2a", "http://example.com/a2a")
 LOOPBACK: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
 Verdict = Literal["PASS", "FAIL", "SKIP"]
 
 
 class CheckFailed(Exception):
-    """It is not as it should be; ``remedy`` says what to do."""
+    """The check failed; ``remedy`` says what to do."""
 
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)
@@ -53,12 +53,12 @@ class CheckFailed(Exception):
 
 
 class CheckSkipped(CheckFailed):
-    """It was not looked at; ``remedy`` says what it takes."""
+    """The check could not be made; ``remedy`` says what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What became of one check."""
+    """The result of one check. ``seconds`` is how long it took."""
 
     name: str
     verdict: Verdict
@@ -69,7 +69,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What the command line says. ``stack`` is None when no stack was named."""
+    """The options of the command line. ``stack`` is None when no stack was named."""
 
     url: str
     agent: str = ""
@@ -83,7 +83,7 @@ class CheckOptions:
 
 @dataclass
 class CheckRun:
-    """One run: what it was told, and what the checks so far have found for those that follow."""
+    """One run: its options, and what earlier checks have found for later ones."""
 
     world: CliContext
     choices: CheckOptions
@@ -103,18 +103,18 @@ class CheckRun:
 
     @property
     def other(self) -> Client | None:
-        """The same agent for a second caller; None when there are no credentials of one."""
+        """The same agent with a second caller's credentials; None without A2A_OTHER_AUTHORIZATION."""
         authorization = self.world.environment.get("A2A_OTHER_AUTHORIZATION")
         return replace(self.client, headers={"Authorization": authorization}) if authorization else None
 
     def sent(self) -> Task:
-        """The task that was sent before."""
+        """Returns the task of the check ``send``. Raises CheckSkipped when there is none."""
         if self.task is None:
             raise CheckSkipped("no task was made", "mend that first")
         return self.task
 
     def send(self, message: Message | None = None, push: PushRequest | None = None) -> Task:
-        """Hands a task in. Raises Wrong when the agent answers with a message."""
+        """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
         wanted = SendRequest(message or text_message(self.choices.text), return_immediately=True, push=push)
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
@@ -124,7 +124,7 @@ class CheckRun:
         return answer
 
     def poll_until_timeout(self) -> Iterator[None]:
-        """Again and again, with a pause between, until the patience is spent."""
+        """Yields at once and after each pause, until ``timeout_s`` has passed."""
         end = self.world.clock() + self.choices.timeout_s
         while self.world.clock() < end:
             yield
@@ -135,7 +135,7 @@ Check = Callable[[CheckRun], str]
 
 
 def card(run: CheckRun) -> str:
-    """The card is there, and names the address that was asked."""
+    """The card is served, and names the URL that was asked."""
     cli, choices = run.world, run.choices
     ids = [str(one.get("id")) for one in agents_of(choices.url, cli.transport, cli.headers)]
     if not ids:
@@ -152,7 +152,7 @@ def card(run: CheckRun) -> str:
 
 
 def signature(run: CheckRun) -> str:
-    """The card, as it was served, is signed by a key that the deployment publishes."""
+    """The served card is signed with a key that the deployment publishes."""
     from a2a_serverless.adapters.jose import is_valid_signature
     from a2a_serverless.wire.card import signed_by
 
@@ -172,7 +172,7 @@ def signature(run: CheckRun) -> str:
 
 
 def sign_in(run: CheckRun) -> str:
-    """Nobody gets in without credentials."""
+    """Requests without credentials are refused."""
     stranger = replace(run.client, headers={})
     try:
         stranger.get("no-such-task")
@@ -189,14 +189,14 @@ def sign_in(run: CheckRun) -> str:
 
 
 def send(run: CheckRun) -> str:
-    """A task is handed in, and the answer does not wait for its end."""
+    """A message starts a task, and the answer does not wait for its end."""
     began = run.world.clock()
     run.task = run.send()
     return f"task {run.task.task_id} is {run.task.status.state} after {run.world.clock() - began:.1f} s"
 
 
 def poll(run: CheckRun) -> str:
-    """The task comes to an end."""
+    """The task completes."""
     task = run.sent()
     for _ in run.poll_until_timeout():
         task = run.client.get(task.task_id)
@@ -216,7 +216,7 @@ def poll(run: CheckRun) -> str:
 
 
 def stream(run: CheckRun) -> str:
-    """Items come as they happen, not all at the end."""
+    """Stream items arrive as they happen, not all at the end."""
     if not run.agent.card.streaming:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
     clock, items = run.world.clock, run.items
@@ -241,10 +241,10 @@ def stream(run: CheckRun) -> str:
 
 
 def resume(run: CheckRun) -> str:
-    """A stream that is taken up at Last-Event-ID tells what came after it, each once."""
+    """A stream that is resumed with Last-Event-ID repeats each later event once."""
     numbers = list(dict.fromkeys(item.n for item in run.items if item.n is not None))
     task_id = next((item.task_id for item in run.items if item.task_id), None)
-    if len(numbers) < 3 or task_id is None:  # noqa: PLR2004 - a first, one behind it, and one to be told again
+    if len(numbers) < 3 or task_id is None:  # noqa: PLR2004 - the one to resume at, and two to repeat
         raise CheckSkipped("there was no stream with numbers to take up again", "mend that first, or see --text")
     after = numbers[0]
     again = [item.n for item in run.client.subscribe(task_id, after) if item.n is not None]
@@ -257,7 +257,7 @@ def resume(run: CheckRun) -> str:
 
 
 def private_webhook(run: CheckRun) -> str:
-    """A webhook at an address that is not public is refused, and makes no task."""
+    """A webhook whose address is not public is refused, and no task is made."""
     urls = PRIVATE if is_local(run.choices.url) else PRIVATE + LOOPBACK
     if not run.agent.card.push:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
@@ -276,7 +276,7 @@ def private_webhook(run: CheckRun) -> str:
 
 
 def isolation(run: CheckRun) -> str:
-    """A second caller cannot see, follow, list or end the task of the first."""
+    """A second caller cannot get, follow, list or cancel the task of the first."""
     task, other = run.sent(), run.other
     if other is None:
         raise CheckSkipped(
@@ -309,7 +309,7 @@ def _leaks(what: str) -> NoReturn:
 
 
 def files(run: CheckRun) -> str:
-    """A file that is too big for a message is uploaded, and comes back the same."""
+    """A file that is too big for a message is uploaded, and its download is the same."""
     content = os.urandom(32).hex().encode() + bytes(INLINE)
     part = file_part(run.client, content, "check.txt", "text/plain")
     message = text_message(run.choices.text)
@@ -333,7 +333,7 @@ def files(run: CheckRun) -> str:
 
 
 def webhook(run: CheckRun) -> str:
-    """A task's end is told by webhooks that the receiver verifies."""
+    """The receiver gets verified webhooks up to the task's end."""
     heard = _round_trip(run)
     keys, used = _published_keys(run), {entry.kid for entry in heard}
     if not used <= keys.keys():
@@ -344,7 +344,7 @@ def webhook(run: CheckRun) -> str:
 
 
 def rotation(run: CheckRun) -> str:
-    """After a rotation the new key signs, and the receiver takes it."""
+    """After a rotation the new key signs, and the receiver accepts it."""
     stack = run.choices.stack
     if not run.choices.rotate or stack is None:
         raise CheckSkipped("the keys were not rotated", "--rotate with --stack and AWS credentials")
@@ -359,7 +359,7 @@ def rotation(run: CheckRun) -> str:
         )
     _receiver(run)
     heard: list[InboxEntry] = []
-    for _ in run.poll_until_timeout():  # notifiers keep the ring for some minutes
+    for _ in run.poll_until_timeout():  # notifiers cache the key ring for some minutes
         heard = _round_trip(run)
         if {entry.kid for entry in heard} == {after[0]}:
             return f"{after[0]} signs now, after {before[0]}; {len(heard)} verified"
@@ -369,7 +369,7 @@ def rotation(run: CheckRun) -> str:
 
 
 def alarms(run: CheckRun) -> str:
-    """No alarm of the stack has gone off."""
+    """No alarm of the stack is in state ALARM."""
     stack = run.choices.stack
     if stack is None:
         raise CheckSkipped("alarms are seen from inside", "--stack NAME with AWS credentials")
@@ -402,7 +402,7 @@ CHECKS: Final[dict[str, Check]] = {
 
 
 def run_check(run: CheckRun, name: str) -> CheckResult:
-    """Runs one check. What goes wrong in it is its line, unless it is a fault of ours."""
+    """Runs one check. An error that ``explain`` knows is its result; any other is raised."""
     began = run.world.clock()
     verdict, text, remedy = _run(run, CHECKS[name])
     return CheckResult(name, verdict, text, remedy, round(run.world.clock() - began, 3))
@@ -423,7 +423,7 @@ def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
 
 
 def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
-    """The deployment's key set, by key id."""
+    """Fetches the deployment's public keys, by key id."""
     url = f"{run.client.url.rpartition('/')[0]}/.well-known/jwks.json"
     document = fetch(url, run.world.transport, {})
     listed = document.get("keys") if isinstance(document, dict) else None
@@ -442,7 +442,7 @@ def _receiver(run: CheckRun) -> InboxClient:
 
 
 def _round_trip(run: CheckRun) -> list[InboxEntry]:
-    """Sends a task with a webhook at the receiver; what came of it, once its end was told."""
+    """Sends a task with a webhook at the receiver; returns its verified entries up to the task's end."""
     inbox = _receiver(run)
     if not run.agent.card.push:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
@@ -469,7 +469,7 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
 
 
 def _signing_keys(shown: JsonObject) -> tuple[str, str]:
-    """The key that signs, and the next one."""
+    """Returns the ids of the current and of the next key."""
     ring = json.loads(json.dumps(shown))
     return str(ring["current"]["kid"]), str(ring["next"]["kid"])
 

@@ -1,4 +1,4 @@
-"""Erasing what is stored of a task, a context or an owner of a deployed stack, for its operator."""
+"""The operator's commands that erase a task, a context or an owner of a deployed stack."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +70,7 @@ def _erase(ctx: typer.Context, stack: str, named: str, kind: int, *, dry_run: bo
 
 
 def _scope(named: str, kind: int) -> "ErasureScope":
-    """What is named: of three parts a task or a context, of two an owner."""
+    """Parses TENANT/OWNER (kind 1), TENANT/OWNER/CONTEXT (2) or TENANT/OWNER/TASK (3). Raises BadParameter."""
     from urllib.parse import unquote
 
     from a2a_serverless.domain.model import Principal

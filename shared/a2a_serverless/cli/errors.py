@@ -1,4 +1,4 @@
-"""What went wrong, in words that end with what to do about it. What is not here is a fault of ours: a traceback."""
+"""Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFou
 from a2a_serverless.wire.errors import code_of
 
 UNAUTHORIZED = 401
-# What API Gateway answers by itself, and what helps then.
+# Errors of API Gateway itself, and what helps.
 GATEWAYS = {
     413: "a request is 10 MB at most: --file uploads what is big",
     429: "ask again in a moment: the stage or the account takes so many requests a second",
@@ -21,7 +21,7 @@ GATEWAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An error for people, and its kind for programs."""
+    """An error: ``text`` and ``remedy`` for people, ``kind`` for programs."""
 
     kind: str
     text: str
@@ -29,7 +29,7 @@ class Explained:
 
 
 def explain(error: Exception, cli: CliContext) -> Explained | None:
-    """The error in words; None when it is none that a user can do something about."""
+    """Explains an error; None for one that a user can do nothing about."""
     match error:
         case Unreachable():
             return Explained(
@@ -47,7 +47,7 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
 
 
 def _of_stack(error: Exception) -> Explained | None:
-    """The same for stacks, the deployed and the local one; the latter's error class is known once it is imported."""
+    """Explains errors of the deployed and the local stack. StackError can only occur once its module is imported."""
     import sys
 
     if isinstance(error, StackNotFound | CommandFailed):
@@ -63,7 +63,7 @@ def _of_stack(error: Exception) -> Explained | None:
 
 
 def _with_violations(error: A2AError) -> str:
-    """What the error says, and the violations that it does not name itself."""
+    """Returns the error's text, followed by the violations that it does not mention."""
     text = str(error)
     details = [f"  {one.field}: {one.description}" for one in error.violations if one.description not in text]
     return "\n".join([text, *details])

@@ -1,4 +1,4 @@
-"""What each command's help ends with. A test runs every line of it through the parser."""
+"""The examples at the end of each command's help. A test parses each of them."""
 
 from typing import Final
 

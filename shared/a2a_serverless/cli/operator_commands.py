@@ -1,7 +1,7 @@
 """The operator's commands: webhooks of a deployed stack, and the keys that sign them.
 
-They work on the stack's table, queue and rotator with the AWS credentials and region at hand; whoever has the rights
-to those is an operator. ``--local`` is the stack that ``up`` has started, whatever the AWS settings are.
+They use the stack's table, queue and rotator with the current AWS credentials and region; anyone with rights to those
+is an operator. ``--local`` means the stack that ``up`` has started, and ignores the AWS settings.
 """
 
 import re
@@ -43,7 +43,7 @@ _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def moment_of(text: str) -> int:
-    """``30m``, ``12h`` or ``2d`` ago, or a timestamp, in ms."""
+    """Parses ``30m``, ``12h`` or ``2d`` (ago), or a timestamp; returns ms since the epoch. Raises BadParameter."""
     from a2a_serverless.wire.timestamps import from_text
 
     ago = _AGO.fullmatch(text)
@@ -198,7 +198,7 @@ def _operations(ctx: typer.Context, stack: str) -> "Operations":
 
 
 def stack_meant(ctx: typer.Context, name: str) -> "StackName":
-    """The stack of that name where the command line says: in the account at hand, or on this machine."""
+    """Returns the stack of that name in the AWS account, or with ``--local`` the stack on this machine."""
     from a2a_serverless.domain.deployed import StackName
 
     if not ctx.meta.get(LOCAL):
@@ -277,7 +277,7 @@ def _line(one: "WebhookStatus") -> str:
 
 
 def attempt_words(attempt: "JsonObject") -> str:
-    """An attempt in one line."""
+    """Formats an attempt in one line."""
     what = attempt.get("status") or attempt.get("error") or "?"
     again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
     event = f"event {attempt['eventNumber']}" if attempt["eventNumber"] else "challenge"
@@ -303,7 +303,7 @@ def _tell_ring(ctx: typer.Context, ring: "JsonObject") -> None:
 
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """The same with its times as texts."""
+    """Returns a copy with the times (integers) as timestamps."""
     from a2a_serverless.wire.timestamps import to_text
 
     if isinstance(value, dict):

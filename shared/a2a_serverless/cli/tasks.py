@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel."""
+"""The commands that talk to agents: send, get, watch, cancel, deliveries."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -158,7 +158,7 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushReques
 
 
 def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
-    """Prints the task's id and nothing else, so that a script can keep it."""
+    """Prints only the task's id to stdout, so that a script can use it."""
     terminal = cli.terminal
     if terminal.json:
         terminal.data(sent_json(sent))
@@ -212,7 +212,7 @@ def _ended(text: str) -> str:
 
 
 def _code(state: TaskState | None) -> int:
-    """The exit code that a task's state comes to."""
+    """Returns the exit code for a task's state."""
     if state in INTERRUPTED:
         return YOUR_TURN
     return ENDED_BADLY if state in TERMINAL - {TaskState.COMPLETED} else 0

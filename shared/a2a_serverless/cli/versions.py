@@ -1,4 +1,4 @@
-"""The command that shows and saves the versions of an artifact: what a conversation made under a name."""
+"""The command that shows and saves the versions of the artifacts in a conversation."""
 
 from pathlib import Path
 from typing import Annotated

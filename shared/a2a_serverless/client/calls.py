@@ -107,7 +107,7 @@ class Client:
         return v0_3
 
     def send(self, request: SendRequest) -> Task | Message:
-        """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may answer late."""
+        """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
         answer = self._result(Operation.SEND, self._codec.print_send(request))
         return _not_an_update(self._codec.parse_stream_item(answer, ANSWER))
 

@@ -36,7 +36,7 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
 
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:
-    """Downloads a part's URL in blocks, at most 100 MiB, without credentials. Raises Unreachable or HttpError."""
+    """Downloads a part's URL in blocks, at most 100 MiB, without credentials. Raises as ``file_part``."""
     with transport(ClientRequest(url, seconds=SECONDS, waits=True)) as answer:
         if answer.status != OK:
             raise HttpError(answer.status, "The file is not there, or its link has run out: get the task again.")
