@@ -96,7 +96,7 @@ def this_machine() -> Target:
 def build(paths: Paths, target: Target) -> Build:
     """Build and pack every function for `target`, or return the existing build if no input has changed since.
 
-    A build never changes: each set of inputs has its own folder, and the oldest folders are removed. Raises `StackError`.
+    A build never changes: each set of inputs has its own folder, and the oldest are removed. Raises `StackError`.
     """
     done = paths.builds / _digest(paths, target)
     if done.exists():
