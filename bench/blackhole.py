@@ -1,7 +1,7 @@
-"""What one black-holed webhook host of 100 costs the other 99: commit to first byte, at 50 events a second (N10).
+"""How one black-holed webhook host of 100 delays the other 99: commit to first byte, at 50 events a second (N10).
 
-A host that is a black hole takes no connection and refuses none; each attempt there waits until its deadline. Runs
-with and without it alternate, over the same notifier (10 bells at a time), with two tasks on each host.
+A black-holed host neither accepts nor refuses connections; each attempt waits until its deadline. Runs with and without
+it alternate, over the same notifier (10 messages at a time), with two tasks on each host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEAD: Final = "h0.example.com"
 
 
 def measure(rounds: int) -> Report:
-    """Both cases in each round."""
+    """Measures both cases in each round."""
     well, ill = [], []
     for _ in range(rounds):
         well.append(_tail(frozenset()))

@@ -1,4 +1,4 @@
-"""What a million queued tasks cost on AWS, without the time of a model (N12).
+"""The cost of a million queued tasks on AWS, without the time of a model (N12).
 
 Counted usage times public prices, as `bench/cost.py` itemises it: one send, one get, two webhooks with at most two
 POSTs each, logs included.
@@ -11,7 +11,7 @@ from measuring import Report, figure, goal, main
 
 
 def measure(_rounds: int) -> Report:
-    """The bill, once: it does not vary."""
+    """Computes the bill once: it does not vary."""
     items = bill(Scale())
     return Report(
         "A million tasks",
