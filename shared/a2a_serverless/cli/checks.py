@@ -94,7 +94,7 @@ class CheckRun:
     @property
     def agent(self) -> DiscoveredAgent:
         if self.found is None:
-            raise CheckSkipped("the check of the card failed", "mend that first")
+            raise CheckSkipped("the check of the card failed", "fix that first")
         return self.found
 
     @property
@@ -110,7 +110,7 @@ class CheckRun:
     def sent(self) -> Task:
         """Returns the task of the check ``send``. Raises CheckSkipped when there is none."""
         if self.task is None:
-            raise CheckSkipped("no task was made", "mend that first")
+            raise CheckSkipped("no task was made", "fix that first")
         return self.task
 
     def send(self, message: Message | None = None, push: PushRequest | None = None) -> Task:
@@ -119,7 +119,7 @@ class CheckRun:
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
             raise CheckFailed(
-                "the agent answered with a message and made no task", "--text says what makes it start a task"
+                "the agent answered with a message and made no task", "give a --text that makes it start a task"
             )
         return answer
 
@@ -139,7 +139,7 @@ def card(run: CheckRun) -> str:
     cli, choices = run.world, run.choices
     ids = [str(one.get("id")) for one in agents_of(choices.url, cli.transport, cli.headers)]
     if not ids:
-        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml says which are deployed")
+        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml lists those that are deployed")
     agent = choices.agent or (PREFERRED if PREFERRED in ids else ids[0])
     found = find(cli, choices.url, agent)
     named, asked = found.client.url, f"{choices.url.rstrip('/')}/{agent}"
@@ -164,8 +164,8 @@ def signature(run: CheckRun) -> str:
     if not kids:
         why = "no key of the published set has signed it as it was served" if keys else "the key set is empty"
         raise CheckFailed(
-            f"the card cannot be believed: {why}",
-            "look for what alters it on its way (a proxy, a CDN); `keys show` says which key signs, "
+            f"the card's signature is not valid: {why}",
+            "check whether a proxy or CDN alters the card; `keys show` shows which key signs, "
             "and the rotator's next run publishes cards and keys anew",
         )
     return f"by key {kids[0]}, one of {len(keys)} published"
@@ -182,9 +182,9 @@ def sign_in(run: CheckRun) -> str:
         raise
     except TaskNotFound:
         if is_local(run.choices.url) and not run.agent.document.get("securitySchemes"):
-            raise CheckSkipped("this deployment lets anybody in", "that exists on a developer's machine only") from None
+            raise CheckSkipped("this deployment allows anonymous access", "only local stacks may do so") from None
     raise CheckFailed(
-        "a request without credentials is let in", "redeploy the template as it is: anonymous access is off"
+        "a request without credentials is accepted", "redeploy the template as it is: anonymous access is off"
     )
 
 
@@ -206,9 +206,7 @@ def poll(run: CheckRun) -> str:
         return f"completed with {len(task.artifacts)} artifacts"
     said = task.status.message.text() if task.status.message else "it does not say why"
     if task.status.state in TERMINAL | INTERRUPTED:
-        raise CheckFailed(
-            f"the task is {task.status.state}: {said}", "--text says what the agent can do something with"
-        )
+        raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
     raise CheckFailed(
         f"the task is still {task.status.state} after {run.choices.timeout_s:.0f} s",
         "the worker's log says why (/aws/lambda/...WorkerFunction..., or `logs worker`); --timeout waits longer",
@@ -225,17 +223,17 @@ def stream(run: CheckRun) -> str:
         items.append(item)
         arrived.append(clock() - began)
     if not items:
-        raise CheckFailed("the stream ended without a word", "the api function's log says why")
+        raise CheckFailed("the stream ended without an item", "the api function's log says why")
     total, first = arrived[-1], arrived[0]
     told = f"{len(items)} items, the first after {first:.1f} s, the last after {total:.1f} s"
     if total < SHORT_S or len(items) == 1:
-        raise CheckSkipped(f"too little to tell: {told}", "--text says what takes the agent longer")
+        raise CheckSkipped(f"too short to measure: {told}", "give a --text that takes the agent longer")
     if total - first < BUFFERED * total:
         if run.choices.buffered:
             raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
         raise CheckFailed(
             f"the answer came all at once: {told}",
-            "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered takes it as it is",
+            "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered skips this check",
         )
     return f"{told}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
 
@@ -245,15 +243,15 @@ def resume(run: CheckRun) -> str:
     numbers = list(dict.fromkeys(item.n for item in run.items if item.n is not None))
     task_id = next((item.task_id for item in run.items if item.task_id), None)
     if len(numbers) < 3 or task_id is None:  # noqa: PLR2004 - the one to resume at, and two to repeat
-        raise CheckSkipped("there was no stream with numbers to take up again", "mend that first, or see --text")
+        raise CheckSkipped("there was no stream with event numbers to resume", "fix that first, or see --text")
     after = numbers[0]
     again = [item.n for item in run.client.subscribe(task_id, after) if item.n is not None]
     if again != [number for number in numbers if number > after]:
         raise CheckFailed(
-            f"behind event {after} came {_listed(again)}, and before it was {_listed(numbers[1:])}",
-            "something between drops the header Last-Event-ID, or events were lost: look at the api function's log",
+            f"after event {after} came {_listed(again)}; expected {_listed(numbers[1:])}",
+            "a proxy drops the header Last-Event-ID, or events were lost: see the api function's log",
         )
-    return f"behind event {after} came the {len(again)} others, each once"
+    return f"after event {after} came the {len(again)} others, each once"
 
 
 def private_webhook(run: CheckRun) -> str:
@@ -269,8 +267,8 @@ def private_webhook(run: CheckRun) -> str:
         with suppress(A2AError):
             run.client.cancel(made.task_id)
         raise CheckFailed(
-            f"a webhook at {url} is taken",
-            "no name of a private host belongs into WebhookTrustedDomains; redeploy the template as it is",
+            f"a webhook at {url} is accepted",
+            "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy",
         )
     return f"{', '.join(urls)}: each refused"
 
@@ -304,7 +302,7 @@ def isolation(run: CheckRun) -> str:
 def _leaks(what: str) -> NoReturn:
     raise CheckFailed(
         f"another caller can {what} the task",
-        "take the deployment down if these are two owners (`callers list`), and report it",
+        "if these are two owners (`callers list`), delete the deployment, and report it",
     )
 
 
@@ -318,18 +316,18 @@ def files(run: CheckRun) -> str:
         task = run.client.cancel(task.task_id)
     told = [one for said in run.client.get(task.task_id).history for one in said.parts if one.kind in {"url", "raw"}]
     if not told:
-        raise CheckFailed("the task does not show the file that was sent", "the api function's log says why")
+        raise CheckFailed("the task does not have the file that was sent", "the api function's log says why")
     if told[0].kind == "raw":
         got = base64.b64decode(str(told[0].value))
     elif str(told[0].value).startswith(("https://", "http://")):
         got = b"".join(download(str(told[0].value), run.world.transport))
     else:
-        raise CheckFailed(f"the file's address is no link: {told[0].value}", "the api function's log says why")
+        raise CheckFailed(f"the file's address is no URL: {told[0].value}", "the api function's log says why")
     if sha256(got).digest() != sha256(content).digest():
         raise CheckFailed(
-            f"{len(content):,} bytes went up, and {len(got):,} others came back", "look at the bucket's rules"
+            f"{len(content):,} bytes were uploaded, and {len(got):,} others downloaded", "check the bucket's rules"
         )
-    return f"{len(content):,} bytes went up and came back the same"
+    return f"{len(content):,} bytes were uploaded and downloaded unchanged"
 
 
 def webhook(run: CheckRun) -> str:
@@ -338,7 +336,7 @@ def webhook(run: CheckRun) -> str:
     keys, used = _published_keys(run), {entry.kid for entry in heard}
     if not used <= keys.keys():
         raise CheckFailed(
-            f"a key that is not published has signed: {_listed(used - keys.keys())}", "`keys show` compares"
+            f"a key that is not published has signed: {_listed(used - keys.keys())}", "compare with `keys show`"
         )
     return f"{len(heard)} verified, signed by {_listed(used)}"
 
@@ -355,7 +353,7 @@ def rotation(run: CheckRun) -> str:
     if after == before:
         raise CheckSkipped(
             f"the next key has not been public for long enough to sign ({before[1]})",
-            "`keys show` says from when on it may; check again then",
+            "`keys show` shows from when on it may sign; check again then",
         )
     _receiver(run)
     heard: list[InboxEntry] = []
@@ -372,16 +370,16 @@ def alarms(run: CheckRun) -> str:
     """No alarm of the stack is in state ALARM."""
     stack = run.choices.stack
     if stack is None:
-        raise CheckSkipped("alarms are seen from inside", "--stack NAME with AWS credentials")
+        raise CheckSkipped("alarms can only be checked from inside", "--stack NAME with AWS credentials")
     states = run.world.alarms(stack)
     loud = sorted(name for name, state in states.items() if state == "ALARM")
     if loud:
         raise CheckFailed(
-            f"{len(loud)} of {len(states)} alarms have gone off: {_listed(loud)}", "docs/operate.md has each"
+            f"{len(loud)} of {len(states)} alarms are in state ALARM: {_listed(loud)}", "docs/operate.md explains each"
         )
     if not states:
         raise CheckSkipped("the stack has no alarms", "deploy the template as it is")
-    return f"{len(states)}, all quiet"
+    return f"{len(states)} alarms, none in state ALARM"
 
 
 CHECKS: Final[dict[str, Check]] = {
@@ -450,8 +448,8 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
         push, last = inbox.expect(), max((entry.number for entry in inbox.list_entries()), default=0)
     except (HttpError, Unreachable) as error:
         raise CheckFailed(
-            f"the receiver does not answer as one of ours: {error}",
-            'its address goes without /webhook; A2A_RECEIVER_AUTHORIZATION has its password, as "Bearer ..."',
+            f"the receiver does not answer as this project's do: {error}",
+            'give its URL without /webhook, and its password in A2A_RECEIVER_AUTHORIZATION, as "Bearer ..."',
         ) from error
     task = run.send(push=push)
     seen: list[InboxEntry] = []
@@ -462,8 +460,8 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
             return heard
     refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.task_id}), "")
     raise CheckFailed(
-        f"no verified webhook told the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
-        "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md what its refusal means; "
+        f"no verified webhook had the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
+        "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md explains refusals; "
         f"the receiver's ISSUER has to be {run.client.url.rpartition('/')[0]} (task {task.task_id})",
     )
 

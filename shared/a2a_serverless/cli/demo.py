@@ -30,7 +30,7 @@ PAINTER = "image"
 SAILBOAT = "Generate an image of a sailboat on the ocean"
 REFINEMENT = "Please modify the sailboat to be red"
 SETTLED = {str(state) for state in TERMINAL | INTERRUPTED}
-FIXED = 50  # width of a webhook's line without the column "what it says"
+FIXED = 50  # width of a webhook's line without the column "content"
 WIDEST = 60
 
 
@@ -47,7 +47,7 @@ def run_demo(run: DemoRun, source: DemoInput) -> JsonObject:
     """Runs the demo and returns a report. Raises StackError, which says what failed and where the log is."""
     began = time.time()
     with running_stack(run) as running:
-        run.console.print(f"The stack stands after {time.time() - began:.1f} s.\n", style="bold")
+        run.console.print(f"The stack is up after {time.time() - began:.1f} s.\n", style="bold")
         return run_on_stack(run, running.deployment.rest_url, running.receiver.url, source)
 
 
@@ -114,9 +114,9 @@ def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
 def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> list[InboxEntry]:
     """Prints the receiver's entries until a verified one has the task's end; returns the task's verified ones."""
     console, give_up, heard = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
-    console.print("\nListening. Nobody polls: each line is one signed POST.", style="bold")
-    console.print(_line(console, ("after", "event", "what it says", "key", "token"), Text("receiver")), style="dim")
-    with console.status("Listening"), attribute_failure("receiver"):
+    console.print("\nWaiting for webhooks, without polling. Each line is one signed POST.", style="bold")
+    console.print(_line(console, ("after", "event", "content", "key", "token"), Text("receiver")), style="dim")
+    with console.status("Waiting for webhooks"), attribute_failure("receiver"):
         for entry in inbox.entries(run.entries[-1].number if run.entries else 0):
             if entry:
                 run.entries.append(entry)
@@ -133,8 +133,8 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
 
 def _timeout_reason(run: DemoRun, heard: list[InboxEntry]) -> str:
     told = [entry.event for entry in heard if entry.event]
-    last = f"the last verified one told event {max(told)}" if told else "there was not one"
-    return f"no verified webhook told the task's end within {run.timeout_s:.0f} s; {last}"
+    last = f"the last verified one was event {max(told)}" if told else "there was none"
+    return f"no verified webhook had the task's end within {run.timeout_s:.0f} s; {last}"
 
 
 def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
@@ -174,7 +174,7 @@ def _entry_line(console: Console, entry: InboxEntry, sent_at: float) -> Text:
 
 
 def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text) -> Text:
-    """Formats one line of the table of webhooks. The column "what it says" gets the remaining width."""
+    """Formats one line of the table of webhooks. The column "content" gets the remaining width."""
     after, event, says, kid, jti = cells
     room = min(max(console.width - FIXED, 20), WIDEST)
     what = Text(one_line(says, room))

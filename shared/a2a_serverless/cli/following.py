@@ -50,7 +50,7 @@ def _follow(
             if failures == TRIES or not task_id:
                 raise
         if not task_id:
-            raise InvalidAgentResponse("The agent ended its stream without a word.")
+            raise InvalidAgentResponse("The agent ended its stream without an item.")
         sleep(PAUSE_S)
         items = _subscribed(client, task_id, last)
 

@@ -66,7 +66,7 @@ class InboxClient:
         with self.transport(call) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
-                raise HttpError(answer.status, f"the receiver at {self.url} expects nothing from us")
+                raise HttpError(answer.status, f"the receiver at {self.url} did not register a token")
         config = json.loads(body)["pushNotificationConfig"]
         return PushRequest(config["url"], token=config["token"])
 

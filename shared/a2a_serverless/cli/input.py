@@ -15,7 +15,7 @@ MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown"}
 def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> tuple[str, str | None]:
     """Returns the text and its media type. Raises BadParameter, which says what to do."""
     if bool(text) == (file is not None):
-        raise typer.BadParameter("say something: a TEXT, - for stdin, or --file PATH (one of them)")
+        raise typer.BadParameter("give one of TEXT, - (for stdin) or --file PATH")
     if file is not None:
         return read_file(file), media_type_of(file)
     return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None

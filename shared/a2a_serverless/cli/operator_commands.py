@@ -36,7 +36,7 @@ Task = Annotated[
     str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded, as `push list` prints it.", metavar="TASK")
 ]
 Config = Annotated[str, typer.Argument(help="The configuration's id.", metavar="CONFIG")]
-Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1000)]
+Limit = Annotated[int, typer.Option(help="The largest number of results.", min=1, max=1000)]
 NAME = "a2a-serverless"
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -56,7 +56,9 @@ def moment_of(text: str) -> int:
 
 
 Host = Annotated[str, typer.Option(help="Only webhooks of this host (or host:port).", metavar="HOST")]
-Since = Annotated[str, typer.Option(help="Only what was given up since then: 2h, or a timestamp.", metavar="WHEN")]
+Since = Annotated[
+    str, typer.Option(help="Only webhooks that were given up since then: 2h, or a timestamp.", metavar="WHEN")
+]
 
 
 def list_pushes(
@@ -70,7 +72,7 @@ def list_pushes(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Show the webhooks of a task, or all in the deployment that were given up."""
+    """Show the webhooks of a task, or all webhooks that were given up."""
     from a2a_serverless.services.delivery_admin import list_exhausted, list_statuses
 
     admin = _operations(ctx, stack).admin
@@ -83,7 +85,7 @@ def list_pushes(
     for one in found:
         terminal.raw(f"{_line(one)}\n")
     if not found:
-        terminal.note("There are none.")
+        terminal.note("There are no such webhooks.")
 
 
 def show_push(
@@ -95,7 +97,7 @@ def show_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Show how a webhook stands, and its attempts."""
+    """Show the state of a webhook, and its attempts."""
     from a2a_serverless.domain.errors import TaskNotFound
     from a2a_serverless.services.delivery_admin import list_statuses
 
@@ -125,7 +127,7 @@ def redrive_push(  # noqa: PLR0913 - the options of a command
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Try again at once what was given up: one webhook, or all that --host and --since mean."""
+    """Redrive webhooks that were given up: one, or all that match --host and --since."""
     from a2a_serverless.services.delivery_admin import redrive
 
     many = every or bool(host or since)
@@ -146,7 +148,7 @@ def pause_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Send a webhook nothing more until it is resumed."""
+    """Stop deliveries to a webhook until it is resumed."""
     from a2a_serverless.services.delivery_admin import pause
 
     _change(ctx, stack, pause, task, config)
@@ -161,7 +163,7 @@ def resume_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Go on where a webhook was paused."""
+    """Resume deliveries to a paused webhook where they stopped."""
     from a2a_serverless.services.delivery_admin import resume
 
     _change(ctx, stack, resume, task, config)
@@ -187,7 +189,7 @@ def revoke_key(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Take a key out of use and off the public list at once (an emergency)."""
+    """Revoke a key at once, also in the public key set (for emergencies)."""
     operations = _operations(ctx, stack)
     operations.rotator({"command": "revoke", "kid": kid})
     _tell_ring(ctx, operations.rotator({"command": "show"}))

@@ -107,7 +107,7 @@ def _set_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer 
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", callback=_set_json)]
-Url = Annotated[str, typer.Option(envvar="A2A_URL", help="Where the deployment is.", metavar="URL")]
+Url = Annotated[str, typer.Option(envvar="A2A_URL", help="The URL of the deployment.", metavar="URL")]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
 TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
 State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]

@@ -23,7 +23,7 @@ PAUSE_S = 1.0
 Part = Annotated[
     str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what comes.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
 
 
 def up(
@@ -48,7 +48,7 @@ def up(
 
 
 def down(ctx: typer.Context, *, state: State = None, _json: Json = False) -> None:
-    """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
+    """Stop the stack. Its tasks are deleted; its logs stay in .a2a/logs."""
     from a2a_serverless.stack import local_stack, processes
 
     terminal, here = context_of(ctx).terminal, find_paths(state)
@@ -70,7 +70,7 @@ def show_logs(
     state: State = None,
     _json: Json = False,
 ) -> None:
-    """Show what the parts of the stack have said: the end of each, or all of one."""
+    """Show the logs of the stack: the last lines of each part, or all lines of one."""
     from a2a_serverless.stack import logs
 
     terminal, paths = context_of(ctx).terminal, find_paths(state)

@@ -103,7 +103,7 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
 
 def _check_secrecy(url: str) -> None:
     if urlsplit(url).scheme != "https" and not is_local(url):
-        raise CredentialsKept("Credentials go over https only.")
+        raise CredentialsKept("Credentials are sent over https only.")
 
 
 def _check_host(given: str, named: str) -> None:

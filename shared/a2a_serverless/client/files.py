@@ -39,7 +39,7 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
     """Downloads a part's URL in blocks, at most 100 MiB, without credentials. Raises as ``file_part``."""
     with transport(ClientRequest(url, seconds=SECONDS, waits=True)) as answer:
         if answer.status != OK:
-            raise HttpError(answer.status, "The file is not there, or its link has run out: get the task again.")
+            raise HttpError(answer.status, "The file does not exist, or its link has expired: get the task again.")
         size = 0
         while block := answer.body.read(BLOCK):
             size += len(block)
@@ -54,12 +54,12 @@ def _upload(client: Client, content: bytes) -> str:
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
     status, answer = _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
     if status != OK:
-        raise HttpError(status, "The agent takes no uploads: give a file of at most 4 MiB.")
+        raise HttpError(status, "The agent accepts no uploads: send a file of at most 4 MiB.")
     try:
         url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
         put = ClientRequest(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
     except (LookupError, TypeError):
-        raise InvalidAgentResponse("The agent's answer says not where to upload.") from None
+        raise InvalidAgentResponse("The agent's answer has no upload URL.") from None
     with client.transport(put) as done:
         if done.status != OK:
             raise HttpError(done.status, "The upload was refused.")

@@ -44,7 +44,7 @@ def running_emulator(paths: Paths) -> Process:
     for process in started(paths):
         if process.name == "emulator":
             return process
-    raise StackError("emulator", "does not run", remedy="a2a-serverless up")
+    raise StackError("emulator", "is not running", remedy="a2a-serverless up")
 
 
 def aws_environment(endpoint: str, *, account: str = "test") -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 App = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-FORBIDDEN = b"The emulator answers programs on this machine, and no web page.\n"
+FORBIDDEN = b"The emulator answers programs on this machine only, no web pages.\n"
 
 
 def refused(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:

@@ -87,7 +87,7 @@ def docker(arguments: Sequence[str]) -> str:
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - by path
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise StackError("docker", why, remedy=f"start its daemon, and look at DOCKER_HOST and your rights; {RIE}")
+        raise StackError("docker", why, remedy=f"start its daemon, and check DOCKER_HOST and your permissions; {RIE}")
     return done.stdout
 
 
@@ -97,7 +97,7 @@ def relayed(address: str, port: int) -> Iterator[None]:
     try:
         server = _Relay((address, port), _Pipe)
     except OSError as error:
-        why = f"{address}:{port} cannot be listened on ({error.strerror})"
+        why = f"{address}:{port} cannot be used ({error.strerror})"
         raise StackError(
             "docker", why, remedy="its bridge has to be on this machine: no remote or rootless daemon"
         ) from error

@@ -53,7 +53,7 @@ class BoundedHead(H11Protocol):
             self._deadline = None
 
     def _give_up(self) -> None:
-        logger.warning("connection closed: no request came in %g s", self.head_seconds)
+        logger.warning("connection closed: no request headers within %g s", self.head_seconds)
         self.transport.close()
 
 
