@@ -36,7 +36,7 @@ def measure(rounds: int) -> Report:
                 "N10", "p99 of the other 99 hosts, by what it is without the black hole", "<=", LIMIT, ratios(ill, well)
             )
         ],
-        ["Not measured: more instances than one. Each finds the black hole out, or reads of it in the table."],
+        ["Not measured: several instances. Each detects the black hole itself or reads the stored breaker."],
     )
 
 

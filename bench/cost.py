@@ -91,7 +91,7 @@ def standing(alarms: int, metrics: int, dashboards: int) -> list[Item]:
     sweeps = 60 * 24 * 30
     sweep = 8 * million["dynamodb_read_unit"] / 2 + 0.5 * 0.05 * PRICES["per_unit"]["lambda_gb_second_arm64"] * MILLION
     items = [
-        Item("KMS key that seals", 1, "key", month["kms_key"]),
+        Item("KMS key for sealing", 1, "key", month["kms_key"]),
         Item("secret with the key ring", 1, "secret", month["secret"]),
         Item("alarms", alarms, "alarms", alarms * month["alarm"]),
         Item("metrics, for the hours in which they are emitted", metrics, "metrics", metrics * month["custom_metric"]),
@@ -177,7 +177,7 @@ def main() -> None:
     items = bill(Scale(asked.tasks, asked.posts, asked.agent_seconds, asked.architecture))
     print(shown(items))
     print(f"\n{total(items):.2f} USD for {asked.tasks:,} tasks, prices of {PRICES['as_of']} in {PRICES['region']}")
-    print(f"{total(items) - free(items):.2f} USD of it in a month whose free amounts nothing else has used")
+    print(f"{total(items) - free(items):.2f} USD of it if nothing else uses the free tier of the month")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def measure(_rounds: int) -> Report:
         __doc__ or "",
         [figure(item.what, "USD", [item.usd], ours=True) for item in items if not item.kept],
         [goal("N12", "a million queued tasks, USD", "<=", N12_USD, [total(items)])],
-        [f"Prices of {PRICES['as_of']} in {PRICES['region']}. What is assumed stands in `bench/cost.py`."],
+        [f"Prices of {PRICES['as_of']} in {PRICES['region']}. `bench/cost.py` lists the assumptions."],
     )
 
 

@@ -150,7 +150,7 @@ def wrong_with(stack: local_stack.RunningStack, task: Task) -> Iterator[str]:
     if [int(line.partition(" ")[0]) for line in lines] != list(range(STEPS)):
         yield f"{task.task_id} has other steps than {STEPS}, each once: {lines}"
     if not delivered(stack, task.task_id):
-        yield f"{task.task_id} has a webhook that has not got everything"
+        yield f"{task.task_id} has a webhook that lacks events"
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def main() -> int:
     old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
     print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began, {meanwhile} at its end;")
     print(f"{old} steps ran on the old release and {new} on the new one.")
-    print("\n".join(wrong) or "Every task ended once, with each step once, and every webhook got everything.")
+    print("\n".join(wrong) or "Every task ended once, each step ran once, and every webhook got every event.")
     return int(bool(wrong))
 
 

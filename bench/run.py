@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 HEAD = """# Measured
 
-Written by `make bench`. What the goals are and what the numbers mean: [docs/performance.md](../docs/performance.md).
+Written by `make bench`. [docs/performance.md](../docs/performance.md) explains the goals and the numbers.
 A value is the median of the rounds, with its quartiles; ratios are taken within a round."""
 
 

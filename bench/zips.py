@@ -35,7 +35,7 @@ def measure(_rounds: int) -> Report:
             _plain(),
         ],
         [
-            goal("N2", "smallest share of a zip's sources that come compiled, unchecked", ">=", 1, [min(shares)]),
+            goal("N2", "smallest share of a zip's sources that are compiled, unchecked", ">=", 1, [min(shares)]),
             goal("N3", "api, zipped MB", "<=", 17, [sizes["api"][0]]),
             goal("N3", "api, unzipped MB", "<=", 54, [sizes["api"][1]]),
             goal("N3", "largest of the others, zipped MB", "<=", 8, [max(size[0] for size in others)]),

@@ -115,7 +115,7 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
 
 OUTBOUND: Final = {
     "adapters/http_connection.py": "webhooks: connects to the vetted address",
-    "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
+    "adapters/egress.py": "webhooks: resolves the name once and checks every address",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
     "client/timed_http.py": "the connections of the client: one deadline over each exchange",
     "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
@@ -135,13 +135,13 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 VERSIONED: Final = {
     "cli": "a user at the edge",
     "client": "a client at its own edge",
-    "domain/delivery.py": "what a 0.3 webhook need not hear (specification 0.3, 7.5)",
-    "domain/push.py": "the version of whoever registered a webhook is stored with it",
+    "domain/delivery.py": "events that a 0.3 webhook does not get (specification 0.3, 7.5)",
+    "domain/push.py": "the version of the webhook's registration is stored with it",
     "handlers": "the edge",
     "services/deliver.py": "which form of body a webhook gets",
     "services/publish.py": "the versions that a card offers",
     "services/operations.py": "which version asks",
-    "testing.py": "a client for rehearsals",
+    "testing.py": "a client for the test harness",
     "wire": "the codecs",
 }
 
