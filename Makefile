@@ -1,4 +1,4 @@
-# Every target prepares what it needs; `make setup` alone needs python3 (3.11 or newer) and nothing else.
+# Every target prepares what it needs. `make setup` needs only python3 (3.11 or newer).
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 UV := $(or $(shell command -v uv),$(VENV)/bin/uv)
-# uv does not read pip's settings: an index that is set there is handed to it. Otherwise both use their own default.
+# uv does not read pip's settings, so pip's index is passed to it. Without one, both use their own default.
 PIP_INDEX := $(or $(PIP_INDEX_URL),$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null))
 ifneq ($(PIP_INDEX),)
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX)
@@ -19,11 +19,11 @@ PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a,.a2a/venvs/bench-$(name)/.in
 RUN := $(VENV)/bin/
 
 .PHONY: help
-help: ## this list
+help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 .PHONY: setup
-setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run has nothing to do
+setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run does nothing
 	@$(RUN)python -m a2a_serverless.stack.prepare
 
 $(VENV)/bin/python:
@@ -57,78 +57,78 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 	.a2a/venvs/sam/bin/sam validate --lint
 
 .PHONY: audit
-audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## both templates by cfn-lint and by checkov, but the rules that .checkov.yaml has a reason for
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by cfn-lint and checkov, without the rules that .checkov.yaml excludes
 	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: test
-test: $(ENVIRONMENTS) ## every test
+test: $(ENVIRONMENTS) ## run every test
 	$(RUN)pytest --numprocesses=auto --dist=loadgroup $(ARGS)
 
 .PHONY: coverage
-coverage: $(ENVIRONMENTS) ## every test, with branch coverage: slower, in one process
+coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one process
 	$(RUN)pytest --cov --cov-report=term $(ARGS)
 
 .PHONY: faults
 faults: SEEDS ?= 1
-faults: $(ENVIRONMENTS) ## webhooks under every kind of fault, as a table: make faults SEEDS=5
+faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: make faults SEEDS=5
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
 
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
-fuzz: $(ENVIRONMENTS) ## hostile requests against the HTTP edge, others each time: make fuzz EXAMPLES=20000
+fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000
 	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py tests/handlers/test_openapi.py $(ARGS)
 
 .PHONY: soak redeploy
 soak: MINUTES ?= 10
-soak: $(ENVIRONMENTS) ## the stack on this machine under load, and what it holds: make soak MINUTES=10
+soak: $(ENVIRONMENTS) ## put load on the local stack, measure memory and queues: make soak MINUTES=10
 	@$(RUN)python bench/soak.py --minutes $(MINUTES) $(ARGS)
 
-redeploy: $(ENVIRONMENTS) ## new code deployed over tasks that are at work, and what came of them
+redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, and check the tasks
 	@$(RUN)python bench/redeploy.py
 
 .PHONY: durability
 durability: SEEDS ?= 100
-durability: $(ENVIRONMENTS) ## work over three time limits, and a chain of agents killed at every call, to look at
+durability: $(ENVIRONMENTS) ## show work over three time limits, and a chain of agents killed at every call
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.show --seeds $(SEEDS) $(ARGS)
 
 .PHONY: conformance
-conformance: $(ENVIRONMENTS) ## A2A's official kits against the stack: make conformance TCK=path-to-a-clone
+conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: make conformance TCK=path-to-a-clone
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
 
 .PHONY: baseline
-baseline: $(ENVIRONMENTS) ## the answers, streams and webhooks that tests/baseline compares with, recorded anew
+baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that tests/baseline compares
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.baseline.record $(ARGS)
 
 .PHONY: drawings
-drawings: $(ENVIRONMENTS) ## what documents show of the code, drawn anew
+drawings: $(ENVIRONMENTS) ## write anew the parts of documents that are made from the code
 	PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.docs.drawn
 
 .PHONY: build
-build: $(ENVIRONMENTS) ## the functions for AWS, in .aws-sam/build, ready for `sam deploy`
+build: $(ENVIRONMENTS) ## build the functions for AWS into .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)
 
 .PHONY: demo up down logs
-demo: $(ENVIRONMENTS) ## a chain of agents with signed webhooks, on this machine
-up: $(ENVIRONMENTS) ## start the stack on this machine, or bring a running one up to date
-down: $(ENVIRONMENTS) ## stop it
-logs: $(ENVIRONMENTS) ## what it said: make logs ARGS=worker
+demo: $(ENVIRONMENTS) ## run a chain of agents with signed webhooks on this machine
+up: $(ENVIRONMENTS) ## start the local stack, or bring a running one up to date
+down: $(ENVIRONMENTS) ## stop the local stack
+logs: $(ENVIRONMENTS) ## show the local stack's logs: make logs ARGS=worker
 demo up down logs:
 	@$(RUN)a2a-serverless $@ $(ARGS)
 
 .PHONY: invoke
 invoke: FUNCTION ?= Worker
 invoke: EVENT ?= events/worker-message.json
-invoke: $(ENVIRONMENTS) ## one function in Docker, on the stack of `make up`: make invoke FUNCTION=Worker EVENT=events/worker-message.json
+invoke: $(ENVIRONMENTS) ## run one function in Docker, on the local stack: make invoke FUNCTION=Worker EVENT=events/worker-message.json
 	@$(RUN)python -m a2a_serverless.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
 
 .PHONY: bench
-bench: $(ENVIRONMENTS) $(PEERS) ## every number, beside its peers: make bench ARGS="cold_start"
+bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: make bench ARGS="cold_start"
 	@$(RUN)python bench/run.py $(ARGS)
 
 .PHONY: lock
-lock: | $(UV) ## newest allowed versions into requirements/*.txt
+lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra models --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
@@ -146,5 +146,5 @@ LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-e
 	--custom-compile-command "make lock"
 
 .PHONY: clean
-clean: ## remove the environments, the build and the state of the stack
+clean: ## remove the environments, the builds and the local stack's state
 	rm -rf .a2a .aws-sam $(VENV)

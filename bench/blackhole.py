@@ -1,7 +1,7 @@
-"""What one black-holed webhook host of 100 costs the other 99: commit to first byte, at 50 events a second (N10).
+"""How one black-holed webhook host of 100 delays the other 99: commit to first byte, at 50 events a second (N10).
 
-A host that is a black hole takes no connection and refuses none; each attempt there waits until its deadline. Runs
-with and without it alternate, over the same notifier (10 bells at a time), with two tasks on each host.
+A black-holed host neither accepts nor refuses connections; each attempt waits until its deadline. Runs with and without
+it alternate, over the same notifier (10 messages at a time), with two tasks on each host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEAD: Final = "h0.example.com"
 
 
 def measure(rounds: int) -> Report:
-    """Both cases in each round."""
+    """Measures both cases in each round."""
     well, ill = [], []
     for _ in range(rounds):
         well.append(_tail(frozenset()))
@@ -36,7 +36,7 @@ def measure(rounds: int) -> Report:
                 "N10", "p99 of the other 99 hosts, by what it is without the black hole", "<=", LIMIT, ratios(ill, well)
             )
         ],
-        ["Not measured: more instances than one. Each finds the black hole out, or reads of it in the table."],
+        ["Not measured: several instances. Each detects the black hole itself or reads the stored breaker."],
     )
 
 

@@ -1,7 +1,7 @@
-"""What tasks cost in DynamoDB: calls and capacity units on AWS's own DynamoDB Local (N5, N6, N11).
+"""DynamoDB cost of tasks: calls and capacity units on AWS's DynamoDB Local (N5, N6, N11).
 
-The real use cases and engine run over the real adapter; nothing is estimated but transactions, which DynamoDB Local
-does not bill as AWS does (how they are counted: `tests/contract/meter.py`). Needs Java and Maven.
+The real use cases and engine run over the real adapter. Only transactions are estimated, because DynamoDB Local does
+not count them as AWS does (see `tests/contract/meter.py`). Needs Java and Maven.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ TEXT: Final = "Write a short document about the sea. " * 13  # half a kilobyte
 CHUNKS: Final = 1000
 SECONDS: Final = 10
 FEW, MANY, PAGE = 1_000, 100_000, 50
-FULL: Final = 120  # of the listed tasks so many have their first event, too
+FULL: Final = 120  # of the listed tasks, how many also have their first event
 
 
 @dataclass(frozen=True)
 class Database:
-    """An empty table and what reads its meter."""
+    """An empty table and the meter of its calls."""
 
     client: DynamoDBClient
     meter: Meter
 
     def deploy(self, work: Callable[[AgentTask], Awaitable[Any]]) -> Deployment:
-        """An agent over this table."""
+        """Deploys an agent over this table."""
         table = Table(self.client, NAME, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
         log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
         agent = Agent("bench", "Bench", "Is measured", (SKILL,), work)
@@ -69,7 +69,7 @@ class Database:
 
 @contextmanager
 def database() -> Iterator[Database]:
-    """DynamoDB Local, with an empty table."""
+    """Runs DynamoDB Local with an empty table."""
     with TemporaryDirectory() as folder, dynamodb_local(Path(folder)) as url, client_at(url) as client:
         client.create_table(TableName=NAME, **table_schema())
         with metering(client) as meter:
@@ -77,12 +77,12 @@ def database() -> Iterator[Database]:
 
 
 async def ordinary(task: AgentTask) -> None:
-    """One small artifact."""
+    """Emits one small artifact."""
     await task.emit("document.md", TEXT, last=True)
 
 
 async def talkative(task: AgentTask) -> None:
-    """Chunks, evenly over some seconds, as a model's answer comes."""
+    """Emits chunks evenly over ``SECONDS``, as a model's answer arrives."""
     begun = time.monotonic()
     for number in range(CHUNKS):
         await task.emit("talk.txt", f"word {number} and a few more ", append=True)
@@ -90,7 +90,7 @@ async def talkative(task: AgentTask) -> None:
 
 
 def lived(of: Database, work: Callable[[AgentTask], Awaitable[Any]]) -> tuple[Deployment, str]:
-    """A task from its send to its end; the meter has counted that alone."""
+    """Sends and runs a task; the meter counts only that."""
     deployment = of.deploy(work)
     of.meter.reset()
     task = deployment.send(TEXT)
@@ -99,12 +99,12 @@ def lived(of: Database, work: Callable[[AgentTask], Awaitable[Any]]) -> tuple[De
 
 
 def counted(meter: Meter) -> tuple[float, float, float]:
-    """Write calls, write units and read units since the last reset."""
+    """Returns write calls, write units and read units since the last reset."""
     return float(meter.writes), meter.units - meter.read, meter.read
 
 
 def fill(client: DynamoDBClient, principal: Principal, count: int) -> None:
-    """So many tasks of an owner, as their first transaction leaves them; all but the newest have only their heads."""
+    """Stores ``count`` new tasks of an owner; all but the newest ``FULL`` have only their heads."""
     now = SystemClock().now()
     puts = ({"PutRequest": {"Item": item}} for number in range(count) for item in _items(principal, number, count, now))
     while some := list(islice(puts, 25)):
@@ -130,7 +130,7 @@ def _items(principal: Principal, number: int, count: int, now: int) -> list[dict
 
 
 def listed(of: Database, principal: Principal) -> tuple[float, float]:
-    """Calls and read units of the first page of the newest tasks."""
+    """Returns calls and read units of listing the first page of the newest tasks."""
     deployment = of.deploy(ordinary)
     of.meter.reset()
     page = list_tasks(deployment.service.lister, principal, "bench", ListTasks(page_size=PAGE))
@@ -140,7 +140,7 @@ def listed(of: Database, principal: Principal) -> tuple[float, float]:
 
 
 def measure(_rounds: int) -> Report:
-    """Every number, once: they do not vary."""
+    """Measures each number once: they do not vary."""
     with database() as of:
         deployment, task_id = lived(of, ordinary)
         calls, writes, reads = counted(of.meter)

@@ -1,9 +1,9 @@
 """Cold starts: processor time of a fresh process from its first instruction to the first SendMessage answered (N1).
 
-The process ends right there by `os._exit`, because Lambda never pays for the interpreter's end. Ours runs from the
-folder that `make build` makes for this machine, stores the task durably (one transaction) and rings the queue; the
-plain stack stores it with one put; the other libraries keep it in memory. All run on the same Python without
-site-packages, with compiled files that are not checked against their sources, and talk to the same stand-in.
+The process then ends by `os._exit`, because on Lambda the interpreter does not shut down. Ours runs from a build for
+this machine, stores the task durably (one transaction) and enqueues a message; the plain stack stores it with one put;
+the other libraries keep it in memory. All run on the same Python without site-packages, with compiled files that are
+not checked against their sources, and call the same stand-in for AWS.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OURS = "a2a-serverless"
 
 
 def measure(rounds: int) -> Report:
-    """All candidates, side by side."""
+    """Measures all candidates in each round."""
     folder = unpacked("Api")
     with running() as endpoint:
         candidates = {OURS: partial(_start, [folder], "app", "/document", "SendMessage", environment(endpoint))}
@@ -54,7 +54,7 @@ def measure(rounds: int) -> Report:
 
 
 def environment(endpoint: str) -> dict[str, str]:
-    """What a function of the deployment is told, with AWS at `endpoint`."""
+    """Returns a function's environment, with AWS at `endpoint`."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": "test",
@@ -79,7 +79,7 @@ def environment(endpoint: str) -> dict[str, str]:
 
 
 def unpacked(function: str) -> Path:
-    """The folder of a function as it was built for this machine, from its zip, as Lambda unpacks it."""
+    """Unpacks the zip of a function, built for this machine; returns the folder."""
     built = sam.build(paths.find(), sam.this_machine())
     folder = ROOT / ".a2a/bench" / built.path.name / function
     if not folder.exists():
@@ -89,7 +89,7 @@ def unpacked(function: str) -> Path:
 
 
 def compiled(name: str) -> Path:
-    """The packages of an environment, compiled as ours are."""
+    """Compiles the packages of an environment as ours are; returns their folder."""
     (packages,) = (ROOT / f".a2a/venvs/bench-{name}").glob("lib/python*/site-packages")
     mark = packages / ".compiled"
     if not mark.exists():

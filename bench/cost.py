@@ -1,10 +1,10 @@
-"""What queued tasks cost on AWS, item by item: counted usage (usage.json) times public prices (prices.json).
+"""The cost of queued tasks on AWS, item by item: counted usage (usage.json) times public prices (prices.json).
 
-    .venv/bin/python bench/cost.py                     a million tasks as N12 has them
+    .venv/bin/python bench/cost.py                     a million tasks, as in N12
     .venv/bin/python bench/cost.py --tasks 50000 --posts 10 --agent-seconds 30
 
-``usage.json`` is counted by ``python -m tests.costs.usage`` and held by a test. What a count cannot say stands in
-``ASSUMED``, with its reason; time that an agent waits for its model is ``--agent-seconds``, 0 in N12.
+``python -m tests.costs.usage`` counts ``usage.json``, and a test compares it. ``ASSUMED`` has the values that are not
+counted, with reasons; ``--agent-seconds`` is the time that an agent waits for its model, 0 in N12.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ GIGABYTE: Final = 1_000_000_000
 ASSUMED: Final[dict[str, float]] = {
     "table_call_ms": 5,  # DynamoDB within a region, transactions included
     "bell_ms": 10,  # SQS SendMessage
-    "post_ms": 60,  # a webhook's answer, on a connection that is kept for the second POST
+    "post_ms": 60,  # a webhook's answer; the second POST reuses the connection
     "invocation_ms": 6,  # decode, sign, encode: measured CPU on two shared cores, doubled
     "cold_share": 0.01,  # of invocations
     "cold_ms": 600,  # INIT is billed
-    "line_bytes": 26,  # that CloudWatch adds to each; SystemLogLevel=WARN leaves of Lambda's own lines the faults only
-    "receives": 1.0,  # ReceiveMessage for each bell: the poller takes up to ten at once
-    "deletes": 1.0,  # DeleteMessageBatch for each bell, likewise
+    "line_bytes": 26,  # that CloudWatch adds to each line; with SystemLogLevel=WARN, Lambda itself logs faults only
+    "receives": 1.0,  # ReceiveMessage calls per message: pollers receive up to ten at once
+    "deletes": 1.0,  # DeleteMessageBatch calls per message, likewise
     "sampled": 0.05,  # of requests, by X-Ray's default rule
     "post_bytes": 2500,  # sent for each POST, TLS included
     "answer_bytes": 2500,  # sent for each request
@@ -44,7 +44,7 @@ MEMORY_GB: Final = {"api": 1.0, "worker": 1.0, "relay": 0.5, "notifier": 0.5}
 
 @dataclass(frozen=True)
 class Scale:
-    """How many tasks, POSTs for each of them, seconds that an agent waits, and which processor."""
+    """Number of tasks, POSTs per task (None: as counted), seconds that an agent waits per task, and architecture."""
 
     tasks: int = MILLION
     posts: float | None = None
@@ -54,7 +54,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the bill. ``kept`` is paid for keeping tasks, not for running them."""
+    """One line of the bill. ``kept`` items pay for storing tasks, not for running them."""
 
     what: str
     quantity: float
@@ -64,13 +64,13 @@ class Item:
 
 
 def bill(scale: Scale, usage: Mapping[str, Any] = USAGE) -> list[Item]:
-    """Every item, in USD for all tasks together."""
+    """Returns every item, in USD for all tasks together."""
     run = (*_storage(scale, usage), *_calls(scale, usage), *_compute(scale, usage), *_words(scale, usage))
     return [*run, *_kept(scale)]
 
 
 def free(items: list[Item]) -> float:
-    """What of it AWS gives every account every month, without an end, when nothing else in the account uses it."""
+    """Returns the part (USD) that AWS's permanent free tier covers if nothing else in the account uses it."""
     saved = 0.0
     for name, given in PRICES["free_every_month"].items():
         used = [item for item in items if item.what == name or (name == "Lambda" and item.unit == "GB-s")]
@@ -80,18 +80,18 @@ def free(items: list[Item]) -> float:
 
 
 def total(items: list[Item]) -> float:
-    """What running costs, keeping left out."""
+    """Returns the cost of running (USD), without storage."""
     return sum(item.usd for item in items if not item.kept)
 
 
 def standing(alarms: int, metrics: int, dashboards: int) -> list[Item]:
-    """What a deployment costs a month while nobody uses it; ``metrics`` are those that it emits all the same."""
+    """Returns the monthly cost of an unused deployment; ``metrics`` is how many metrics it emits nevertheless."""
     month, million = PRICES["per_month"], PRICES["per_million"]
     polls = 2 * 5 * 3 * 60 * 24 * 30  # two queues, five pollers each, 20 s each
     sweeps = 60 * 24 * 30
     sweep = 8 * million["dynamodb_read_unit"] / 2 + 0.5 * 0.05 * PRICES["per_unit"]["lambda_gb_second_arm64"] * MILLION
     items = [
-        Item("KMS key that seals", 1, "key", month["kms_key"]),
+        Item("KMS key for sealing", 1, "key", month["kms_key"]),
         Item("secret with the key ring", 1, "secret", month["secret"]),
         Item("alarms", alarms, "alarms", alarms * month["alarm"]),
         Item("metrics, for the hours in which they are emitted", metrics, "metrics", metrics * month["custom_metric"]),
@@ -103,7 +103,7 @@ def standing(alarms: int, metrics: int, dashboards: int) -> list[Item]:
 
 
 def _more(scale: Scale, usage: Mapping[str, Any]) -> float:
-    """POSTs beyond the counted ones; each costs its move and its record, a bell, and what both bring along."""
+    """Returns the POSTs per task beyond the counted ones; each adds table calls, a message and an invocation."""
     return 0.0 if scale.posts is None else scale.posts - usage["posts"]
 
 
@@ -137,7 +137,7 @@ def _compute(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _seconds(one: Mapping[str, float]) -> float:
-    """How long a function runs for one task, cold starts in their share."""
+    """Returns how long a function runs for one task, with its share of cold starts."""
     waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in ("table_call", "bell", "post"))
     starts = one["invocations"] * (ASSUMED["invocation_ms"] + ASSUMED["cold_share"] * ASSUMED["cold_ms"])
     return (waits + starts) / 1000
@@ -161,7 +161,7 @@ def _kept(scale: Scale) -> Iterator[Item]:
 
 
 def shown(items: list[Item]) -> str:
-    """A table."""
+    """Formats the items as a table."""
     rows = [f"| {item.what} | {item.quantity:,.1f} {item.unit} | {item.usd:.2f} |" for item in items]
     return "\n".join(["| item | quantity | USD |", "|---|---|---|", *rows])
 
@@ -177,7 +177,7 @@ def main() -> None:
     items = bill(Scale(asked.tasks, asked.posts, asked.agent_seconds, asked.architecture))
     print(shown(items))
     print(f"\n{total(items):.2f} USD for {asked.tasks:,} tasks, prices of {PRICES['as_of']} in {PRICES['region']}")
-    print(f"{total(items) - free(items):.2f} USD of it in a month whose free amounts nothing else has used")
+    print(f"{total(items) - free(items):.2f} USD of it if nothing else uses the free tier of the month")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The demo after the first set-up: from `make demo` to a finished chain with verified webhooks, by the clock (N13).
+"""The demo after the first setup: seconds from `make demo` to a finished chain with verified webhooks (N13).
 
 The first run builds the functions and does not count. The ports are those of the local stack (`A2A_EMULATOR_PORT` and
-so on), so no other stack may run there. The demo goes on after the chain, with two pictures, and stops its stack.
+so on), so no other stack may run there. After the chain the demo makes two pictures and stops its stack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THE_END: Final = "the end"
 
 
 def measure(rounds: int) -> Report:
-    """Several demos, one after the other."""
+    """Runs the demo several times."""
     runs = [_played() for _ in range(rounds + 1)][1:]
     chains, wholes = [chain for chain, _ in runs], [whole for _, whole in runs]
     return Report(
@@ -36,7 +36,7 @@ def measure(rounds: int) -> Report:
 
 
 def _played() -> tuple[float, float]:
-    """Seconds to the end of the chain, and in all."""
+    """Runs a demo; returns the seconds to the end of the chain, and in all."""
     with TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("a2a-serverless")), "demo", "--json", "--out", folder]
         start = time.monotonic()

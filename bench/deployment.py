@@ -1,4 +1,4 @@
-"""The use cases and the engine of one agent over a given store, in this process, with the machine's own clock."""
+"""The use cases and the engine of one agent over a given store, in this process and in real time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SKILL: Final = AgentSkill("bench", "Bench", "Is measured", ())
 
 @dataclass(frozen=True)
 class Deployment:
-    """What asks and what runs, of one agent."""
+    """The use cases and the engine of one agent."""
 
     agent: Agent
     service: TaskService
     engine: Engine
 
     def send(self, text: str, *, wait: bool = False) -> Task:
-        """The task of a new message; fails when the agent answers with a message."""
+        """Sends a new message and returns its task. Fails when the agent answers with a message."""
         message = Message(self.service.ids.new(), Role.USER, (Part("text", text),))
         answer = send(self.service, WHO, self.agent.id, SendRequest(message, return_immediately=not wait), "1.0")
         if not isinstance(answer, Task):
@@ -42,12 +42,12 @@ class Deployment:
         return answer
 
     async def run(self, task: Task) -> None:
-        """What a worker does when the task's bell rings."""
+        """Runs the task as a worker does for its queue message."""
         await run(self.engine, WHO.key(task.task_id), lambda: RUN_MS)
 
 
 def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # noqa: ANN401 - any store's ports
-    """A deployment of an agent over a store. Nobody hears its bells, and it can call nobody."""
+    """Makes a deployment of an agent over a store. Nothing reads its queues, and it can call no other agents."""
     clock, ids, sealer = SystemClock(), UuidIds(), MemorySealer()
     queues: Any = MemoryQueues(clock.now)
     nobody: Any = SimpleNamespace(traced=lambda _: None)

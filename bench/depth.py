@@ -1,8 +1,8 @@
-"""Depth: what one warm SendMessage (returnImmediately) runs of the library's own code, beside other libraries (N16).
+"""Depth: how much of a library's own code one warm SendMessage (returnImmediately) runs, beside other libraries (N16).
 
-Distinct functions, files and classes, counted by a profile function in the built api function, over clients of AWS that
-answer at once. The other libraries run under Mangum with their stores in memory and are counted the same way; they run
-their agent in the process of the request. `--names` prints the functions of ours.
+A profile function counts distinct functions, files and classes in the built api function, over AWS clients that answer
+at once. The other libraries run under Mangum with in-memory stores and are counted the same way; they run their agent
+in the process of the request. `--names` prints the functions of ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGES = {"a2a-sdk 1.3.0": "a2a", "a2a-sdk 0.3.26": "a2a", "fasta2a 2.1.1": "f
 
 
 def measure(_: int) -> Report:
-    """All candidates; what is counted does not vary, so once is enough."""
+    """Counts each candidate once: the counts do not vary."""
     counts = {OURS: _counts(str(unpacked("Api")), "ours_in_memory", "/document", "1.0", "a2a_serverless")}
     for name, package in PACKAGES.items():
         environment_name, module, path, method = PEERS[name]

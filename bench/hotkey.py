@@ -1,8 +1,8 @@
-"""A hot key: what one owner's flood of events for one webhook host costs everybody else's webhooks.
+"""A hot key: how one owner's flood of events for one webhook host delays the webhooks of others.
 
 Four tasks of one owner, all with webhooks at one host, have more events waiting than can be delivered in the time, and
-a bell for every 25 of them, as the table's stream rings; meanwhile 50 events a second go to 99 other hosts. Runs with
-and without the flood alternate, over one notifier instance (10 bells at a time), all on one processor core of Python's.
+a queue message for every 25 of them, as the relay enqueues; meanwhile 50 events a second go to 99 other hosts. Runs
+with and without the flood alternate, over one notifier instance (10 messages at a time), on one core (Python's lock).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P50_MS: Final = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """Commit to first byte (ms) of the others, and the hot key's events delivered a second."""
+    """Commit to first byte (ms) of the others: p50 and p99; and the hot key's events delivered per second."""
 
     middle: float
     tail: float
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def measure(rounds: int) -> Report:
-    """Both cases in each round."""
+    """Measures both cases in each round."""
     quiet, flooded = [], []
     for _ in range(rounds):
         quiet.append(_run(hot=False))
@@ -51,8 +51,8 @@ def measure(rounds: int) -> Report:
         ],
         [
             (
-                f"The flood: {HOT_TASKS} tasks of {BATCH * BATCHES:,} events in four bells of ten: a webhook gets one"
-                " delivery at a time. The others share the processor with it; on Lambda more instances would start."
+                f"The flood: {HOT_TASKS} tasks of {BATCH * BATCHES:,} events take four of ten messages at a time: one"
+                " delivery at a time for each webhook. The others share the processor with it; on Lambda more instances would start."
             ),
             "Not measured: DynamoDB's own limits, which docs/scale.md works out.",
         ],

@@ -1,8 +1,8 @@
-"""A blocking send of an inline agent: how much longer than its work and two calls of the database it takes (N7).
+"""A blocking send to an inline agent: how much longer it takes than the agent's work and two database calls (N7).
 
-The real use case and engine over the store in memory, each of whose calls takes as long as DynamoDB's may. The wall
-clock counts here, because the goal is about what a client waits for. Nothing passes a queue, so a worker's start and
-polling are no part of it.
+The real use case and engine run over the in-memory store, with a delay in each call as of DynamoDB. Wall-clock time is
+measured, because the goal is about how long a client waits. No queue is used, so a worker's start and polling are not
+included.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Distant:
 
 
 def worker(ms: int) -> Agent:
-    """An inline agent that makes an artifact and works for so long."""
+    """Makes an inline agent that emits an artifact and works for ``ms``."""
 
     async def work(task: AgentTask) -> None:
         await task.emit("begun.txt", "begun")
@@ -55,7 +55,7 @@ def worker(ms: int) -> Agent:
 
 
 def waited(agent: Agent) -> tuple[float, list[str]]:
-    """How long (ms) a client waits for the whole task, and the calls of the store meanwhile."""
+    """Returns how long (ms) a client waits for the whole task, and the store's calls meanwhile."""
     store = Distant(MemoryTable(SystemClock().now))
     deployment = deployed(agent, store, store, store)
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def waited(agent: Agent) -> tuple[float, list[str]]:
 
 
 def measure(rounds: int) -> Report:
-    """Agents that work for different times, in turns."""
+    """Measures agents that work for different times, in each round."""
     walls: dict[int, list[float]] = {ms: [] for ms in WORK_MS}
     calls: list[str] = []
     for turn in range(rounds + 1):

@@ -1,8 +1,8 @@
 """From the commit of an event to the first byte of its webhook at the receiver, at 50 events a second (N8).
 
-All of our own code on the way is there: the relay's bell, the claim, the log's reading, the signature, the address
-check, TLS. Storage and queues are in memory. 50 tasks on 10 hosts take turns; connections are kept where the sender
-keeps them.
+All of our own code on the way runs: the relay's message, the claim, reading the log, the signature, the address check,
+TLS. Storage and queues are in memory. 50 tasks on 10 hosts take turns; the sender reuses connections as it does in a
+deployment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ P99_MS: Final = 100
 
 
 def measure(rounds: int) -> Report:
-    """One run of SECONDS for each round."""
+    """Measures one run of ``SECONDS`` per round."""
     runs = [_run() for _ in range(rounds)]
     halves, tails = ([percentile(delays, part) for delays in runs] for part in (0.5, 0.99))
     return Report(

@@ -1,8 +1,8 @@
-"""What every benchmark says, and how: figures with their spread, goals with what came out, as JSON or for people.
+"""The reports of benchmarks: figures with their spread and goals with their results, as JSON or Markdown.
 
-A script builds one `Report` and hands the function that makes it to `main`. It measures whatever it compares in one
-run, round by round, because the machine may be busy: a ratio is taken within a round, and what is reported is the
-median of the rounds with their quartiles. Processor time says more than the clock does, so that is the usual unit.
+A script passes a function that makes one `Report` to `main`. It measures all candidates in one run, round by round,
+because the machine may be busy: ratios are taken within a round, and the report has the median of the rounds with
+quartiles. Most figures are processor time, which varies less than wall-clock time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sense = Literal["<=", ">="]
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of several values, between their quartiles."""
+    """The median of several values and their quartiles."""
 
     median: float
     low: float
@@ -35,7 +35,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """Something that was measured. `ours` is what a plot shows in colour."""
+    """A measured figure. A plot shows `ours` in colour."""
 
     name: str
     unit: str
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Goal:
-    """One goal of ours (`number`, as in "N1") and what came out."""
+    """A goal of the project (`number`, as in "N1") and its result."""
 
     number: str
     what: str
@@ -57,40 +57,40 @@ class Goal:
 
 @dataclass(frozen=True)
 class Report:
-    """What a script has found. `method` says what was done, `notes` what was not; both are Markdown."""
+    """The result of a script. `method` says what was measured, `notes` what was not; both are Markdown."""
 
     title: str
     method: str
     figures: Sequence[Figure]
     goals: Sequence[Goal]
     notes: Sequence[str] = ()
-    machine: str = field(default_factory=lambda: machine())  # noqa: PLW0108 - it stands below
+    machine: str = field(default_factory=lambda: machine())  # noqa: PLW0108 - defined below
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median and the quartiles of at least one value."""
+    """Returns the median and the quartiles of at least one value."""
     low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
     return Spread(median(values), low, high, len(values))
 
 
 def figure(name: str, unit: str, values: Sequence[float], *, ours: bool = False) -> Figure:
-    """A figure from the values of all rounds."""
+    """Makes a figure of the values of all rounds."""
     return Figure(name, unit, spread(values), ours)
 
 
 def goal(number: str, what: str, sense: Sense, limit: float, values: Sequence[float]) -> Goal:
-    """A goal, reached or not by the median of the rounds' values."""
+    """Makes a goal, which the median of the rounds' values reaches or not."""
     found = spread(values)
     return Goal(number, what, sense, limit, found, found.median <= limit if sense == "<=" else found.median >= limit)
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Ours by theirs, round by round."""
+    """Divides ours by theirs, round by round."""
     return [mine / other for mine, other in zip(ours, theirs, strict=True)]
 
 
 def side_by_side(candidates: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Every candidate's values; each round asks all of them, and the first does not count."""
+    """Measures every candidate in each round, after a first round that does not count; returns their values."""
     values: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds + 1):
         for name, measure in candidates.items():
@@ -101,7 +101,7 @@ def side_by_side(candidates: Mapping[str, Callable[[], float]], rounds: int) -> 
 
 
 def cpu_ms(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
-    """The processor time (user and system, ms) of a fresh process and its children. Raises when it fails."""
+    """Returns the processor time (user and system, ms) of a new process and its children. Raises SystemExit."""
     process = subprocess.Popen([str(word) for word in command], env=dict(env), cwd=ROOT, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -111,13 +111,13 @@ def cpu_ms(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
 
 
 def machine() -> str:
-    """What this ran on."""
+    """Describes this machine."""
     system = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}"
     return f"{system}, {os.cpu_count()} processors"
 
 
 def main(measure: Callable[[int], Report], rounds: int) -> None:
-    """The command line of a benchmark: prints what `measure` finds in so many rounds."""
+    """Runs a benchmark's command line: prints the report of `measure` over `rounds` rounds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--rounds", type=int, default=rounds, help="how often everything is measured (%(default)s)")
@@ -127,7 +127,7 @@ def main(measure: Callable[[int], Report], rounds: int) -> None:
 
 
 def markdown(report: Mapping[str, object]) -> str:
-    """A report, as `--json` prints it, for people."""
+    """Formats a report, as `--json` prints it, as Markdown."""
     from rendering import as_markdown
 
     return as_markdown(report)

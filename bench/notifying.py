@@ -1,7 +1,7 @@
 """A notifier as one Lambda instance runs it, over in-memory adapters and real TLS on loopback, in real time.
 
-Events are committed at a steady rate; the other side is a process of its own that notes when the first byte of each
-request came. Both read the system's monotonic clock, so what lies between can be told.
+Events are committed at a steady rate; the receiver is a separate process that records when the first byte of each
+request arrived. Both read the system's monotonic clock, so their times can be compared.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Arrivals = dict[tuple[str, int], float]
 
 
 class Messages:
-    """Bells that ring at once, or after a delay, in this process."""
+    """Queue messages in this process, delivered at once or after a delay."""
 
     def __init__(self) -> None:
         self.queue: SimpleQueue[DeliveryMessage | None] = SimpleQueue()
@@ -77,13 +77,13 @@ class Messages:
 
 
 class Instance:
-    """The notifier, with as many bells at a time as the deployed one; ``dead`` hosts swallow every connection."""
+    """The notifier, with as many messages at a time as the deployed one. ``dead`` hosts accept no connection."""
 
     def __init__(self, port: int, context: ssl.SSLContext) -> None:
         self.clock, self.ids, self.queues = SystemClock(), UuidIds(), Messages()
         self.table = MemoryTable(self.clock.now)
         self.committed: Arrivals = {}
-        self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nobody else appends
+        self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nothing else appends
         self.dead: frozenset[str] = frozenset()
         self._port = port
         keys = Es256Keys()
@@ -106,7 +106,7 @@ class Instance:
             threading.Thread(target=self._work, daemon=True).start()
 
     def open(self, host: str) -> TaskKey:
-        """A running task with a trusted webhook at the host."""
+        """Makes a running task with a trusted webhook at the host."""
         now, by = self.clock.now(), self.ids.new
         key = TaskKey("tenant", "owner", by())
         config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now)
@@ -121,7 +121,7 @@ class Instance:
         return key
 
     def commit(self, *keys: TaskKey) -> None:
-        """Appends a chunk of 800 characters to each task, and rings as the relay does for a batch."""
+        """Appends a chunk of 800 characters to each task, and enqueues deliveries as the relay does for a batch."""
         for key in keys:
             self._append(key)
         relay(self.table, self.queues, list(dict.fromkeys(keys)), self.clock.now())
@@ -155,7 +155,7 @@ class Instance:
 
 
 class Receiver(asyncio.Protocol):
-    """Answers 200 to each request, and notes which it was and when its first byte came."""
+    """Answers 200 to each request, and records which one it was and when its first byte arrived."""
 
     def __init__(self, arrivals: Arrivals) -> None:
         self._arrivals = arrivals
@@ -179,7 +179,7 @@ class Receiver(asyncio.Protocol):
 
 
 def receive(parent: Connection) -> None:
-    """The other process. Whatever it is sent, it answers with what has arrived since it was last asked."""
+    """Runs the receiver process. It answers each message with the arrivals since the last one."""
 
     async def serve() -> None:
         arrivals: Arrivals = {}
@@ -202,7 +202,7 @@ def receive(parent: Connection) -> None:
 
 @contextmanager
 def receiver() -> Iterator[tuple[int, ssl.SSLContext, Callable[[], Arrivals]]]:
-    """The other process: its port, what trusts it, and what has arrived since it was last asked."""
+    """Starts the receiver; gives its port, a TLS context that trusts it, and a function that returns new arrivals."""
     here, there = Pipe()
     process = Process(target=receive, args=(there,), daemon=True)
     process.start()
@@ -222,13 +222,13 @@ def receiver() -> Iterator[tuple[int, ssl.SSLContext, Callable[[], Arrivals]]]:
 
 
 def warm(instance: Instance, keys: list[TaskKey]) -> None:
-    """Lets the snapshots out that every task begins with, and forgets them."""
+    """Plays until every task's first notification, a snapshot, is delivered; forgets its events."""
     play(instance, keys, 2)
     instance.committed.clear()
 
 
 def play(instance: Instance, keys: list[TaskKey], seconds: int) -> None:
-    """Commits events at the rate, to one task after the other, whatever becomes of them; then waits a little."""
+    """Commits events at a fixed rate, to the tasks in turn, without waiting for deliveries; then waits a little."""
     start = time.monotonic()
     for number in range(seconds * PER_SECOND):
         time.sleep(max(0.0, start + number / PER_SECOND - time.monotonic()))
@@ -237,12 +237,12 @@ def play(instance: Instance, keys: list[TaskKey], seconds: int) -> None:
 
 
 def delays_ms(committed: Arrivals, arrived: Arrivals) -> list[float]:
-    """From commit to first byte, sorted; what has not arrived yet counts as a minute."""
+    """Returns the times (ms) from commit to first byte, sorted; an event that has not arrived counts as a minute."""
     return sorted((arrived.get(event, at + 60) - at) * 1000 for event, at in committed.items())
 
 
 def percentile(values: list[float], part: float) -> float:
-    """The value below which ``part`` of the sorted values are."""
+    """Returns the value below which ``part`` of the sorted values are."""
     return values[min(len(values) - 1, int(len(values) * part))]
 
 

@@ -1,9 +1,9 @@
-"""A redeploy over running work: tasks that take a minute, new code deployed over them, and what came of them.
+"""A redeployment while tasks run: it deploys new code while one-minute tasks work, and checks their results.
 
-The stack is a copy of the checkout's, with one more agent that works slowly and asks a question halfway. Its code is
-changed and built again, tasks are started, and the new build is deployed over them: their first half is of the old
-release, what follows the answer of the new one. Each must end once, with every step done once and every webhook told
-everything.
+The stack is made from a copy of the checkout with one more agent, which works slowly and asks a question halfway. Its
+code is changed and built again, tasks are started, and the new build is deployed: the first half of each task runs on
+the old release, the half after the answer on the new one. Each task must end once, with every step run once and every
+event delivered to its webhook.
 
     make redeploy
 """
@@ -60,7 +60,7 @@ async def wait(number: int) -> str:
 
 
 def checkout(folder: Path) -> Paths:
-    """A copy of the checkout with the slow agent in it."""
+    """Copies the checkout and adds the slow agent."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in COPIED:
@@ -80,7 +80,7 @@ def checkout(folder: Path) -> Paths:
 
 
 def changed(here: Paths) -> None:
-    """The next release: every function's code is another."""
+    """Changes the code of every function, as a new release does."""
     agents = here.root / "shared/a2a_serverless"
     slow = agents / "agents/slow.py"
     slow.write_text(slow.read_text().replace("RELEASE = 1", "RELEASE = 2"))
@@ -88,7 +88,7 @@ def changed(here: Paths) -> None:
 
 
 def begin(stack: local_stack.RunningStack) -> list[str]:
-    """Tasks, with webhooks, that are at work when this returns."""
+    """Starts tasks with webhooks; returns when all of them work."""
     agent, found = slow_agent(stack), []
     for _ in range(TASKS):
         config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
@@ -103,12 +103,12 @@ def begin(stack: local_stack.RunningStack) -> list[str]:
 
 
 def slow_agent(stack: local_stack.RunningStack) -> Client:
-    """The agent through the emulator's REST API, so that the deployed function answers."""
+    """Makes a client of the agent through the emulator's REST API, so that the deployed function answers."""
     return Client(f"{stack.deployment.rest_url}/slow", over_urllib)
 
 
 def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """JSON from a server of ours; a body is POSTed."""
+    """Fetches JSON from a local server; a body is POSTed."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - on this machine
@@ -116,7 +116,7 @@ def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def answered(stack: local_stack.RunningStack, tasks: list[str]) -> None:
-    """Every task's question, answered as soon as it is asked."""
+    """Answers every task's question as soon as it is asked."""
     agent, until, open_ = slow_agent(stack), time.monotonic() + TIMEOUT_S, set(tasks)
     while open_ and time.monotonic() < until:
         for task in [one for one in open_ if agent.get(one).status.state is TaskState.INPUT_REQUIRED]:
@@ -126,7 +126,7 @@ def answered(stack: local_stack.RunningStack, tasks: list[str]) -> None:
 
 
 def ended(stack: local_stack.RunningStack, tasks: list[str]) -> list[Task]:
-    """The tasks at their end, or when patience is."""
+    """Returns the tasks when they have ended, or after ``TIMEOUT_S``."""
     agent, until = slow_agent(stack), time.monotonic() + TIMEOUT_S
     while True:
         found = [agent.get(task) for task in tasks]
@@ -137,25 +137,25 @@ def ended(stack: local_stack.RunningStack, tasks: list[str]) -> list[Task]:
 
 
 def delivered(stack: local_stack.RunningStack, task: str) -> bool:
-    """Whether the task's webhook has got everything."""
+    """Returns whether all events were delivered to the task's webhook."""
     log = fetched(f"{stack.deployment.rest_url}/slow/tasks/{task}/deliveries")["deliveries"]
     return all(one["deliveredUpTo"] == one["lastEvent"] for one in log)
 
 
 def wrong_with(stack: local_stack.RunningStack, task: Task) -> Iterator[str]:
-    """What a task lacks."""
+    """Yields what is wrong with a task."""
     lines = task.artifacts[0].text().splitlines() if task.artifacts else []
     if task.status.state.value != "completed":
         yield f"{task.task_id} is {task.status.state.value}"
     if [int(line.partition(" ")[0]) for line in lines] != list(range(STEPS)):
         yield f"{task.task_id} has other steps than {STEPS}, each once: {lines}"
     if not delivered(stack, task.task_id):
-        yield f"{task.task_id} has a webhook that has not got everything"
+        yield f"{task.task_id} has a webhook that lacks events"
 
 
 @contextmanager
 def running(here: Paths) -> Iterator[local_stack.RunningStack]:
-    """The stack, until the run ends."""
+    """Runs the stack while the block lasts."""
     emulator, api, receiver = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver"))
     console = Console(stderr=True)
     try:
@@ -165,14 +165,14 @@ def running(here: Paths) -> Iterator[local_stack.RunningStack]:
 
 
 def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> None:
-    """What ``make up`` does to the functions of a running stack."""
+    """Deploys a build over a running stack, as ``make up`` does."""
     options = local_stack.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
     parameters, switches = local_stack.local_parameters(options), local_stack.local_switches(options)
     sam.deploy(here, release, stack.emulator.url, parameters, switches)
 
 
 def main() -> int:
-    """Runs it and says what came of it."""
+    """Runs the check and prints its result; returns the exit code."""
     here = checkout(CHECKOUT / ".a2a/redeploy")
     with running(here) as stack:
         changed(here)
@@ -188,7 +188,7 @@ def main() -> int:
     old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
     print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began, {meanwhile} at its end;")
     print(f"{old} steps ran on the old release and {new} on the new one.")
-    print("\n".join(wrong) or "Every task ended once, with each step once, and every webhook got everything.")
+    print("\n".join(wrong) or "Every task ended once, each step ran once, and every webhook got every event.")
     return int(bool(wrong))
 
 

@@ -1,4 +1,4 @@
-"""Reports for people: Markdown tables, and bar charts as SVG that read well on light and on dark pages."""
+"""Formats reports: Markdown tables, and SVG bar charts that are readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME_WIDTH, BAR_WIDTH, ROW, MARGIN = 360, 330, 26, 12
 
 
 def as_markdown(report: Mapping[str, Any]) -> str:
-    """One report: what was measured, what came out, what was aimed at, what is not said."""
+    """Formats one report: its method, goals, figures and notes."""
     blocks = [f"## {report['title']}", report["method"]]
     if report["goals"]:
         blocks.append(goals_table([report]))
@@ -23,7 +23,7 @@ def as_markdown(report: Mapping[str, Any]) -> str:
 
 
 def goals_table(reports: Sequence[Mapping[str, Any]]) -> str:
-    """Every goal of several reports, in the order of their numbers."""
+    """Formats the goals of several reports, in the order of their numbers."""
     goals = sorted((goal for report in reports for goal in report["goals"]), key=lambda goal: int(goal["number"][1:]))
     lines = ["| # | what | goal | measured | reached |", "|---|---|---|---|---|"]
     lines += [
@@ -44,14 +44,14 @@ def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:
 
 
 def spread(value: Mapping[str, Any]) -> str:
-    """The median, and the quartiles where they differ from it."""
+    """Formats the median, and the quartiles if they differ from it."""
     middle = number(value["median"])
     quartiles = f"{number(value['low'])} to {number(value['high'])}"
     return middle if quartiles == f"{middle} to {middle}" else f"{middle} ({quartiles})"
 
 
 def number(value: float) -> str:
-    """Three digits that matter, and no fewer than stand before the point."""
+    """Formats a number with three significant digits, or more if it has more before the point."""
     for least, digits in ((100, 0), (10, 1), (1, 2)):
         if abs(value) >= least:
             return f"{value:,.{digits}f}".removesuffix(".0").removesuffix(".00")
@@ -59,7 +59,7 @@ def number(value: float) -> str:
 
 
 def as_svg(report: Mapping[str, Any]) -> str:
-    """The figures as horizontal bars, ours in colour, quartiles as whiskers; one scale for each unit."""
+    """Draws the figures as horizontal bars, ours in colour, quartiles as whiskers; one scale per unit."""
     rows: list[str] = []
     top = MARGIN
     for unit, same in groupby(report["figures"], key=lambda one: one["unit"]):

@@ -1,7 +1,7 @@
-"""Runs the benchmarks one after the other and writes what they say: `make bench`, or `make bench ARGS="cold_start"`.
+"""Runs the benchmarks one after the other and writes their reports: `make bench`, or `make bench ARGS="cold_start"`.
 
-Each script's JSON is kept under `bench/results/`, beside its plot; `bench/results.md` and `bench/results.json` are made
-anew from all that are there. A script that fails is named, and does not keep the others from running.
+`bench/results/` has each script's JSON and plot; `bench/results.md` and `bench/results.json` are written anew from all
+of them. When a script fails, the others still run, and its name is printed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from measuring import ROOT
 from rendering import as_markdown, as_svg, goals_table
 
-# In the order of the numbers that they measure.
+# In the order of their goals' numbers.
 SCRIPTS = (
     "cold_start",
     "zips",
@@ -35,12 +35,12 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 HEAD = """# Measured
 
-Written by `make bench`. What the goals are and what the numbers mean: [docs/performance.md](../docs/performance.md).
+Written by `make bench`. [docs/performance.md](../docs/performance.md) explains the goals and the numbers.
 A value is the median of the rounds, with its quartiles; ratios are taken within a round."""
 
 
 def main(wanted: list[str]) -> int:
-    """Runs the named scripts, or all; returns how many failed."""
+    """Runs the named scripts, or all; returns how many failed. Raises SystemExit for an unknown name."""
     unknown = set(wanted) - set(SCRIPTS)
     if unknown:
         raise SystemExit(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}")
@@ -53,7 +53,7 @@ def main(wanted: list[str]) -> int:
 
 
 def write() -> None:
-    """Makes the page, the plots and the one JSON from what the scripts have left."""
+    """Writes the page, the plots and the JSON of all results."""
     reports = {name: _read(name) for name in SCRIPTS if (RESULTS / f"{name}.json").exists()}
     (HERE / "results.json").write_text(json.dumps(reports, indent=1) + "\n")
     for name, report in reports.items():

@@ -25,7 +25,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Size:
-    """What one package holds: `lines`, `statements` and the lengths of its `functions` in lines."""
+    """The size of one package: counts, and the lengths of its functions in lines (`median`, `p90`, `longest`)."""
 
     package: str
     files: int
@@ -39,7 +39,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a whole source tree holds."""
+    """The size and shape of a source tree."""
 
     sizes: list[Size]
     cycles: list[list[str]]
@@ -67,7 +67,7 @@ def _parse(path: Path) -> ast.Module:
 
 
 def _packages(path: Path) -> Iterator[str]:
-    """The packages that a file counts for: its top folder, the library or the samples, and their folders."""
+    """Returns the packages that a file counts for: its top folder, the library or the samples, and their folders."""
     depth = 3 if path.parts[0] == "shared" else 1
     for parts in range(1, min(depth, len(path.parts) - 1) + 1):
         yield "/".join(path.parts[:parts])
@@ -87,7 +87,7 @@ def _size(package: str, modules: Mapping[Path, ast.Module], tree: Path) -> Size:
 
 
 def _quantiles(lengths: list[int]) -> tuple[float, float]:
-    """The median and the ninetieth percentile."""
+    """Returns the median and the ninetieth percentile."""
     tenths = quantiles(lengths, n=10, method="inclusive") if len(lengths) > 1 else [0.0] * 9
     return tenths[4], tenths[8]
 
@@ -107,7 +107,7 @@ def _length(function: Function) -> int:
 
 
 def _repeated_classes(modules: Mapping[Path, ast.Module]) -> dict[str, list[str]]:
-    """Public and private classes whose name stands in several modules; those of one protocol version do not count."""
+    """Returns classes whose name is used in several modules; those of one protocol version do not count."""
     paths: dict[str, list[str]] = defaultdict(list)
     for path, module in modules.items():
         for node in ast.walk(module):
@@ -148,7 +148,7 @@ def _imported(node: ast.ImportFrom, name: str, path: Path, names: Mapping[str, P
 
 
 def _components(graph: Mapping[str, set[str]]) -> Iterator[set[str]]:
-    """The strongly connected components: modules that reach each other."""
+    """Returns the strongly connected components: sets of modules that reach each other."""
     reached = {name: _reach(name, graph) for name in graph}
     seen: set[str] = set()
     for name in graph:
@@ -169,7 +169,7 @@ def _reach(name: str, graph: Mapping[str, set[str]]) -> set[str]:
 
 
 def as_text(shape: Shape) -> str:
-    """The shape as a table for people."""
+    """Formats the shape as a table."""
     head = f"{'package':44} files  lines  stmts  funcs  median  p90  longest"
     rows = [
         f"{size.package:44} {size.files:5} {size.lines:6} {size.statements:6} {size.functions:6}"
@@ -183,7 +183,7 @@ def as_text(shape: Shape) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description="Counts lines, statements, functions, import cycles.")
     parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout that is counted (default: this one)")
     parser.add_argument("--json", action="store_true", help="print JSON")

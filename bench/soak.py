@@ -1,8 +1,8 @@
-"""A soak: the whole stack on this machine under a bounded load, for minutes, and what it holds meanwhile.
+"""A soak test: the whole stack on this machine under a limited load for minutes; it measures memory and queues.
 
-Every task has a webhook, at the receiver that the project ships; every third is followed by a stream, and every
-seventh is canceled while it works. At the end every task must have ended, every webhook must have got its last event,
-the queues must be empty, and neither the api nor the receiver may have grown.
+Every task has a webhook at the project's receiver; every third is followed by a stream, and every seventh is canceled
+while it works. At the end every task must have ended, every webhook must have its last event, the queues must be empty,
+and the memory of the api and the receiver must not have grown.
 
     make soak MINUTES=10
 """
@@ -54,7 +54,7 @@ class Sample:
 
 @dataclass
 class Soak:
-    """One run and what it has seen."""
+    """One run and its records."""
 
     stack: local_stack.RunningStack
     sent: list[str] = field(default_factory=list)
@@ -66,11 +66,11 @@ class Soak:
 
     @property
     def agent(self) -> Client:
-        """The agent that works."""
+        """A client of the agent that gets the load."""
         return Client(f"{self.stack.api.url}/document", over_urllib)
 
     def send(self, number: int) -> None:
-        """One client: sends, and follows or cancels as its number says."""
+        """Sends one task, and follows or cancels it depending on its number."""
         try:
             request = SendRequest(text_message(TEXT), return_immediately=True, push=self._webhook())
             if number % STREAM_EVERY == 0:
@@ -81,11 +81,11 @@ class Soak:
             self.sent.append(task.task_id)
             if number % CANCEL_EVERY == 0:
                 self.agent.cancel(task.task_id)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong is counted
+        except Exception as error:  # noqa: BLE001 - every error is counted
             self.refused[type(error).__name__] += 1
 
     def take_sample(self, second: float) -> None:
-        """Writes down how the stack is."""
+        """Records a sample of the stack."""
         for task in [one for one in self.sent if one not in self.ended]:
             with suppress(A2AError, OSError):
                 state = self.agent.get(task, history_length=0).status.state
@@ -96,7 +96,7 @@ class Soak:
         self.samples.append(Sample(second, memory, self._depths(), unended))
 
     def behind(self) -> list[str]:
-        """The tasks whose webhook has not got everything."""
+        """Returns the tasks whose webhook lacks events."""
         return [task for task in self.sent if not self._delivered(task)]
 
     def _webhook(self) -> PushRequest:
@@ -128,7 +128,7 @@ class Soak:
 
 
 def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """JSON from a server of ours; a body is POSTed."""
+    """Fetches JSON from a local server; a body is POSTed."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})  # noqa: S310
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - on this machine
@@ -136,13 +136,13 @@ def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process."""
+    """Returns the resident memory of a process in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def soak(stack: local_stack.RunningStack, minutes: float, per_minute: float) -> Soak:
-    """Loads the stack, then lets it come to rest."""
+    """Puts load on the stack, then waits until its work is done."""
     run, began = Soak(stack), time.monotonic()
     pause, number, looked = 60 / per_minute, 0, -SAMPLE_S
     with ThreadPoolExecutor(8) as clients:
@@ -163,7 +163,7 @@ def soak(stack: local_stack.RunningStack, minutes: float, per_minute: float) -> 
 
 
 def judged(run: Soak) -> list[str]:
-    """What is wrong; nothing when all held."""
+    """Yields what is wrong; nothing when all is well."""
     last, behind = run.samples[-1], run.behind()
     wrong = [] if run.sent else ["no task was made"]
     wrong += [f"{last.unended} tasks have not ended"] if last.unended else []
@@ -176,14 +176,14 @@ def judged(run: Soak) -> list[str]:
 
 
 def growth(run: Soak, name: str) -> float:
-    """Memory in the last quarter by that in the second one, medians: the first warms up."""
+    """Divides the median memory of the last quarter by that of the second one; the first is warm-up."""
     held = [sample.memory[name] for sample in run.samples]
     quarter = max(1, len(held) // 4)
     return statistics.median(held[-quarter:]) / statistics.median(held[quarter : 2 * quarter] or held)
 
 
 def figures(run: Soak) -> Iterator[str]:
-    """The run as a table."""
+    """Formats the run as a table."""
     states = Counter(run.ended.values())
     yield f"| tasks | {len(run.sent)}: {', '.join(f'{count} {state}' for state, count in sorted(states.items()))} |"
     yield f"| followed by a stream | {run.followed}, {run.numbers_missed} events missed |"
@@ -199,7 +199,7 @@ def figures(run: Soak) -> Iterator[str]:
 
 @contextmanager
 def running(options: local_stack.Options) -> Iterator[local_stack.RunningStack]:
-    """A stack of its own, which ends with the run."""
+    """Runs a stack while the block lasts."""
     here = paths.find(state=paths.CHECKOUT / ".a2a/soak")
     console = Console(stderr=True)
     try:
@@ -209,7 +209,7 @@ def running(options: local_stack.Options) -> Iterator[local_stack.RunningStack]:
 
 
 def main() -> int:
-    """Runs the soak and prints its figures."""
+    """Runs the soak test and prints its figures."""
     reader = argparse.ArgumentParser(description="A soak of the whole stack on this machine.")
     reader.add_argument("--minutes", type=float, default=10)
     reader.add_argument("--per-minute", type=float, default=20)

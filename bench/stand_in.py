@@ -1,6 +1,6 @@
-"""A stand-in for AWS on loopback: takes every call at once and says nothing, so that what is measured is the caller.
+"""A stand-in for AWS on loopback: answers every call at once with an empty object, to measure only the caller.
 
-It keeps nothing. What the calls cost in DynamoDB is measured elsewhere (`capacity.py`), on AWS's DynamoDB Local.
+It stores nothing. `capacity.py` measures the calls' cost in DynamoDB, on AWS's DynamoDB Local.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Answer(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """An empty object, but for the message id that SQS gives."""
+        """Answers with an empty object, or for SQS with a message id."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         sent = self.headers.get("X-Amz-Target", "").startswith("AmazonSQS.")
         body = json.dumps({"MessageId": "00000000-0000-4000-8000-000000000000"} if sent else {}).encode()
@@ -29,12 +29,12 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Its address, while it runs in a process of its own."""
+    """Runs it in a separate process while the block lasts; gives its URL."""
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there,), daemon=True)

@@ -1,8 +1,8 @@
 """Warm requests: processor time of one SendMessage (returnImmediately) and one GetTask, without the database (N4).
 
-Each from API Gateway's event to its answer, as Lambda asks it. Ours is the built api function over clients of AWS that
-answer at once. The others run under Mangum, with their stores in memory and an echo for an agent, which they run in the
-process of the request: their figures hold that too. fasta2a starts and stops its worker with every call there.
+Each from API Gateway's event to its answer, as Lambda calls it. Ours is the built api function over AWS clients that
+answer at once. The others run under Mangum, with in-memory stores and an echo agent in the process of the request, so
+their figures include the agent. fasta2a starts and stops its worker with every call there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSIONS = {"a2a-sdk 0.3.26": "0.3"}
 
 
 def measure(rounds: int) -> Report:
-    """All candidates, one after the other in each round."""
+    """Measures all candidates in each round."""
     ours = [OURS, str(unpacked("Api")), "ours_in_memory", "/document"]
     theirs = [[name, str(compiled(peer[0])), *peer[1:3]] for name, peer in PEERS.items() if peer[0] != "plain"]
     values: dict[str, dict[str, list[float]]] = {}

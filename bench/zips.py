@@ -1,7 +1,7 @@
-"""What is deployed: sizes of the functions' zips, and whether every source in them comes compiled (N2, N3).
+"""The sizes of the functions' zips, and whether every source in them is compiled (N2, N3).
 
-The zips are those that `make build` makes for this machine. Compiled files are of the kind that Python uses without
-looking at the source (PEP 552, unchecked hash); a zip without them makes each cold start compile what it imports.
+The zips are built for this machine. Compiled files are of the kind that Python uses without reading the source (PEP
+552, unchecked hash); without them each cold start compiles what it imports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNCHECKED = b"\x01\0\0\0"
 
 
 def measure(_rounds: int) -> Report:
-    """The zips of one build."""
+    """Measures the zips of one build."""
     folder = sam.build(paths.find(), sam.this_machine()).path
     zips = {name: folder / f"{name.title()}Function.zip" for name in sam.FUNCTIONS}
     sizes = {name: _sizes(path) for name, path in zips.items()}
@@ -35,7 +35,7 @@ def measure(_rounds: int) -> Report:
             _plain(),
         ],
         [
-            goal("N2", "smallest share of a zip's sources that come compiled, unchecked", ">=", 1, [min(shares)]),
+            goal("N2", "smallest share of a zip's sources that are compiled, unchecked", ">=", 1, [min(shares)]),
             goal("N3", "api, zipped MB", "<=", 17, [sizes["api"][0]]),
             goal("N3", "api, unzipped MB", "<=", 54, [sizes["api"][1]]),
             goal("N3", "largest of the others, zipped MB", "<=", 8, [max(size[0] for size in others)]),
@@ -53,7 +53,7 @@ def _sizes(path: Path) -> tuple[float, float]:
 
 
 def _share_compiled(path: Path) -> float:
-    """Of the sources that compile at all, those whose compiled file is there and is never checked."""
+    """Returns the share of the compilable sources that have an unchecked compiled file."""
     tag = sys.implementation.cache_tag
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())

@@ -1,4 +1,4 @@
-"""What several folders of tests share."""
+"""Fixtures and settings for all folders of tests."""
 
 import pytest
 
@@ -6,7 +6,7 @@ pytest_plugins = ["tests.stack.local"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all tests of the one local stack in one process when tests run in several: it is started once."""
+    """Run all tests of the local stack in one process, so that it is started only once."""
     for item in items:
         if "stack" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("stack"))

@@ -1,4 +1,4 @@
-"""Lambda's context of an invocation, for handlers that are called without Lambda."""
+"""A Lambda context for handlers that tests call directly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 class Context(LambdaContext):
-    """An invocation that may take that many milliseconds more."""
+    """The context of an invocation that has ``left_ms`` milliseconds left."""
 
     _function_name = "function"
     _memory_limit_in_mb = 512

@@ -10,7 +10,7 @@ SKILL = AgentSkill("s", "s", "s", ("s",))
 
 
 def agent_of(work: object, name: str = "echo") -> Agent:
-    """An agent around an async function."""
+    """Makes an agent of an async function."""
     return Agent(name, name, name, (SKILL,), work)  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ class Writer:
 
 
 class Asker:
-    """An agent that asks for a colour, and paints once it knows."""
+    """An agent that asks for a colour, and paints after the answer."""
 
     def __init__(self) -> None:
         self.agent = agent_of(self.work)

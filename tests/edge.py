@@ -1,6 +1,6 @@
-"""The HTTP edge as tests use it: all that it answers is held against the schema of its binding and its version.
+"""The HTTP edge for tests: it checks every answer against the schema of its binding and version.
 
-``tests/test_rules.py`` sees to it that no test makes the bare one.
+``tests/test_rules.py`` checks that no test uses ``handlers.http.Edge`` itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CARDS: Final = (CARD, OLD_CARD)
 
 
 class Edge(http.Edge):
-    """``handlers.http.Edge`` that refuses to give a test an answer that the protocol does not have."""
+    """``handlers.http.Edge`` with an assertion that its answers follow the protocol."""
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         answer = super().answer(request)
@@ -45,9 +45,9 @@ class Edge(http.Edge):
 
 @dataclass(frozen=True)
 class Form:
-    """How a request has to be answered: errors in one of the forms ``errors``, a success so that ``result`` takes it.
+    """The form of the answer to a request: ``errors`` are the forms of an error, ``result`` checks a result.
 
-    ``item`` checks what a stream tells. ``ids`` are those that a JSON-RPC answer may have; None is "no JSON-RPC".
+    ``item`` checks an item of a stream. ``ids`` are the ids that a JSON-RPC answer may have; None means no JSON-RPC.
     """
 
     errors: tuple[str, ...]
@@ -57,7 +57,7 @@ class Form:
 
 
 def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = False) -> Form:
-    """What the specification says of the answer to this request."""
+    """Returns the form that the specification requires of the answer to this request."""
     path = request.path.strip("/")
     first, _, below = path.partition("/")
     if path.endswith(CARDS) and first != http.LEGACY and path in catalogue(agents):
@@ -86,7 +86,7 @@ def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form
     if proto and version == "REST 0.3":
         check = assert_v0_3_proto
     if found.route.operation is Operation.CARD and version == "REST 0.3":
-        check = assert_v0_3  # a card is the same document wherever it is read
+        check = assert_v0_3  # the same document as in other bindings
     return Form((version,), *_results(names, check, found.route.operation))
 
 
@@ -157,7 +157,7 @@ _V0_3: Final[dict[Operation, str | None]] = _V1 | {
 
 
 def conforming(form: Form, answer: HttpResponse) -> HttpResponse:
-    """The answer, once it is known to have the form; frames of a stream are looked at when they pass."""
+    """Asserts that the answer has the form and returns it; a stream is checked frame by frame while it is read."""
     if answer.stream is not None:
         assert answer.headers["content-type"] == "text/event-stream"
         assert form.item or form.ids is not None, "this answer is no stream"
@@ -171,7 +171,7 @@ def conforming(form: Form, answer: HttpResponse) -> HttpResponse:
 
 
 class _Checked:
-    """A stream whose frames are looked at when they pass. Closing it closes the stream, begun or not."""
+    """A stream that checks each frame when it is read. Closing it closes the inner stream, also if nothing was read."""
 
     def __init__(self, form: Form, stream: Frames) -> None:
         self._form = form
@@ -191,7 +191,7 @@ class _Checked:
 
 
 def check_frame(form: Form, frame: bytes, last: int) -> int:
-    """Asserts that this is one event or one comment; returns its number, or ``last`` when it has none."""
+    """Asserts that the frame is one event or one comment; returns its number, or ``last`` when it has none."""
     assert frame.endswith(b"\n\n")
     if frame.startswith(b":"):
         return last

@@ -1,13 +1,13 @@
 """API Gateway's REST API in front of the api function, on this machine, as its documentation describes it.
 
-A request becomes a proxy event for one of the instances behind it; each has a Runtime API of its own
-(``tests/runtime_api.py``). What an instance posts goes on to the client piece by piece. Routes and the headers of
-what it refuses by itself are the template's. Like API Gateway it
+It makes a proxy event of each request for one of the instances behind it; each has its own Runtime API
+(``tests/runtime_api.py``). The chunks of an answer go to the client as they arrive. The routes, and the headers of
+its own errors, are the template's. Like API Gateway it
 
-* knows the routes and verbs of the template only (403), and takes from each an answer in its own form only (502);
-* refuses by itself a request of more than 10 MB (413), one too many (429), and an answer that takes 29 s (504);
+* knows only the routes and verbs of the template (403), and accepts only the form of answer that a route has (502);
+* refuses a request of more than 10 MB (413), a throttled request (429), and an answer that takes 29 s (504);
 * renames headers of the answer, ``WWW-Authenticate`` among them;
-* says nothing to the function of a client that has gone.
+* does not notify the function when the client has disconnected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RENAMED: Final = {
     )
 }
 DROPPED: Final = frozenset({"content-length", "transfer-encoding"})
-# Its own refusals: the body's message, and the type in x-amzn-ErrorType.
+# Its own errors: the message in the body, and the type in x-amzn-ErrorType.
 REFUSALS: Final = {
     403: ("Missing Authentication Token", "MissingAuthenticationTokenException"),  # no such route or verb
     413: ("Request Too Long", "RequestTooLargeException"),
@@ -57,7 +57,7 @@ REFUSALS: Final = {
 
 @dataclass(frozen=True)
 class Limits:
-    """How much it takes, and how long it waits for the (next piece of the) answer."""
+    """The largest body (bytes), and how long to wait for a buffered answer or for the next chunk of a streamed one."""
 
     body: int = 10 * 1024 * 1024
     buffered_s: float = 29
@@ -65,7 +65,7 @@ class Limits:
 
 
 class Refused(Exception):
-    """A status in place of the function's answer."""
+    """The gateway answers with its own status instead of the function's answer."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -73,7 +73,7 @@ class Refused(Exception):
 
 
 def answer_of(invocation: Invocation, *, streams: bool, limits: Limits) -> tuple[dict[str, Any], Iterator[bytes]]:
-    """Status and headers, and the body as it comes; a route takes an answer in its own form only."""
+    """Returns status and headers, and the body in chunks. Raises Refused if the form is not that of the route."""
     rest = iter(partial(_next, invocation, limits.streamed_s if streams else limits.buffered_s), None)
     begun = next(rest, b"")
     if invocation.kind != "response" or invocation.streamed != streams:
@@ -97,7 +97,7 @@ def _next(invocation: Invocation, seconds: float) -> bytes | None:
 
 @dataclass(frozen=True)
 class Route:
-    """A resource of the template with what it does for each verb: whether its answers are streamed."""
+    """A resource of the template; ``streams`` says for each verb whether its answers are streamed."""
 
     resource: str
     streams: Mapping[str, bool]
@@ -107,7 +107,7 @@ class Route:
         return self.resource.strip("/").split("/")
 
     def takes(self, path: str) -> bool:
-        """Whether the path is one of this resource. API Gateway delivers "/{agent}/" as "/{agent}"."""
+        """Returns whether the resource matches the path. API Gateway delivers "/{agent}/" as "/{agent}"."""
         asked, parts = path.strip("/").split("/"), self._parts
         if parts[-1] == "{proxy+}":
             asked = asked[: len(parts)] if len(asked) >= len(parts) else []
@@ -117,12 +117,12 @@ class Route:
 
     @property
     def vague(self) -> tuple[bool, list[bool]]:
-        """What is smaller is preferred: the words that are written out, then one word, then any number of them."""
+        """Sort key: literal words come before parameters, and those before "{proxy+}"."""
         return self._parts[-1] == "{proxy+}", [part.startswith("{") for part in self._parts]
 
 
 def routes() -> list[Route]:
-    """The template's, the most exact first."""
+    """Returns the template's routes, the most specific first."""
     (api,) = resources("AWS::Serverless::Api").values()
     paths = api["DefinitionBody"]["paths"]
     found = [
@@ -133,7 +133,7 @@ def routes() -> list[Route]:
 
 
 def refusal_headers() -> dict[int, dict[str, str]]:
-    """What the template's gateway responses add, for 4 and 5."""
+    """Returns the headers of the template's gateway responses, for 4xx (key 4) and 5xx (key 5)."""
     (api,) = resources("AWS::Serverless::Api").values()
     responses = api["GatewayResponses"]
     return {
@@ -146,7 +146,7 @@ def refusal_headers() -> dict[int, dict[str, str]]:
 
 
 class Gateway(ThreadingHTTPServer):
-    """Gives every request that it lets through to ``invoke``. ``throttles`` says whether one is one too many."""
+    """Passes every accepted request to ``invoke``. ``throttles`` returns whether to refuse a request with 429."""
 
     daemon_threads = True
 
@@ -170,7 +170,7 @@ class Gateway(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_: object) -> None:
-        """Clients go as they please."""
+        """Ignores clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() not in DROPPED
         }
         gone = not self._begun(answer["statusCode"], headers | {"Transfer-Encoding": "chunked"})
-        for chunk in filter(None, pieces):  # the function is not told when the client has gone
+        for chunk in filter(None, pieces):  # the function is not notified when the client has disconnected
             gone = gone or not self._written(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         broken = invocation.cut or bool(invocation.trailers)
         self.close_connection = gone or broken or not self._written(b"0\r\n\r\n")
@@ -234,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _content(self) -> Iterator[bytes]:
-        """The body of the request, in the pieces that it comes in."""
+        """Yields the body of the request in chunks."""
         if self.headers.get("Transfer-Encoding") != "chunked":
             yield self.rfile.read(int(self.headers.get("Content-Length") or 0))
             return
@@ -266,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Behind:
-    """A gateway, the Runtime API of each instance that is to run behind it, and all events that they were given."""
+    """A gateway, the Runtime API of each instance behind it, and all events that they got."""
 
     gateway: Gateway
     runtimes: list[RuntimeApiServer]
@@ -275,18 +275,18 @@ class Behind:
 
     @property
     def refused(self) -> list[tuple[int, str]]:
-        """What instances have said to their Runtime API that it does not take."""
+        """Returns the requests of instances that their Runtime API has refused."""
         return [one for runtime in self.runtimes for one in runtime.refused]
 
     @property
     def busy(self) -> int:
-        """How many instances have an event that they have not answered."""
+        """Returns how many instances have an unanswered event."""
         return sum(runtime.current is not None for runtime in self.runtimes)
 
 
 @contextmanager
 def gateway(instances: int, **options: Any) -> Iterator[Behind]:
-    """A gateway with room for so many instances; ``options`` as Gateway takes them."""
+    """Runs a gateway for a number of instances while the block lasts; ``options`` are those of Gateway."""
     waiting: queue.Queue[Invocation] = queue.Queue()
     runtimes = [RuntimeApiServer(waiting.get) for _ in range(instances)]
     seen: list[Invocation] = []

@@ -1,8 +1,8 @@
-"""Whether work is linear in the length of what it reads. No time is asserted: a length is compared with four times it.
+"""Tests whether work is linear in the length of its input, by comparing its time for a length and for four times that.
 
-Linear work takes four times as long, quadratic work sixteen times. The limit between them leaves room for a machine
-that is busy with other things; so do the repetitions, of which the least counts. What is done in ``NOISE_S`` of the
-processor's time at the greater length is over before its growth can be told.
+Linear work takes four times as long, quadratic work sixteen times. The limit between them leaves room for a busy
+machine; so do the repetitions, of which the fastest counts. Work that takes less than ``NOISE_S`` of processor time at
+the greater length is too fast to measure its growth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOISE_S: Final = 0.2
 
 
 def cpu_s(work: Callable[[Any], object], given: object) -> float:
-    """Seconds of the processor that ``work(given)`` takes, without those of the garbage collector."""
+    """Returns the processor time (s) of ``work(given)``, without garbage collection."""
     gc.collect()
     gc.disable()
     try:
@@ -33,9 +33,9 @@ def cpu_s(work: Callable[[Any], object], given: object) -> float:
 
 
 def growth(work: Callable[[Any], object], shape: Callable[[int], object], length: int) -> float:
-    """How much longer ``work`` takes for four times the length; 4 is linear, 16 quadratic.
+    """Returns how many times longer ``work`` takes for four times the length: 4 is linear, 16 quadratic.
 
-    ``shape`` makes an input of about that length, a new one each time if ``work`` remembers what it has seen.
+    ``shape`` makes an input of about that length; a new one each time, if ``work`` caches its input.
     """
     short = long = float("inf")
     for _ in range(TRIES):

@@ -1,4 +1,4 @@
-"""Functions set up the log of their process; tests that make some leave it as it was."""
+"""Restores the loggers after tests that make functions, which set up the logs of their process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_serverless.adapters.logs import PACKAGE, QUOTING
 
 @contextmanager
 def kept_loggers() -> Iterator[list[logging.Logger]]:
-    """The loggers that a function sets up, root first, and afterwards they are as before."""
+    """Gives the loggers that a function sets up, root first, and restores them afterwards."""
     loggers = [logging.getLogger(name) for name in ("", PACKAGE, *QUOTING)]
     kept = [(one, dict(vars(one)), list(one.handlers)) for one in loggers]
     try:

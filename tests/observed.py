@@ -1,6 +1,6 @@
-"""What comes over real HTTP or out of a Lambda function, held against the schemas as ``tests.edge`` does in-process.
+"""Checks answers over HTTP or of a Lambda function against the schemas, as ``tests.edge`` does in the process.
 
-``tests/test_rules.py`` sees to it that tests ask deployments in no other way.
+``tests/test_rules.py`` checks that tests send requests to deployments in no other way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE = 64 * 1024 * 1024
 
 
 def observed(*bases: str) -> Transport:
-    """The client's own transport. What deployments at ``bases`` answer has to be as the protocol says."""
+    """The client's transport, with a check that answers of deployments at ``bases`` follow the protocol."""
 
     @contextmanager
     def transport(call: ClientRequest) -> Iterator[ClientResponse]:
@@ -38,7 +38,7 @@ def observed(*bases: str) -> Transport:
 
 
 def asked(base: str, path: str, verb: str = "GET", body: object = None) -> Any:
-    """The document that a deployment answers with; ``body`` is posted as JSON."""
+    """Returns the JSON document of a deployment's answer; ``body`` is posted as JSON."""
     headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
     posted = None if verb == "GET" else b"" if body is None else json.dumps(body).encode()
     with observed(base)(ClientRequest(f"{base}/{path}", headers, posted)) as answer:
@@ -48,7 +48,7 @@ def asked(base: str, path: str, verb: str = "GET", body: object = None) -> Any:
 
 
 def checked(form: Form, answer: ClientResponse) -> ClientResponse:
-    """The answer, once it is known to have the form; a stream is looked at while it is read."""
+    """Asserts that the answer has the form and returns it; a stream is checked while it is read."""
     if answer.headers.get("content-type", "").startswith(sse.CONTENT_TYPE):
         assert form.item, "this answer is no stream"
         return ClientResponse(answer.status, answer.headers, Frames(form, answer.body))
@@ -58,7 +58,7 @@ def checked(form: Form, answer: ClientResponse) -> ClientResponse:
 
 
 class Frames:
-    """A streamed body whose every event has been looked at before its last line is given out."""
+    """A streamed body that checks each event before it returns the event's last line."""
 
     def __init__(self, form: Form, body: ResponseBody) -> None:
         self._form = form
@@ -78,14 +78,14 @@ class Frames:
 
 
 def check_proxy_answer(event: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    """What a function answers to an event of API Gateway, in the buffered form."""
+    """Checks a function's buffered answer to an event of API Gateway."""
     request = request_of(event, 0)
     content = http_types.HttpResponse(answer["statusCode"], answer["body"].encode(), answer["headers"])
     conforming(form_of(request, _agents(request.path)), content)
 
 
 def check_streamed_answer(event: Mapping[str, Any], prelude: Mapping[str, Any], body: bytes) -> None:
-    """What a function answers to an event of API Gateway in the streamed form."""
+    """Checks a function's streamed answer to an event of API Gateway."""
     request = request_of(event, 0)
     answer = ClientResponse(prelude["statusCode"], prelude["headers"], io.BytesIO(body))
     looked_at = checked(form_of(request, _agents(request.path)), answer).body
@@ -103,6 +103,6 @@ def _form(call: ClientRequest, base: str) -> Form:
 
 
 def _agents(path: str) -> tuple[str, ...]:
-    """Whoever is asked is taken for an agent."""
+    """Returns the agent that the path names, whether it exists or not."""
     words = path.strip("/").split("/")
     return (words[1] if words[0] == "legacy" and words[1:] else words[0],)

@@ -1,4 +1,4 @@
-"""What the specification asks for (``requirements.toml``), and what answers it: marked tests and written deviations."""
+"""The requirements of the specification (``requirements.toml``), with the tests and deviations that refer to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARK: Final = "pytest.mark.requirement"
 
 @dataclass(frozen=True)
 class Requirement:
-    """A row. ``deviations`` are keys of docs/deviations.md; ``because``: why it is not for a server."""
+    """A row. ``deviations`` are keys of docs/deviations.md; ``because`` says why it does not apply to a server."""
 
     number: int
     section: str
@@ -31,20 +31,20 @@ class Requirement:
 
     @property
     def ours(self) -> bool:
-        """Whether it concerns a server."""
+        """True if it applies to a server."""
         return self.of in {"server", "both"}
 
 
 @cache
 def requirements() -> tuple[Requirement, ...]:
-    """The rows in their order."""
+    """Returns the rows in their order."""
     rows = tomllib.loads((TESTS / "requirements.toml").read_text())["requirement"]
     return tuple(Requirement(**{**row, "deviations": tuple(row.get("deviations", ()))}) for row in rows)
 
 
 @cache
 def marked_tests() -> dict[int, list[str]]:
-    """The tests that name a row, by its number, as pytest names them. Raises ValueError for a mark on anything else."""
+    """Returns the marked tests (pytest ids) by row number. Raises ValueError for a mark on anything but a test."""
     found = defaultdict(list)
     for path in sorted(TESTS.rglob("*.py")):
         source = path.read_text()
@@ -58,13 +58,13 @@ def marked_tests() -> dict[int, list[str]]:
 
 
 def rows_by_deviation() -> dict[str, list[int]]:
-    """The numbers of the rows that each deviation names, by its key, as docs/deviations.md has them."""
+    """Returns the row numbers of each deviation in docs/deviations.md, by its key."""
     rows = re.findall(r"^\| `([\w-]+)` \|.*\|([\d, ]*)\|$", DEVIATIONS.read_text(), re.MULTILINE)
     return {key: [int(number) for number in numbers.split(",") if number.strip()] for key, numbers in rows}
 
 
 def _marked(tree: ast.Module) -> Iterator[tuple[str, list[int]]]:
-    """The functions of a module that carry the mark, and the numbers in it."""
+    """Yields the marked functions and classes of a module, and the numbers in their marks."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for one in node.decorator_list:

@@ -1,7 +1,7 @@
 """Lambda's Runtime API as its documentation describes it, for one instance of a function, on this machine.
 
-It keeps the states of an instance: the next event comes only after the one before was answered, an answer is taken
-once, and a streamed answer ends its connection. What the client does otherwise is refused, and noted in ``refused``.
+It enforces the states of an instance: the next event comes only after the answer to the one before, an answer is
+accepted once, and a streamed answer ends its connection. Other requests are refused and recorded in ``refused``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_BUFFERED: Final = 6 * 1024 * 1024 + 100
 
 @dataclass
 class Invocation:
-    """An event on its way through a function, and what was posted. ``chunks`` ends with None; ``last`` was the last."""
+    """An event for a function, and its answer. ``chunks`` ends with None; ``last`` is the last chunk."""
 
     event: bytes
     chunks: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
@@ -40,12 +40,12 @@ class Invocation:
         return self.headers.get("Lambda-Runtime-Function-Response-Mode") == "streaming"
 
     def posted(self, seconds: float = 60) -> list[bytes]:
-        """The pieces of the answer, once all of them are there."""
+        """Waits for the whole answer; returns its chunks."""
         return list(iter(lambda: self.chunks.get(timeout=seconds), None))
 
 
 class RuntimeApiServer(ThreadingHTTPServer):
-    """Hands out the events that ``take`` gives. ``cut`` ends the connection in mid-answer, after so many chunks."""
+    """Serves the events of ``take``. ``cut_after`` ends the connection within an answer, after so many chunks."""
 
     daemon_threads = True
 
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def runtime_api(take: Callable[[], Invocation], cut_after: int | None = None) -> Iterator[RuntimeApiServer]:
-    """The server, while it runs."""
+    """Runs the server while the block lasts."""
     server = RuntimeApiServer(take, cut_after)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()

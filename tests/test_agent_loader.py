@@ -1,4 +1,4 @@
-"""Agents by import paths: imported at once, or described by a manifest and imported when their work is called."""
+"""Loading agents by import path: at once, or from a manifest, with the import when the agent works."""
 
 from __future__ import annotations
 

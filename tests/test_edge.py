@@ -1,4 +1,4 @@
-"""What ``tests.edge`` lets through, and what it does not."""
+"""``tests.edge`` accepts answers of the protocol and refuses others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EACH = pytest.mark.parametrize("binding", BINDINGS)
 
 
 def answered(binding: str, operation: Operation, *, proto: bool = False, **names: Any) -> tuple[HttpResponse, Any]:
-    """An answer, and the form that it has to have."""
+    """Returns an answer, and the form that it must have."""
     world = World([Writer().agent])
     request = BINDINGS[binding][operation](Names(**names))
     spoken: Any = "proto" if proto else "rest"

@@ -1,4 +1,4 @@
-"""Names: retired ones do not come back, and a class name means one thing in the library."""
+"""Retired names are not used again, and a class name means one thing in the library."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).parents[1]
 LIBRARY: Final = ROOT / "shared" / "a2a_serverless"
 FOLDERS: Final = ("shared", "functions", "webhook_receiver", "bench", "examples", "tests")
 
-# Words that said something to us alone, and what the thing is called instead.
+# Retired words of the project's own, and their standard terms.
 RETIRED: Final = {
     "allowance": "quota",
     "bell": "message",
@@ -43,7 +43,7 @@ RETIRED: Final = {
 ALLOWED: Final = {
     "fold": "an attribute of stored heads, `Head.fold`",
 }
-VERSIONS: Final = "protocol"  # the models of each version are counted by themselves
+VERSIONS: Final = "protocol"  # the models of each version count alone
 
 
 def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -55,7 +55,7 @@ def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
 
 
 def defined(tree: ast.Module) -> Iterator[str]:
-    """Every name that a module gives to something."""
+    """Yields every name that a module defines."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

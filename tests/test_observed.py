@@ -1,4 +1,4 @@
-"""What ``tests.observed`` lets through of what comes over HTTP, and what it does not."""
+"""``tests.observed`` accepts answers of the protocol over HTTP and refuses others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG = (AssertionError, ValidationError)
 
 
 def saying(kind: str, document: object) -> str:
-    """What a server sends: one document, or one event."""
+    """Returns the body that a server sends: one document, or one event."""
     text = json.dumps(document)
     return f"id: 1\ndata: {text}\n\n" if kind == "text/event-stream" else text
 

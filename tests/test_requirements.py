@@ -1,7 +1,7 @@
-"""Everything that A2A asks of a server has a test or a written deviation, and each of those knows what it answers.
+"""Every requirement of A2A for a server has a test or a written deviation, and each of those names its requirements.
 
-A test says which rows of ``requirements.toml`` it holds: ``@pytest.mark.requirement(9, 12)``. A deviation says it in
-the last column of docs/deviations.md.
+A test names the rows of ``requirements.toml`` that it tests: ``@pytest.mark.requirement(9, 12)``. A deviation names
+them in the last column of docs/deviations.md.
 """
 
 from __future__ import annotations

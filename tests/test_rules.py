@@ -1,7 +1,7 @@
-"""The rules of ``ARCHITECTURE.md`` that never bend, and the tests that hold the code to them.
+"""The rules of ``ARCHITECTURE.md`` that never bend, and the tests that enforce them.
 
-A test that holds a rule says so in its name: ``test_rule_06_...``. A rule without a test, and a test of a rule that
-does not exist, fail here. So do the rules that can be seen in the code without running it.
+A test that enforces a rule has its number in its name: ``test_rule_06_...``. These tests fail for a rule without a
+test, and for a test of a rule that does not exist. They also check the rules that are visible in the source.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PACKAGE: Final = TESTS.parent / "shared" / "a2a_serverless"
 
 
 def rules_of_the_architecture() -> dict[int, str]:
-    """The rules, by their numbers, as ``ARCHITECTURE.md`` names them."""
+    """Returns the names of the rules in ``ARCHITECTURE.md`` by number."""
     chapters = (TESTS.parent / "ARCHITECTURE.md").read_text().split("\n## ")
     (chapter,) = [text for text in chapters if text.startswith("Rules that never bend\n")]
     return {int(number): name for number, name in re.findall(r"^(\d+)\. \*\*(.+?)\.?\*\*", chapter, re.MULTILINE)}
@@ -30,7 +30,7 @@ RULES: Final = rules_of_the_architecture()
 
 
 def named_after_rules() -> dict[int, list[str]]:
-    """The tests that are named after a rule, by its number."""
+    """Returns the tests that are named after a rule, by its number."""
     found = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         for name, number in re.findall(r"^(?:def |)(test_rule_(\d\d)_\w+)", path.read_text(), re.MULTILINE):
@@ -51,18 +51,18 @@ def test_no_test_is_named_after_a_rule_that_does_not_exist() -> None:
     assert {number: names for number, names in named_after_rules().items() if number not in RULES} == {}
 
 
-# ---- What can be seen in the code
+# ---- Rules that are visible in the source
 
 
 @cache
 def modules(folder: str = "") -> list[tuple[str, ast.Module]]:
-    """The modules below a folder of the package, by their paths in it."""
+    """Returns the modules below a folder of the package, with their paths in it."""
     paths = sorted((PACKAGE / folder).rglob("*.py"))
     return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())) for path in paths]
 
 
 def imports(tree: ast.Module) -> set[str]:
-    """The modules that are imported anywhere in it."""
+    """Returns all modules that a module imports, at any place."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -93,7 +93,7 @@ PURE: Final = {
     "unicodedata",
     "urllib.parse",
 }
-NEEDED: Final = {("domain/agent.py", "asyncio")}  # ``Retry`` waits between tries, in the author's own coroutine
+NEEDED: Final = {("domain/agent.py", "asyncio")}  # ``Retry`` waits between attempts, in the agent's own coroutine
 
 
 def test_rule_11_the_core_imports_nothing_that_knows_time_chance_or_the_world() -> None:
@@ -115,7 +115,7 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
 
 OUTBOUND: Final = {
     "adapters/http_connection.py": "webhooks: connects to the vetted address",
-    "adapters/egress.py": "webhooks: looks the name up once and vets every answer",
+    "adapters/egress.py": "webhooks: resolves the name once and checks every address",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
     "client/timed_http.py": "the connections of the client: one deadline over each exchange",
     "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
@@ -135,13 +135,13 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 VERSIONED: Final = {
     "cli": "a user at the edge",
     "client": "a client at its own edge",
-    "domain/delivery.py": "what a 0.3 webhook need not hear (specification 0.3, 7.5)",
-    "domain/push.py": "the version of whoever registered a webhook is stored with it",
+    "domain/delivery.py": "events that a 0.3 webhook does not get (specification 0.3, 7.5)",
+    "domain/push.py": "the version of the webhook's registration is stored with it",
     "handlers": "the edge",
     "services/deliver.py": "which form of body a webhook gets",
     "services/publish.py": "the versions that a card offers",
     "services/operations.py": "which version asks",
-    "testing.py": "a client for rehearsals",
+    "testing.py": "a client for the test harness",
     "wire": "the codecs",
 }
 

@@ -1,4 +1,4 @@
-"""What an environment may say, and what only a local one may."""
+"""Settings from environment variables, and those that only local runs may have."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_refusal_names_every_switch_that_is_on() -> None:
 
 
 def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmless() -> None:
-    """A new field must be put on one of these two lists by whoever adds it."""
+    """Every new field has to be added to one of these two lists."""
     harmless = {
         "values",
         "blocking_seconds",
@@ -143,7 +143,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
     assert {field.name for field in fields(Settings)} == harmless | local
 
 
-# ---- Values that cannot be meant
+# ---- Invalid values
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_origins_are_origins() -> None:
             read({"CORS_ORIGINS": text})
 
 
-# ---- What a function needs
+# ---- Required variables
 
 
 def test_a_variable_that_is_needed_is_named_when_it_is_missing() -> None:

@@ -1,4 +1,4 @@
-"""The harness for authors of agents: what it shows of a failure, and its clock beside real threads."""
+"""The test harness for agents: how it reports failures, and its clock beside real threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = 300_000
 
 
 def count_to_many() -> int:
-    """Real work: some hundredths of a second in which no lock, queue or socket is waited for."""
+    """Works for some hundredths of a second without waiting for a lock, a queue or a socket."""
     return sum(1 for _ in range(MANY))
 
 

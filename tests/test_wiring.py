@@ -1,4 +1,4 @@
-"""What a setting that the rotator refuses leads to."""
+"""Invalid settings of the rotator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes side by side in world time: each in a thread, one moving at a time, the next is who wakes first."""
+"""Runs several processes in world time: each in a thread, one at a time; the one with the earliest wake-up is next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Together:
-    """A clock for processes that run at the same time: time passes when all of them sleep."""
+    """A clock for concurrent processes: time passes when all of them sleep."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -39,7 +39,7 @@ class Together:
         gate.acquire()
 
     def run(self, *processes: Callable[[], object]) -> list[object]:
-        """What each of the processes gives; they begin in this order. Raises what one of them raised."""
+        """Runs the processes, started in this order; returns their results. Raises the first error of one of them."""
         results: dict[int, object] = {}
         failures: list[BaseException] = []
 
@@ -47,7 +47,7 @@ class Together:
             gate.acquire()
             try:
                 results[number] = process()
-            except BaseException as error:  # noqa: BLE001 - it is raised below, in the test's own thread
+            except BaseException as error:  # noqa: BLE001 - raised below, in the test's thread
                 failures.append(error)
             self._wake_next()
 
@@ -65,7 +65,7 @@ class Together:
         return [results[number] for number in range(len(processes))]
 
     def later(self, ms: int, process: Callable[[], T]) -> Callable[[], T]:
-        """The process, beginning in ``ms``."""
+        """Returns the process with a start delay of ``ms``."""
 
         def waited() -> T:
             self.sleep(ms / 1000)
@@ -74,7 +74,7 @@ class Together:
         return waited
 
     def notifier(self, message: DeliveryMessage, time_ms: int = 60_000) -> Callable[[], delivering.DeliveryOutcome]:
-        """A notifier that answers a bell."""
+        """Returns a notifier that handles a delivery message."""
         post = replace(self.world.post, clock=self)
 
         def notify() -> delivering.DeliveryOutcome:
@@ -84,7 +84,7 @@ class Together:
         return notify
 
     def worker(self, key: TaskKey, time_ms: int = 900_000, fence: int = 0) -> Callable[[], running.RunOutcome]:
-        """A worker that gets a work message for a task."""
+        """Returns a worker that handles a work message of a task."""
 
         def work() -> running.RunOutcome:
             until = self.now() + time_ms

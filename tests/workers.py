@@ -1,4 +1,4 @@
-"""A world with workers enough: one takes each work message, also while another one runs the task."""
+"""A world with enough workers: each work message is received at once, also while another worker runs the task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Workers(World):
-    """What the workers came to is in ``answered``; ``most`` work messages were in flight at a time."""
+    """``answered`` has the results of the workers; ``most`` is how many work messages were in flight at a time."""
 
     def __init__(self, work: Callable[[AgentTask], object], faults: Faults | None = None) -> None:
         self.counts = Count(frozenset({"table"}))

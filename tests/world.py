@@ -1,6 +1,6 @@
-"""The whole chain in one process and no real time: the real use cases over the in-memory adapters.
+"""A whole deployment in one process and simulated time: the real use cases over the in-memory adapters.
 
-Time moves only when nothing is left to do at this moment, to the next thing that is due. Faults come in at the ports.
+Time moves only when nothing is left to do now, to the next thing that is due. Faults are injected at the ports.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ HOUR_MS = 3_600_000
 
 
 class WorldClock:
-    """The world's clock; sleeping moves the world."""
+    """The world's clock; sleeping lets the world's time pass."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -88,7 +88,7 @@ class WorldClock:
 
 
 class PlainSigner:
-    """Signs nothing: the claims travel in clear, so that the receiver below can read them."""
+    """Does not sign: the token is the claims as JSON, which the receiver below reads."""
 
     def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
         return Signed(json.dumps({"typ": typ} | dict(claims)), "kid-1")
@@ -114,17 +114,15 @@ def echoing(challenge: str) -> Outcome:
     return Outcome(status=200, body=json.dumps({"challenge": challenge}).encode())
 
 
-def not_found(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG001 - nobody expects it
+def not_found(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG001 - the arguments are not needed
     return Outcome(status=404, connected=True, request_sent=True)
 
 
 @dataclass
 class Receiver:
-    """The client's side: answers challenges, keeps what it got, and applies each notification once.
+    """The client's webhook receiver: answers challenges, keeps notifications, and checks that they follow the protocol.
 
-    What it gets has to be as the protocol says.
-
-    ``answers`` is asked for the answer to the n-th notification, from 0; ``takes`` is how long it takes, in ms.
+    ``answers`` returns the answer to the n-th notification, from 0; ``takes`` is how long each answer takes, in ms.
     """
 
     clock: Clock
@@ -160,12 +158,12 @@ class Receiver:
         return outcome
 
     def effects(self, config_id: str | None = None) -> list[Received]:
-        """The notifications in the order of their first arrival, duplicates dropped."""
+        """Returns the notifications in the order of their first arrival, without duplicates."""
         first = {got.notification_id: got for got in reversed(self.posts)}
         return [got for got in reversed(first.values()) if config_id in {None, got.config_id}]
 
     def _answered(self, url: str, outcome: Outcome) -> Outcome:
-        """The answer, after its time. Two requests to one URL at a time are written down."""
+        """Returns the answer after ``takes``. Records two concurrent requests to one URL in ``crowded``."""
         if url in self.busy:
             self.crowded.append(url)
         self.busy.add(url)
@@ -176,7 +174,7 @@ class Receiver:
 
 
 class Siblings:
-    """The agents of the same world, called as over the wire; their webhooks wake the parent in the same moment."""
+    """The agents of the same world as remote agents; their callbacks reach the calling task without delay."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -215,9 +213,9 @@ class Siblings:
 
 
 class World:
-    """One deployment. ``agents`` are what it runs; ``faults`` is asked at every call of a port.
+    """One deployment that runs ``agents``; ``faults`` decides at every call of a port whether it fails.
 
-    ``table`` makes the store (with a ``feed``, as ``MemoryTable`` has it); ``between`` gets between it and the queue.
+    ``table`` makes the store (with a ``feed``, as of ``MemoryTable``); ``between`` wraps the queues.
     """
 
     def __init__(
@@ -281,7 +279,7 @@ class World:
         self.sweeper = Sweeper(log, log, queues, self.clock, self.ids)
 
     def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """What the api function answers to the webhook of a called agent."""
+        """Answers the webhook of a called agent as the api function does."""
         incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
         try:
             challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
@@ -293,21 +291,21 @@ class World:
     # ---- Time
 
     def wait(self, ms: int) -> None:
-        """Everything that is due in the next ``ms`` happens, each at its time."""
+        """Lets ``ms`` pass; everything that is due meanwhile happens at its time."""
         self._until(self.now + ms)
 
     def settle(self, until_ms: int = 40 * HOUR_MS) -> None:
-        """Runs until nothing is due any more, the sweeper's minutes included, at most ``until_ms`` of world time."""
+        """Runs until nothing is due any more, also for the sweeper, at most ``until_ms`` of world time."""
         end = self.now + until_ms
         while (coming := self._coming(end)) is not None:
             self._until(coming)
 
     def plan(self, ms: int, action: Callable[[], object]) -> None:
-        """``action`` happens in ``ms``; when it dies of a fault, it is tried again a second later."""
+        """Schedules ``action`` in ``ms``; if a fault ends it, it is tried again a second later."""
         self.planned.append((self.now + ms, action))
 
     def elsewhere(self, ms: int) -> None:
-        """This process stands still for ``ms`` while the world goes on without it, with another worker."""
+        """Suspends this process for ``ms`` while the world continues, with another worker."""
         busy, self.busy = self.busy, False
         others = Thread(target=self.wait, args=(ms,))
         others.start()
@@ -325,7 +323,7 @@ class World:
         self.now = max(self.now, until)
 
     def _coming(self, end: int) -> int | None:
-        """When the next thing happens, until ``end``; sweeps that would find nothing are no things."""
+        """Returns when the next thing is due, None if after ``end``; sweeps that would find nothing do not count."""
         times = [at for at, _ in self.planned] + [at for at, _ in self.queue.waiting]
         soonest = min(times, default=end + 1)
         if soonest > self._sweep_at and self._due(min(soonest, end)):
@@ -333,7 +331,7 @@ class World:
         return soonest if soonest <= end else None
 
     def _first_sweep(self, end: int) -> int:
-        """The first minute in which the sweeper finds something."""
+        """Returns the time of the first sweep that finds something."""
         low, high = 0, max((end - self._sweep_at) // MINUTE_MS, 0) + 1
         while low < high and not self._due(self._sweep_at + low * MINUTE_MS):
             middle = (low + high) // 2
@@ -343,10 +341,10 @@ class World:
     def _due(self, until: int) -> bool:
         return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
 
-    # ---- What happens by itself
+    # ---- Functions that events and schedules start
 
     def step(self) -> bool:
-        """One thing that is due now: something planned, a batch of the stream, a sweep, a bell. False: nothing is."""
+        """Does one thing that is due: a planned action, a stream batch, a sweep or a message. False if none is."""
         return self._do_planned() or self._relay() or self._sweep() or self._ring()
 
     def _do_planned(self) -> bool:
@@ -384,7 +382,7 @@ class World:
         return True
 
     def survives(self, work: Callable[[], object]) -> bool:
-        """Does ``work``; False when the process died in it, or a port failed and nobody took it."""
+        """Does ``work``; False when a fault killed the process, or a port failed and the error was not handled."""
         try:
             work()
         except (Killed, Broken):
@@ -393,7 +391,7 @@ class World:
         return True
 
     def answer(self, message: QueueMessage) -> object:
-        """What the function behind the queue does."""
+        """Handles a queue message as the function behind the queue does."""
         started = self.now
         if isinstance(message, DeliveryMessage):
             return deliver(self.post, message, lambda: DELIVER_MS - (self.now - started))
@@ -403,7 +401,7 @@ class World:
         return self.run(message.key, message.fence)
 
     def run(self, key: TaskKey, fence: int = 0) -> object:
-        """One run of a task by a worker."""
+        """Runs a task as a worker does."""
         started = self.now
         return self.play(run(self.engine, key, lambda: self.run_ms - (self.now - started), fence))
 
@@ -417,20 +415,20 @@ class World:
             self.busy = False
             loop.close()
 
-    # ---- What the client does
+    # ---- The client
 
     def send(self, text: str = "hello", *, push: bool = True, agent: str = "echo", **fields: str) -> Task:
-        """Sends a message and is answered at once."""
+        """Sends a message with ``return_immediately``; returns its task."""
         return self.sent(self.request(text, push=push, **fields), agent)
 
     def sent(self, request: SendRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
-        """Sends, once more with the same message id when the line went dead."""
+        """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
         task = self.client(lambda: send(self.service, ME, agent, request, wire))
         assert isinstance(task, Task)
         return task
 
     def client(self, call: Callable[[], T]) -> T:
-        """What a call gives to a client that makes it again when the line went dead."""
+        """Makes a call, and repeats it while a fault ends it; returns its result."""
         answers: list[T] = []
         while not self.survives(lambda: answers.append(call())):
             pass

@@ -43,7 +43,7 @@ def test_a_key_for_an_operator_is_one_and_others_are_not() -> None:
 
 
 def test_without_keys_the_list_says_how_to_make_one() -> None:
-    assert "`callers add` makes one" in shell()[0].run("callers", "list").err
+    assert "`callers add` creates one" in shell()[0].run("callers", "list").err
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
@@ -71,7 +71,7 @@ def test_keys_of_an_earlier_release_are_moved_once_and_shown() -> None:
     earlier.add(ApiKey(digest_of("a2a_duty"), Principal("acme", "duty"), "", 0, operator=True))
     assert "acme  duty  operator,a2a" in at.run("callers", "move").out
     assert ([key.principal.owner for key in keys.list_all()], earlier.list_all()) == (["duty"], [])
-    assert "none to move" in at.run("callers", "move").err
+    assert "no API keys to move" in at.run("callers", "move").err
     assert json.loads(at.run("callers", "move", "--json").out) == []
 
 

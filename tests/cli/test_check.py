@@ -214,7 +214,7 @@ def test_without_a_second_caller_isolation_is_skipped() -> None:
 def test_a_deployment_that_nobody_reaches_fails_in_words() -> None:
     done = Shell(Deployment(Writer().agent)).run("check", "http://127.0.0.1:1")
     assert done.code == 1
-    assert done.out.startswith("FAIL  card             Nothing answers at http://127.0.0.1:1/agents")
+    assert done.out.startswith("FAIL  card             There is no answer from http://127.0.0.1:1/agents")
 
 
 def test_keys_are_rotated_from_inside_only() -> None:

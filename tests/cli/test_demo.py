@@ -146,7 +146,7 @@ def test_an_end_that_only_an_unverified_webhook_tells_is_not_believed(tmp_path: 
     )
     with pytest.raises(StackError, match="webhooks") as failed:
         theatre.play()
-    assert "there was not one" in failed.value.why
+    assert "there was none" in failed.value.why
 
 
 def test_an_end_that_is_not_told_in_time_is_the_webhooks_fault(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_an_end_that_is_not_told_in_time_is_the_webhooks_fault(tmp_path: Path) -
         theatre.play()
     assert (failed.value.part, failed.value.why) == (
         "webhooks",
-        "no verified webhook told the task's end within 0 s; the last verified one told event 1",
+        "no verified webhook had the task's end within 0 s; the last verified one was event 1",
     )
 
 

@@ -60,7 +60,7 @@ def test_only_what_is_new_and_genuine_counts(outcome: str, verified: bool) -> No
 
 def test_a_receiver_that_expects_nothing_from_us_is_an_error() -> None:
     transport, _ = answering((403, {}, b"{}"))
-    with pytest.raises(HttpError, match="expects nothing"):
+    with pytest.raises(HttpError, match="did not register a token"):
         InboxClient(URL, transport).expect()
 
 

@@ -163,7 +163,7 @@ def test_a_time_ago_is_taken_from_now() -> None:
 def test_the_stack_of_this_machine_is_found_by_its_state(deployed: Deployed, tmp_path: Path) -> None:
     code, _, err = deployed.type("push", "list", "--local", state=tmp_path)
     assert code == 1
-    assert "emulator: does not run" in err
+    assert "emulator: is not running" in err
     assert "a2a-serverless up" in err
 
 

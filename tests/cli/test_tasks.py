@@ -97,7 +97,7 @@ def test_a_line_that_breaks_before_anything_was_heard_is_told(tmp_path: Path) ->
     at.deployment.breaks_after = 0
     done = at.run("send", "echo", "hello", "--out", str(tmp_path))
     assert done.code == 1
-    assert done.err.startswith("Nothing answers at http://127.0.0.1:8000/echo: Connection reset by peer.")
+    assert done.err.startswith("There is no answer from http://127.0.0.1:8000/echo: Connection reset by peer.")
 
 
 def test_an_agent_that_does_not_stream_is_asked_again_and_again() -> None:
@@ -255,8 +255,8 @@ def test_credentials_come_from_the_environment() -> None:
     [
         (("get", "echo", "no-such-task"), "The task was not found."),
         (("get", "nobody", "t"), "There is no agent 'nobody' at http://127.0.0.1:8000."),
-        (("cards", "list", "--url", "http://127.0.0.1:9"), "Nothing answers at http://127.0.0.1:9/agents"),
-        (("cards", "list", "--url", "https://far.example.com"), "look at the address"),
+        (("cards", "list", "--url", "http://127.0.0.1:9"), "There is no answer from http://127.0.0.1:9/agents"),
+        (("cards", "list", "--url", "https://far.example.com"), "check the address"),
     ],
 )
 def test_an_error_says_what_helps(arguments: tuple[str, ...], said: str) -> None:
@@ -387,4 +387,4 @@ def test_an_upload_that_the_agent_does_not_offer_is_told(tmp_path: Path) -> None
     deployment.edge = replace(deployment.edge, service=deployment.world.service)
     done = Shell(deployment).run("send", "echo", "--file", str(path))
     assert done.code == 1
-    assert "The agent takes no uploads" in done.err
+    assert "The agent accepts no uploads" in done.err

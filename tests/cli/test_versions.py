@@ -63,4 +63,4 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(at: Shell, nam
 
 
 def test_a_conversation_in_which_nothing_was_made_says_so(at: Shell) -> None:
-    assert "Nothing was made" in at.run("versions", "echo", "another").err
+    assert "This conversation has no artifacts" in at.run("versions", "echo", "another").err

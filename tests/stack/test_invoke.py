@@ -112,7 +112,7 @@ def test_the_emulators_port_at_the_bridge_leads_to_the_emulator_only_while_a_cal
 
 @pytest.mark.enable_socket
 def test_a_bridge_that_is_not_on_this_machine_is_said() -> None:
-    with pytest.raises(StackError, match="cannot be listened on") as refused, relayed("192.0.2.1", 4566):
+    with pytest.raises(StackError, match="cannot be used") as refused, relayed("192.0.2.1", 4566):
         pass
     assert "no remote or rootless daemon" in refused.value.remedy
 

@@ -39,7 +39,7 @@ def test_a_function_s_log_has_all_that_a_line_says_beside_its_message(stack: Loc
 
 
 def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:
-    with pytest.raises(StackError, match="emulator: does not run"):
+    with pytest.raises(StackError, match="emulator: is not running"):
         logs.read(Paths(tmp_path, tmp_path), "worker")
 
 

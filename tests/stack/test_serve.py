@@ -91,7 +91,7 @@ def test_a_head_that_does_not_come_is_given_up(sent: bytes, caplog: pytest.LogCa
         client.sendall(sent)
         assert all_of(client) == b""
     (line,) = lines(caplog)
-    assert "no request came in 0.5 s" in line
+    assert "no request headers within 0.5 s" in line
 
 
 def test_so_is_the_head_of_a_second_request_on_the_same_connection(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +102,7 @@ def test_so_is_the_head_of_a_second_request_on_the_same_connection(caplog: pytes
         all_of(client)
     assert first.startswith(b"HTTP/1.1 200 ")
     (line,) = lines(caplog)
-    assert "no request came in 1 s" in line
+    assert "no request headers within 1 s" in line
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_body_costs_one_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,7 +1,7 @@
-"""Which commands there are, and how errors end them: in a sentence that says what to do, and an exit code.
+"""The list of commands, and the handling of their errors: a message that says what to do, and an exit code.
 
-0: done. 1: it failed. 2: the command line is wrong. 3: the task failed, was rejected or canceled. 4: the task waits for
-you. 130: you interrupted it.
+0: done. 1: failed. 2: wrong usage. 3: the task failed, was rejected or was canceled. 4: the task waits for you.
+130: interrupted.
 """
 
 import sys
@@ -22,7 +22,7 @@ Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where documents and pictures are left.", metavar="FOLDER")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the documents and pictures.", metavar="FOLDER")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 
 app = typer.Typer(
@@ -31,11 +31,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Run agents on AWS Lambda and talk A2A to them: on this machine, or in your account.",
-    epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task ended badly, "
+    epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
     "4 the task waits for you.",
 )
-cards_app = typer.Typer(no_args_is_help=True, help="What agents say about themselves.")
-callers_app = typer.Typer(no_args_is_help=True, help="API keys: who may call a deployed stack.")
+cards_app = typer.Typer(no_args_is_help=True, help="List agents and show their cards.")
+callers_app = typer.Typer(no_args_is_help=True, help="API keys for callers of a deployed stack.")
 push_app = typer.Typer(no_args_is_help=True, help="Webhooks of a deployed stack, for its operator.")
 erase_app = typer.Typer(no_args_is_help=True, help="Erase what a deployed stack has stored, for its operator.")
 keys_app = typer.Typer(no_args_is_help=True, help="Keys that sign the webhooks of a deployed stack, for its operator.")
@@ -50,10 +50,10 @@ def demo(
     state: State = None,
     _json: Json = False,
 ) -> None:
-    """Have a chain of agents write on a fresh stack on this machine, and let signed webhooks tell what happens.
+    """Run a chain of agents on a fresh stack on this machine, and follow it by signed webhooks.
 
-    A picture and its refinement follow. Starts everything that it needs, stops it again, and leaves what was made in
-    out/.
+    Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
+    saves the results in out/.
     """
     path = source or stack.EXAMPLE
     text = read_file(path)
@@ -65,7 +65,7 @@ def demo(
     if cli.terminal.json:
         cli.terminal.data(report)
     else:
-        cli.terminal.out.print("Done. Look at:", style="bold", highlight=False)
+        cli.terminal.out.print("Done. Results:", style="bold", highlight=False)
         for made in made_in(report):
             cli.terminal.raw(f"  {made}\n")
 
@@ -123,5 +123,5 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
 
 
 def main() -> None:
-    """The program."""
+    """Run the program with the arguments of the process."""
     run()

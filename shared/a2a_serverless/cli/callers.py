@@ -1,4 +1,4 @@
-"""Who may call a deployed stack: API keys. The tokens of an issuer that the template names are let in besides."""
+"""The commands for API keys of a deployed stack. Tokens of the issuer in the template are accepted besides them."""
 
 import os
 import re
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 SHOWN = 16
 SHORTEST = 8
 
-Owner = Annotated[str, typer.Argument(help="Whom the key stands for.", metavar="OWNER", show_default=False)]
+Owner = Annotated[
+    str, typer.Argument(help="The owner that the key authenticates.", metavar="OWNER", show_default=False)
+]
 Tenant = Annotated[str, typer.Option(help="The tenant that the owner belongs to.")]
-Operator = Annotated[bool, typer.Option("--operator", help="The key also opens the operator's API.")]
+Operator = Annotated[bool, typer.Option("--operator", help="The key also gives access to the operator's API.")]
 Note = Annotated[str, typer.Option(help="What the key is for.", metavar="TEXT")]
 Scopes = Annotated[
     list[str],
-    typer.Option("--scope", help="What the key may do: a2a, a2a:AGENT, a2a:read, a2a:AGENT:read. Again for more."),
+    typer.Option("--scope", help="What the key may do: a2a, a2a:AGENT, a2a:read, a2a:AGENT:read. Repeatable."),
 ]
 KeyId = Annotated[
     str, typer.Argument(help="The key's id, as `callers list` shows it.", metavar="ID", show_default=False)
@@ -45,7 +47,7 @@ def add_caller(  # noqa: PLR0913 - one for each option
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Make an API key. It is shown this once, and kept by nobody."""
+    """Create an API key. Save it now: only a hash is stored."""
     cli = context_of(ctx)
     wrong = [one for one in scope if not re.fullmatch(SCOPE_FORM, one)]
     if wrong:
@@ -62,7 +64,7 @@ def add_caller(  # noqa: PLR0913 - one for each option
 
 
 def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
-    """List the API keys: whom each stands for, not the keys themselves."""
+    """List the API keys with owner and scopes; the keys themselves are not stored."""
     cli = context_of(ctx)
     keys = cli.api_keys(stack_meant(ctx, stack)).list_all()
     if cli.terminal.json:
@@ -70,13 +72,13 @@ def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = Fal
         return
     _list(cli, keys)
     if not keys:
-        cli.terminal.note("There are none. `callers add` makes one.")
+        cli.terminal.note("There are no API keys. `callers add` creates one.")
 
 
 def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
-    """Move the API keys of an earlier release to where only operators write. Until then they let nobody in.
+    """Move the API keys of an earlier release to the table that only operators write. Until then they do not work.
 
-    Look at the list: whatever function could write there could have made a key. `callers remove` revokes one.
+    Check the list: functions could write to the old table, and so could have made a key. `callers remove` revokes one.
     """
     cli = context_of(ctx)
     meant = stack_meant(ctx, stack)
@@ -90,13 +92,13 @@ def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = Fal
         return
     _list(cli, moved)
     if not moved:
-        cli.terminal.note("There is none to move.")
+        cli.terminal.note("There are no API keys to move.")
 
 
 def remove_caller(
     ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _local: Local = False, _json: Json = False
 ) -> None:
-    """Revoke an API key. A minute from now, at the latest, it lets nobody in."""
+    """Revoke an API key. It stops working within a minute."""
     cli = context_of(ctx)
     keys = cli.api_keys(stack_meant(ctx, stack))
     found = [one for one in keys.list_all() if len(key) >= SHORTEST and one.digest.startswith(key)]

@@ -1,4 +1,4 @@
-"""The commands that show agents: which there are, and what each says about itself."""
+"""The commands that list agents and show their cards."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""The command that looks at a deployment from outside, as one who owns it does after a deploy."""
+"""The command that checks a deployment from outside, for its owner after a deploy."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,23 +19,29 @@ STYLES = {"PASS": "green", "FAIL": "red", "SKIP": "yellow"}
 WIDTH = 15
 
 Where = Annotated[
-    str, typer.Argument(envvar="A2A_URL", help="Where the deployment is: the stack's output ApiUrl.", metavar="URL")
+    str, typer.Argument(envvar="A2A_URL", help="The URL of the deployment: the stack's output ApiUrl.", metavar="URL")
 ]
 AgentId = Annotated[
-    str, typer.Option("--agent", help="The agent to talk to; else `document`, or the first one.", metavar="ID")
+    str, typer.Option("--agent", help="The agent to check; `document` or the first one by default.", metavar="ID")
 ]
-Says = Annotated[str, typer.Option("--text", help="What makes the agent work for some seconds.", metavar="TEXT")]
+Says = Annotated[str, typer.Option("--text", help="A text that makes the agent work for some seconds.", metavar="TEXT")]
 ReceiverUrl = Annotated[
-    str, typer.Option("--receiver", help="A receiver (webhook_receiver/) that the deployment can reach.", metavar="URL")
+    str,
+    typer.Option(
+        "--receiver", help="A webhook receiver (webhook_receiver/) that the deployment can reach.", metavar="URL"
+    ),
 ]
 StackWith = Annotated[
     str,
     typer.Option(
-        "--stack", envvar="A2A_STACK", help="Look inside, too, with the AWS credentials at hand.", metavar="NAME"
+        "--stack",
+        envvar="A2A_STACK",
+        help="Check this stack from inside, too, with your AWS credentials.",
+        metavar="NAME",
     ),
 ]
 Rotate = Annotated[bool, typer.Option("--rotate", help="Rotate the signing keys, too. Needs --stack.")]
-Buffered = Annotated[bool, typer.Option("--buffered", help="Answers do not stream here, and need not.")]
+Buffered = Annotated[bool, typer.Option("--buffered", help="Accept that answers are not streamed.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for a task or its webhooks.", min=1)]
 
 
@@ -53,10 +59,10 @@ def check(  # noqa: PLR0913 - the options of a command
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Check a deployment of yours from outside: a line for each thing that it has to do, with what to do if it fails.
+    """Check your deployment from outside: one line for each check, with what to do if it fails.
 
-    It sends a handful of tasks in your name (A2A_AUTHORIZATION), cancels none that works, and changes nothing but what
-    --rotate says. What it lacks the means to look at is skipped, and said.
+    It sends a few tasks in your name (A2A_AUTHORIZATION) and changes nothing else, except that --rotate rotates the
+    signing keys. Checks that need more options or credentials are skipped, with a line that says what they need.
     """
     from a2a_serverless.cli.checks import TEXT, CheckOptions, CheckRun
 
@@ -79,7 +85,7 @@ def check(  # noqa: PLR0913 - the options of a command
 
 
 def _lines(cli: CliContext, run: "CheckRun") -> "Iterator[CheckResult]":
-    """Each check's line as soon as it is there; on stderr stands meanwhile which one runs."""
+    """Yields each check's result as soon as it is known; stderr shows which check is running."""
     from a2a_serverless.cli.checks import CHECKS, run_check
 
     err = cli.terminal.err

@@ -1,4 +1,4 @@
-"""What ``check`` looks at, one function for each line: it returns what it saw, or raises what is wrong with it."""
+"""The checks of the command ``check``, one function each: it returns a description, or raises CheckFailed."""
 
 import base64
 import json
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 PREFERRED: Final = "document"
 TEXT: Final = "The history of lighthouses, from fires on the shore to lamps that nobody keeps."
-BUFFERED: Final = 0.1  # of the whole time: a stream whose items all come within so little of it was held back
+BUFFERED: Final = 0.1  # of the whole time: if all items arrive within this share of it, the stream was buffered
 SHORT_S: Final = 1.0
 PAUSE_S: Final = 0.5
 UNAUTHORIZED: Final = 401
-# Link-local, private, and no TLS. This machine's own addresses are let in by the emulator's deployment.
+# Link-local, private, and no TLS. A deployment in the emulator accepts this machine's own addresses.
 PRIVATE: Final = ("https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/a2a", "http://example.com/a2a")
 LOOPBACK: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
 Verdict = Literal["PASS", "FAIL", "SKIP"]
 
 
 class CheckFailed(Exception):
-    """It is not as it should be; ``remedy`` says what to do."""
+    """The check failed; ``remedy`` says what to do."""
 
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)
@@ -53,12 +53,12 @@ class CheckFailed(Exception):
 
 
 class CheckSkipped(CheckFailed):
-    """It was not looked at; ``remedy`` says what it takes."""
+    """The check could not be made; ``remedy`` says what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What became of one check."""
+    """The result of one check. ``seconds`` is how long it took."""
 
     name: str
     verdict: Verdict
@@ -69,7 +69,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What the command line says. ``stack`` is None when no stack was named."""
+    """The options of the command line. ``stack`` is None when no stack was named."""
 
     url: str
     agent: str = ""
@@ -83,7 +83,7 @@ class CheckOptions:
 
 @dataclass
 class CheckRun:
-    """One run: what it was told, and what the checks so far have found for those that follow."""
+    """One run: its options, and what earlier checks have found for later ones."""
 
     world: CliContext
     choices: CheckOptions
@@ -94,7 +94,7 @@ class CheckRun:
     @property
     def agent(self) -> DiscoveredAgent:
         if self.found is None:
-            raise CheckSkipped("the check of the card failed", "mend that first")
+            raise CheckSkipped("the check of the card failed", "fix that first")
         return self.found
 
     @property
@@ -103,28 +103,28 @@ class CheckRun:
 
     @property
     def other(self) -> Client | None:
-        """The same agent for a second caller; None when there are no credentials of one."""
+        """The same agent with a second caller's credentials; None without A2A_OTHER_AUTHORIZATION."""
         authorization = self.world.environment.get("A2A_OTHER_AUTHORIZATION")
         return replace(self.client, headers={"Authorization": authorization}) if authorization else None
 
     def sent(self) -> Task:
-        """The task that was sent before."""
+        """Returns the task of the check ``send``. Raises CheckSkipped when there is none."""
         if self.task is None:
-            raise CheckSkipped("no task was made", "mend that first")
+            raise CheckSkipped("no task was made", "fix that first")
         return self.task
 
     def send(self, message: Message | None = None, push: PushRequest | None = None) -> Task:
-        """Hands a task in. Raises Wrong when the agent answers with a message."""
+        """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
         wanted = SendRequest(message or text_message(self.choices.text), return_immediately=True, push=push)
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
             raise CheckFailed(
-                "the agent answered with a message and made no task", "--text says what makes it start a task"
+                "the agent answered with a message and made no task", "give a --text that makes it start a task"
             )
         return answer
 
     def poll_until_timeout(self) -> Iterator[None]:
-        """Again and again, with a pause between, until the patience is spent."""
+        """Yields at once and after each pause, until ``timeout_s`` has passed."""
         end = self.world.clock() + self.choices.timeout_s
         while self.world.clock() < end:
             yield
@@ -135,11 +135,11 @@ Check = Callable[[CheckRun], str]
 
 
 def card(run: CheckRun) -> str:
-    """The card is there, and names the address that was asked."""
+    """The card is served, and names the URL that was asked."""
     cli, choices = run.world, run.choices
     ids = [str(one.get("id")) for one in agents_of(choices.url, cli.transport, cli.headers)]
     if not ids:
-        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml says which are deployed")
+        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml lists those that are deployed")
     agent = choices.agent or (PREFERRED if PREFERRED in ids else ids[0])
     found = find(cli, choices.url, agent)
     named, asked = found.client.url, f"{choices.url.rstrip('/')}/{agent}"
@@ -152,7 +152,7 @@ def card(run: CheckRun) -> str:
 
 
 def signature(run: CheckRun) -> str:
-    """The card, as it was served, is signed by a key that the deployment publishes."""
+    """The served card is signed with a key that the deployment publishes."""
     from a2a_serverless.adapters.jose import is_valid_signature
     from a2a_serverless.wire.card import signed_by
 
@@ -164,15 +164,15 @@ def signature(run: CheckRun) -> str:
     if not kids:
         why = "no key of the published set has signed it as it was served" if keys else "the key set is empty"
         raise CheckFailed(
-            f"the card cannot be believed: {why}",
-            "look for what alters it on its way (a proxy, a CDN); `keys show` says which key signs, "
+            f"the card's signature is not valid: {why}",
+            "check whether a proxy or CDN alters the card; `keys show` shows which key signs, "
             "and the rotator's next run publishes cards and keys anew",
         )
     return f"by key {kids[0]}, one of {len(keys)} published"
 
 
 def sign_in(run: CheckRun) -> str:
-    """Nobody gets in without credentials."""
+    """Requests without credentials are refused."""
     stranger = replace(run.client, headers={})
     try:
         stranger.get("no-such-task")
@@ -182,21 +182,21 @@ def sign_in(run: CheckRun) -> str:
         raise
     except TaskNotFound:
         if is_local(run.choices.url) and not run.agent.document.get("securitySchemes"):
-            raise CheckSkipped("this deployment lets anybody in", "that exists on a developer's machine only") from None
+            raise CheckSkipped("this deployment allows anonymous access", "only local stacks may do so") from None
     raise CheckFailed(
-        "a request without credentials is let in", "redeploy the template as it is: anonymous access is off"
+        "a request without credentials is accepted", "redeploy the template as it is: anonymous access is off"
     )
 
 
 def send(run: CheckRun) -> str:
-    """A task is handed in, and the answer does not wait for its end."""
+    """A message starts a task, and the answer does not wait for its end."""
     began = run.world.clock()
     run.task = run.send()
     return f"task {run.task.task_id} is {run.task.status.state} after {run.world.clock() - began:.1f} s"
 
 
 def poll(run: CheckRun) -> str:
-    """The task comes to an end."""
+    """The task completes."""
     task = run.sent()
     for _ in run.poll_until_timeout():
         task = run.client.get(task.task_id)
@@ -206,9 +206,7 @@ def poll(run: CheckRun) -> str:
         return f"completed with {len(task.artifacts)} artifacts"
     said = task.status.message.text() if task.status.message else "it does not say why"
     if task.status.state in TERMINAL | INTERRUPTED:
-        raise CheckFailed(
-            f"the task is {task.status.state}: {said}", "--text says what the agent can do something with"
-        )
+        raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
     raise CheckFailed(
         f"the task is still {task.status.state} after {run.choices.timeout_s:.0f} s",
         "the worker's log says why (/aws/lambda/...WorkerFunction..., or `logs worker`); --timeout waits longer",
@@ -216,7 +214,7 @@ def poll(run: CheckRun) -> str:
 
 
 def stream(run: CheckRun) -> str:
-    """Items come as they happen, not all at the end."""
+    """Stream items arrive as they happen, not all at the end."""
     if not run.agent.card.streaming:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
     clock, items = run.world.clock, run.items
@@ -225,39 +223,39 @@ def stream(run: CheckRun) -> str:
         items.append(item)
         arrived.append(clock() - began)
     if not items:
-        raise CheckFailed("the stream ended without a word", "the api function's log says why")
+        raise CheckFailed("the stream ended without an item", "the api function's log says why")
     total, first = arrived[-1], arrived[0]
     told = f"{len(items)} items, the first after {first:.1f} s, the last after {total:.1f} s"
     if total < SHORT_S or len(items) == 1:
-        raise CheckSkipped(f"too little to tell: {told}", "--text says what takes the agent longer")
+        raise CheckSkipped(f"too short to measure: {told}", "give a --text that takes the agent longer")
     if total - first < BUFFERED * total:
         if run.choices.buffered:
             raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
         raise CheckFailed(
             f"the answer came all at once: {told}",
-            "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered takes it as it is",
+            "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered skips this check",
         )
     return f"{told}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
 
 
 def resume(run: CheckRun) -> str:
-    """A stream that is taken up at Last-Event-ID tells what came after it, each once."""
+    """A stream that is resumed with Last-Event-ID repeats each later event once."""
     numbers = list(dict.fromkeys(item.n for item in run.items if item.n is not None))
     task_id = next((item.task_id for item in run.items if item.task_id), None)
-    if len(numbers) < 3 or task_id is None:  # noqa: PLR2004 - a first, one behind it, and one to be told again
-        raise CheckSkipped("there was no stream with numbers to take up again", "mend that first, or see --text")
+    if len(numbers) < 3 or task_id is None:  # noqa: PLR2004 - the one to resume at, and two to repeat
+        raise CheckSkipped("there was no stream with event numbers to resume", "fix that first, or see --text")
     after = numbers[0]
     again = [item.n for item in run.client.subscribe(task_id, after) if item.n is not None]
     if again != [number for number in numbers if number > after]:
         raise CheckFailed(
-            f"behind event {after} came {_listed(again)}, and before it was {_listed(numbers[1:])}",
-            "something between drops the header Last-Event-ID, or events were lost: look at the api function's log",
+            f"after event {after} came {_listed(again)}; expected {_listed(numbers[1:])}",
+            "a proxy drops the header Last-Event-ID, or events were lost: see the api function's log",
         )
-    return f"behind event {after} came the {len(again)} others, each once"
+    return f"after event {after} came the {len(again)} others, each once"
 
 
 def private_webhook(run: CheckRun) -> str:
-    """A webhook at an address that is not public is refused, and makes no task."""
+    """A webhook whose address is not public is refused, and no task is made."""
     urls = PRIVATE if is_local(run.choices.url) else PRIVATE + LOOPBACK
     if not run.agent.card.push:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
@@ -269,14 +267,14 @@ def private_webhook(run: CheckRun) -> str:
         with suppress(A2AError):
             run.client.cancel(made.task_id)
         raise CheckFailed(
-            f"a webhook at {url} is taken",
-            "no name of a private host belongs into WebhookTrustedDomains; redeploy the template as it is",
+            f"a webhook at {url} is accepted",
+            "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy",
         )
     return f"{', '.join(urls)}: each refused"
 
 
 def isolation(run: CheckRun) -> str:
-    """A second caller cannot see, follow, list or end the task of the first."""
+    """A second caller cannot get, follow, list or cancel the task of the first."""
     task, other = run.sent(), run.other
     if other is None:
         raise CheckSkipped(
@@ -304,12 +302,12 @@ def isolation(run: CheckRun) -> str:
 def _leaks(what: str) -> NoReturn:
     raise CheckFailed(
         f"another caller can {what} the task",
-        "take the deployment down if these are two owners (`callers list`), and report it",
+        "if these are two owners (`callers list`), delete the deployment, and report it",
     )
 
 
 def files(run: CheckRun) -> str:
-    """A file that is too big for a message is uploaded, and comes back the same."""
+    """A file that is too big for a message is uploaded, and its download is the same."""
     content = os.urandom(32).hex().encode() + bytes(INLINE)
     part = file_part(run.client, content, "check.txt", "text/plain")
     message = text_message(run.choices.text)
@@ -318,33 +316,33 @@ def files(run: CheckRun) -> str:
         task = run.client.cancel(task.task_id)
     told = [one for said in run.client.get(task.task_id).history for one in said.parts if one.kind in {"url", "raw"}]
     if not told:
-        raise CheckFailed("the task does not show the file that was sent", "the api function's log says why")
+        raise CheckFailed("the task does not have the file that was sent", "the api function's log says why")
     if told[0].kind == "raw":
         got = base64.b64decode(str(told[0].value))
     elif str(told[0].value).startswith(("https://", "http://")):
         got = b"".join(download(str(told[0].value), run.world.transport))
     else:
-        raise CheckFailed(f"the file's address is no link: {told[0].value}", "the api function's log says why")
+        raise CheckFailed(f"the file's address is no URL: {told[0].value}", "the api function's log says why")
     if sha256(got).digest() != sha256(content).digest():
         raise CheckFailed(
-            f"{len(content):,} bytes went up, and {len(got):,} others came back", "look at the bucket's rules"
+            f"{len(content):,} bytes were uploaded, and {len(got):,} others downloaded", "check the bucket's rules"
         )
-    return f"{len(content):,} bytes went up and came back the same"
+    return f"{len(content):,} bytes were uploaded and downloaded unchanged"
 
 
 def webhook(run: CheckRun) -> str:
-    """A task's end is told by webhooks that the receiver verifies."""
+    """The receiver gets verified webhooks up to the task's end."""
     heard = _round_trip(run)
     keys, used = _published_keys(run), {entry.kid for entry in heard}
     if not used <= keys.keys():
         raise CheckFailed(
-            f"a key that is not published has signed: {_listed(used - keys.keys())}", "`keys show` compares"
+            f"a key that is not published has signed: {_listed(used - keys.keys())}", "compare with `keys show`"
         )
     return f"{len(heard)} verified, signed by {_listed(used)}"
 
 
 def rotation(run: CheckRun) -> str:
-    """After a rotation the new key signs, and the receiver takes it."""
+    """After a rotation the new key signs, and the receiver accepts it."""
     stack = run.choices.stack
     if not run.choices.rotate or stack is None:
         raise CheckSkipped("the keys were not rotated", "--rotate with --stack and AWS credentials")
@@ -355,11 +353,11 @@ def rotation(run: CheckRun) -> str:
     if after == before:
         raise CheckSkipped(
             f"the next key has not been public for long enough to sign ({before[1]})",
-            "`keys show` says from when on it may; check again then",
+            "`keys show` shows from when on it may sign; check again then",
         )
     _receiver(run)
     heard: list[InboxEntry] = []
-    for _ in run.poll_until_timeout():  # notifiers keep the ring for some minutes
+    for _ in run.poll_until_timeout():  # notifiers cache the key ring for some minutes
         heard = _round_trip(run)
         if {entry.kid for entry in heard} == {after[0]}:
             return f"{after[0]} signs now, after {before[0]}; {len(heard)} verified"
@@ -369,19 +367,19 @@ def rotation(run: CheckRun) -> str:
 
 
 def alarms(run: CheckRun) -> str:
-    """No alarm of the stack has gone off."""
+    """No alarm of the stack is in state ALARM."""
     stack = run.choices.stack
     if stack is None:
-        raise CheckSkipped("alarms are seen from inside", "--stack NAME with AWS credentials")
+        raise CheckSkipped("alarms can only be checked from inside", "--stack NAME with AWS credentials")
     states = run.world.alarms(stack)
     loud = sorted(name for name, state in states.items() if state == "ALARM")
     if loud:
         raise CheckFailed(
-            f"{len(loud)} of {len(states)} alarms have gone off: {_listed(loud)}", "docs/operate.md has each"
+            f"{len(loud)} of {len(states)} alarms are in state ALARM: {_listed(loud)}", "docs/operate.md explains each"
         )
     if not states:
         raise CheckSkipped("the stack has no alarms", "deploy the template as it is")
-    return f"{len(states)}, all quiet"
+    return f"{len(states)} alarms, none in state ALARM"
 
 
 CHECKS: Final[dict[str, Check]] = {
@@ -402,7 +400,7 @@ CHECKS: Final[dict[str, Check]] = {
 
 
 def run_check(run: CheckRun, name: str) -> CheckResult:
-    """Runs one check. What goes wrong in it is its line, unless it is a fault of ours."""
+    """Runs one check. An error that ``explain`` knows is its result; any other is raised."""
     began = run.world.clock()
     verdict, text, remedy = _run(run, CHECKS[name])
     return CheckResult(name, verdict, text, remedy, round(run.world.clock() - began, 3))
@@ -423,7 +421,7 @@ def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
 
 
 def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
-    """The deployment's key set, by key id."""
+    """Fetches the deployment's public keys, by key id."""
     url = f"{run.client.url.rpartition('/')[0]}/.well-known/jwks.json"
     document = fetch(url, run.world.transport, {})
     listed = document.get("keys") if isinstance(document, dict) else None
@@ -442,7 +440,7 @@ def _receiver(run: CheckRun) -> InboxClient:
 
 
 def _round_trip(run: CheckRun) -> list[InboxEntry]:
-    """Sends a task with a webhook at the receiver; what came of it, once its end was told."""
+    """Sends a task with a webhook at the receiver; returns its verified entries up to the task's end."""
     inbox = _receiver(run)
     if not run.agent.card.push:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
@@ -450,8 +448,8 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
         push, last = inbox.expect(), max((entry.number for entry in inbox.list_entries()), default=0)
     except (HttpError, Unreachable) as error:
         raise CheckFailed(
-            f"the receiver does not answer as one of ours: {error}",
-            'its address goes without /webhook; A2A_RECEIVER_AUTHORIZATION has its password, as "Bearer ..."',
+            f"the receiver does not answer as this project's do: {error}",
+            'give its URL without /webhook, and its password in A2A_RECEIVER_AUTHORIZATION, as "Bearer ..."',
         ) from error
     task = run.send(push=push)
     seen: list[InboxEntry] = []
@@ -462,14 +460,14 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
             return heard
     refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.task_id}), "")
     raise CheckFailed(
-        f"no verified webhook told the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
-        "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md what its refusal means; "
+        f"no verified webhook had the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
+        "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md explains refusals; "
         f"the receiver's ISSUER has to be {run.client.url.rpartition('/')[0]} (task {task.task_id})",
     )
 
 
 def _signing_keys(shown: JsonObject) -> tuple[str, str]:
-    """The key that signs, and the next one."""
+    """Returns the ids of the current and of the next key."""
     ring = json.loads(json.dumps(shown))
     return str(ring["current"]["kid"]), str(ring["next"]["kid"])
 

@@ -1,9 +1,9 @@
-"""The main job, on real input: a task is sent, the line is closed, and from then on only webhooks speak.
+"""The demo: it sends a task, closes the connection, and learns the rest from webhooks.
 
 First a chain: the orchestrator has other agents outline, write and summarise the text. Then a picture, and its
 refinement in the same conversation. Cards, sends and gets go through the emulator's REST API to the deployed api
-function, so a wrong route in the template fails the demo; the webhooks come from the deployed notifier. What was not
-verified does not count.
+function, so a wrong route in the template fails the demo. The webhooks come from the deployed notifier; only verified
+ones count.
 """
 
 import time
@@ -30,13 +30,13 @@ PAINTER = "image"
 SAILBOAT = "Generate an image of a sailboat on the ocean"
 REFINEMENT = "Please modify the sailboat to be red"
 SETTLED = {str(state) for state in TERMINAL | INTERRUPTED}
-FIXED = 50  # what a webhook's line holds besides what it says
+FIXED = 50  # width of a webhook's line without the column "content"
 WIDEST = 60
 
 
 @dataclass(frozen=True)
 class DemoInput:
-    """What is written about: a text, and the name of the file that it came from."""
+    """The text that the agents write about, and the file that it came from."""
 
     path: Path
     text: str
@@ -44,15 +44,15 @@ class DemoInput:
 
 
 def run_demo(run: DemoRun, source: DemoInput) -> JsonObject:
-    """Runs the demo; the result says what was done. Raises StackError, which says what failed and where the log is."""
+    """Runs the demo and returns a report. Raises StackError, which says what failed and where the log is."""
     began = time.time()
     with running_stack(run) as running:
-        run.console.print(f"The stack stands after {time.time() - began:.1f} s.\n", style="bold")
+        run.console.print(f"The stack is up after {time.time() - began:.1f} s.\n", style="bold")
         return run_on_stack(run, running.deployment.rest_url, running.receiver.url, source)
 
 
 def run_on_stack(run: DemoRun, rest_url: str, receiver_url: str, source: DemoInput) -> JsonObject:
-    """The job itself, on a stack that stands."""
+    """Runs the demo on a stack that is up, and returns a report."""
     inbox = InboxClient(receiver_url, run.world.transport)
     chain = _find_agent(run, f"{rest_url}/{CHAIN}")
     title = f"Sending {source.path.name}, {len(source.text):,} characters"
@@ -64,7 +64,7 @@ def run_on_stack(run: DemoRun, rest_url: str, receiver_url: str, source: DemoInp
 
 
 def _make_pictures(run: DemoRun, client: Client, inbox: InboxClient) -> list[Path]:
-    """A picture, and a refinement: a new task in the same conversation, which leaves the first picture as it is."""
+    """Makes a picture and a refinement: a new task in the same context, which does not change the first picture."""
     first = _hand_in(run, client, inbox, text_message(SAILBOAT), f'Sending "{SAILBOAT}"')
     pictures = _fetch(run, client, first, "first.")
     message = text_message(REFINEMENT, context_id=first.context_id)
@@ -73,7 +73,7 @@ def _make_pictures(run: DemoRun, client: Client, inbox: InboxClient) -> list[Pat
 
 
 def _find_agent(run: DemoRun, url: str) -> Client:
-    """The agent behind the REST API. Its card names port 8000, which is there for streams and for use by hand."""
+    """Finds the agent behind the REST API. Its card names the api on port 8000, so the URL is replaced."""
     with run.phase("card"), run.step("card", "Reading the agent's card through the REST API") as remarks:
         found = discover(url, run.world.transport)
         remarks.append(found.card.name)
@@ -81,7 +81,7 @@ def _find_agent(run: DemoRun, url: str) -> Client:
 
 
 def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message, title: str) -> Task:
-    """Sends a message and listens until the webhooks have told its task's end."""
+    """Sends a message and waits for the verified webhook of its task's end."""
     with run.phase("send"), run.step("send", title) as remarks:
         with attribute_failure("receiver"):
             push = inbox.expect()
@@ -99,7 +99,7 @@ def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message,
 
 
 def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
-    """How long it took to the first webhook, from there to the end of each artifact, and to the last one."""
+    """Returns phases: until the first webhook, then until the end of each artifact, then until the last webhook."""
     phases: list[Phase] = []
     for entry in heard:
         name = "first webhook" if not phases else "the end" if entry is heard[-1] else entry.artifact
@@ -112,11 +112,11 @@ def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
 
 
 def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> list[InboxEntry]:
-    """Prints what the receiver got, until a verified webhook has told the task's end; returns the verified ones."""
+    """Prints the receiver's entries until a verified one has the task's end; returns the task's verified ones."""
     console, give_up, heard = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
-    console.print("\nListening. Nobody polls: each line is one signed POST.", style="bold")
-    console.print(_line(console, ("after", "event", "what it says", "key", "token"), Text("receiver")), style="dim")
-    with console.status("Listening"), attribute_failure("receiver"):
+    console.print("\nWaiting for webhooks, without polling. Each line is one signed POST.", style="bold")
+    console.print(_line(console, ("after", "event", "content", "key", "token"), Text("receiver")), style="dim")
+    with console.status("Waiting for webhooks"), attribute_failure("receiver"):
         for entry in inbox.entries(run.entries[-1].number if run.entries else 0):
             if entry:
                 run.entries.append(entry)
@@ -133,12 +133,12 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
 
 def _timeout_reason(run: DemoRun, heard: list[InboxEntry]) -> str:
     told = [entry.event for entry in heard if entry.event]
-    last = f"the last verified one told event {max(told)}" if told else "there was not one"
-    return f"no verified webhook told the task's end within {run.timeout_s:.0f} s; {last}"
+    last = f"the last verified one was event {max(told)}" if told else "there was none"
+    return f"no verified webhook had the task's end within {run.timeout_s:.0f} s; {last}"
 
 
 def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
-    """Fetches the finished task and saves what it made. ``needed`` are the names of artifacts that must be there."""
+    """Fetches the finished task and saves its artifacts. ``needed`` are the names of artifacts that it must have."""
     with run.phase("GetTask"), run.step("get", "Fetching the task with GetTask") as remarks:
         task = client.get(sent.task_id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
@@ -174,11 +174,11 @@ def _entry_line(console: Console, entry: InboxEntry, sent_at: float) -> Text:
 
 
 def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text) -> Text:
-    """One line of the table of webhooks. What it says gets what room there is."""
+    """Formats one line of the table of webhooks. The column "content" gets the remaining width."""
     after, event, says, kid, jti = cells
     room = min(max(console.width - FIXED, 20), WIDEST)
     what = Text(one_line(says, room))
-    what.truncate(room, overflow="ellipsis", pad=True)  # by cells: a Chinese character has two
+    what.truncate(room, overflow="ellipsis", pad=True)  # in terminal cells: a Chinese character takes two
     return Text.assemble(f"{after:>8}  {event:>5}  ", what, f"  {kid[:8]:8}  {jti[:8]:8}  ", verdict)
 
 
@@ -198,6 +198,6 @@ def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -
 
 
 def made_in(report: JsonObject) -> list[str]:
-    """The files that a run has left."""
+    """Returns the paths of the files in a report."""
     files, pictures = report["files"], report["pictures"]
     return [str(path) for paths in (files, pictures) if isinstance(paths, list) for path in paths]

@@ -1,4 +1,4 @@
-"""Where the demo plays: a stack of its own, told step by step, and taken down again whatever happens."""
+"""The demo's own stack: started for it, reported step by step, and always stopped at its end."""
 
 import fcntl
 import signal
@@ -25,7 +25,7 @@ from a2a_serverless.stack.progress import step
 
 @dataclass
 class DemoRun:
-    """One run: where it happens and is told, how long its parts took, what the receiver got."""
+    """One run of the demo: its paths and console, the time of its phases, and the receiver's entries."""
 
     world: CliContext
     paths: Paths
@@ -40,14 +40,14 @@ class DemoRun:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Notes how long the block took."""
+        """Records how long the block took."""
         began = time.time()
         yield
         self.phases.append(Phase(name, began, time.time()))
 
     @contextmanager
     def step(self, name: str, title: str) -> Iterator[list[str]]:
-        """Shows a step, with the remarks that the block leaves; what goes wrong in it is the fault of ``name``."""
+        """Shows a step, with the remarks that the block adds. Errors become a StackError of the part ``name``."""
         remarks: list[str] = []
         with step(self.console, title) as say, attribute_failure(name):
             yield remarks
@@ -56,7 +56,7 @@ class DemoRun:
 
 @contextmanager
 def attribute_failure(part: str) -> Iterator[None]:
-    """What goes wrong in the block is told as the fault of ``part``."""
+    """Raises errors of the block as a StackError of ``part``."""
     try:
         yield
     except (Unreachable, HttpError, A2AError, OSError) as error:
@@ -65,13 +65,13 @@ def attribute_failure(part: str) -> Iterator[None]:
 
 @contextmanager
 def running_stack(run: DemoRun) -> Iterator[local_stack.RunningStack]:
-    """A fresh stack, as long as the block lasts. What was started is stopped also when the block fails or is ended."""
+    """Runs a fresh stack while the block lasts. It is stopped also when the block fails or SIGTERM arrives."""
     with _exclusive(run.paths), _stoppable(), _cleaned_up(run):
         yield local_stack.up(run.paths, _options(), run.console)
 
 
 def _options() -> local_stack.Options:
-    """The usual ports where they are free, any others where they are not: a demo is in nobody's way."""
+    """Takes the usual ports where they are free, else any free ones."""
     usual = local_stack.Options()
     return local_stack.Options(_free(usual.emulator_port), _free(usual.api_port), _free(usual.receiver_port))
 
@@ -85,7 +85,7 @@ def _free(port: int) -> int:
 
 @contextmanager
 def _exclusive(paths: Paths) -> Iterator[None]:
-    """One demo at a time in a checkout: the second would stop what the first has started."""
+    """Allows one demo at a time in a checkout: a second one would stop the first one's stack."""
     paths.state.mkdir(parents=True, exist_ok=True)
     with (paths.state / "lock").open("w") as lock:
         try:
@@ -97,7 +97,7 @@ def _exclusive(paths: Paths) -> Iterator[None]:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """A polite end (SIGTERM) runs the clean-up too."""
+    """Makes SIGTERM raise SystemExit, so that the clean-up runs."""
 
     def stop(number: int, _: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
@@ -111,7 +111,7 @@ def _stoppable() -> Iterator[None]:
 
 @contextmanager
 def _cleaned_up(run: DemoRun) -> Iterator[None]:
-    """Stops what an earlier demo left when it was killed, and in the end what this one has started."""
+    """Stops what a killed earlier demo left running, and at the end what this one has started."""
     local_stack.down(run.paths, run.console)
     try:
         yield
@@ -123,7 +123,7 @@ def _cleaned_up(run: DemoRun) -> Iterator[None]:
 
 
 def keep_logs(paths: Paths) -> Path | None:
-    """The functions' logs in a file, because the emulator that holds them stops next; None when there is none."""
+    """Saves the functions' logs before the emulator stops; returns the file, or None when no emulator runs."""
     if not any(process.name == "emulator" for process in processes.started(paths)):
         return None
     path = paths.log("functions")

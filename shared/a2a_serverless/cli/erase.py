@@ -1,4 +1,4 @@
-"""Erasing what is stored of a task, a context or an owner of a deployed stack, for its operator."""
+"""The operator's commands that erase a task, a context or an owner of a deployed stack."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ def erase_task(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Erase a task, big contents, webhooks and receipts included. It is canceled first if it has not ended."""
+    """Erase a task with its big contents, webhooks and idempotency records. A running task is canceled first."""
     _erase(ctx, stack, task, 3, dry_run=dry_run)
 
 
@@ -38,7 +38,7 @@ def erase_context(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Erase all tasks of a context of an owner."""
+    """Erase all tasks of an owner's context."""
     _erase(ctx, stack, context, 2, dry_run=dry_run)
 
 
@@ -51,7 +51,7 @@ def erase_owner(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Erase an owner: all tasks, all that is counted for it, and its API keys."""
+    """Erase an owner: its tasks, its quota counters, and its API keys."""
     _erase(ctx, stack, owner, 1, dry_run=dry_run)
 
 
@@ -70,7 +70,7 @@ def _erase(ctx: typer.Context, stack: str, named: str, kind: int, *, dry_run: bo
 
 
 def _scope(named: str, kind: int) -> "ErasureScope":
-    """What is named: of three parts a task or a context, of two an owner."""
+    """Parses TENANT/OWNER (kind 1), TENANT/OWNER/CONTEXT (2) or TENANT/OWNER/TASK (3). Raises BadParameter."""
     from urllib.parse import unquote
 
     from a2a_serverless.domain.model import Principal
@@ -78,7 +78,7 @@ def _scope(named: str, kind: int) -> "ErasureScope":
 
     parts = [unquote(part) for part in named.split("/")]
     if len(parts) != (2 if kind == 1 else 3) or not all(parts):
-        raise typer.BadParameter(f"{named!r} is not TENANT/OWNER" + ("" if kind == 1 else "/ and one name more"))
+        raise typer.BadParameter(f"expected TENANT/OWNER{('', '/CONTEXT', '/TASK')[kind - 1]}, got {named!r}")
     principal = Principal(parts[0], parts[1])
     return (
         ErasureScope(principal),

@@ -1,4 +1,4 @@
-"""What went wrong, in words that end with what to do about it. What is not here is a fault of ours: a traceback."""
+"""Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFou
 from a2a_serverless.wire.errors import code_of
 
 UNAUTHORIZED = 401
-# What API Gateway answers by itself, and what helps then.
+# Errors of API Gateway itself, and what helps.
 GATEWAYS = {
-    413: "a request is 10 MB at most: --file uploads what is big",
-    429: "ask again in a moment: the stage or the account takes so many requests a second",
-    502: "the api function's log says why, by the time",
-    504: "ask again: the answer took too long; the api function's log says why, by the time",
+    413: "a request has at most 10 MB: --file uploads big files",
+    429: "try again in a moment: the stage or the account limits requests per second",
+    502: "see the api function's log at that time",
+    504: "try again: the answer took too long; see the api function's log at that time",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An error for people, and its kind for programs."""
+    """An error: ``text`` and ``remedy`` for people, ``kind`` for programs."""
 
     kind: str
     text: str
@@ -29,16 +29,16 @@ class Explained:
 
 
 def explain(error: Exception, cli: CliContext) -> Explained | None:
-    """The error in words; None when it is none that a user can do something about."""
+    """Explains an error; None for one that a user can do nothing about."""
     match error:
         case Unreachable():
             return Explained(
-                "Unreachable", f"Nothing answers at {error.url}: {error.why}.", _when_unreachable(error.url)
+                "Unreachable", f"There is no answer from {error.url}: {error.why}.", _when_unreachable(error.url)
             )
         case NoSuchAgent():
             return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
         case HttpError(status=status) if status == UNAUTHORIZED:
-            return Explained("Unauthenticated", f"The agent wants to know who you are ({error}).", _sign_in(cli))
+            return Explained("Unauthenticated", f"The agent requires credentials ({error}).", _sign_in(cli))
         case HttpError(status=status):
             return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
         case A2AError():
@@ -47,14 +47,14 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
 
 
 def _of_stack(error: Exception) -> Explained | None:
-    """The same for stacks, the deployed and the local one; the latter's error class is known once it is imported."""
+    """Explains errors of the deployed and the local stack. StackError can only occur once its module is imported."""
     import sys
 
     if isinstance(error, StackNotFound | CommandFailed):
         return Explained(
             type(error).__name__,
             f"{error}.",
-            "--stack, AWS_PROFILE and AWS_REGION say where it is; --local is this machine's",
+            "name it with --stack, AWS_PROFILE and AWS_REGION, or use --local for this machine",
         )
     known = sys.modules.get("a2a_serverless.stack.errors")
     if known is None or not isinstance(error, known.StackError):
@@ -63,7 +63,7 @@ def _of_stack(error: Exception) -> Explained | None:
 
 
 def _with_violations(error: A2AError) -> str:
-    """What the error says, and the violations that it does not name itself."""
+    """Returns the error's text, followed by the violations that it does not mention."""
     text = str(error)
     details = [f"  {one.field}: {one.description}" for one in error.violations if one.description not in text]
     return "\n".join([text, *details])
@@ -71,19 +71,19 @@ def _with_violations(error: A2AError) -> str:
 
 def _when_unreachable(url: str) -> str:
     if url.startswith(LOCAL_URL) or is_local(url):
-        return "`make up` starts the stack on this machine; --url or A2A_URL names another one"
-    return "look at the address, and at whether this machine may reach it"
+        return "`make up` starts the stack on this machine; use --url or A2A_URL for another one"
+    return "check the address, and whether this machine can reach it"
 
 
 def _sign_in(cli: CliContext) -> str:
     if cli.headers:
-        return "A2A_AUTHORIZATION is set, but it is not accepted: get a new token"
-    return 'set A2A_AUTHORIZATION to what the Authorization header shall be, such as "Bearer eyJ..."'
+        return "A2A_AUTHORIZATION is set but not accepted: get a new token"
+    return 'set A2A_AUTHORIZATION to the Authorization header, such as "Bearer eyJ..."'
 
 
 def _when_refused(error: A2AError) -> str:
     if isinstance(error, TaskNotFound):
-        return "look at the id and at the agent: a task belongs to one agent, and to who has sent it"
+        return "check the id and the agent: a task belongs to one agent and one caller"
     if isinstance(error, TaskNotCancelable):
-        return "read what became of it: `get` shows it"
+        return "`get` shows how it has ended"
     return ""

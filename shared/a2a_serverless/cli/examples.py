@@ -1,4 +1,4 @@
-"""What each command's help ends with. A test runs every line of it through the parser."""
+"""The examples at the end of each command's help. A test parses each of them."""
 
 from typing import Final
 
@@ -6,29 +6,29 @@ _LINES: Final = {
     "demo": (
         ("", "A chain of agents on examples/demo.md, and a picture"),
         ("notes.md", "On a text of yours"),
-        ("--json", "For scripts: what happened, as JSON"),
+        ("--json", "For scripts: the result as JSON"),
     ),
     "up": (
         ("", "Emulator on 4566, api on 8000, webhook receiver on 8010"),
-        ("--api-port 9000", "Where 8000 is taken"),
+        ("--api-port 9000", "If port 8000 is in use"),
     ),
-    "down": (("", "Stops what up has started, and a demo that was killed"),),
+    "down": (("", "Stops what up has started, and what a killed demo has left"),),
     "logs": (
-        ("", "The end of what each part has said"),
-        ("worker", "All that the worker function has logged"),
-        ("notifier --follow", "And what it says from now on"),
+        ("", "The last lines of each log"),
+        ("worker", "The whole log of the worker"),
+        ("notifier --follow", "And new lines as they come"),
     ),
     "send": (
         ('document "The history of lighthouses"', "Follow it to its end, print the document"),
         ("document --file notes.md --out out", "Save the document in out/"),
-        ("document --file notes.md --no-wait", "Hand it in, print the task's id"),
-        ("document --file notes.md --inbox http://127.0.0.1:8010", "Let the local receiver get the webhooks"),
+        ("document --file notes.md --no-wait", "Start the task and print its id"),
+        ("document --file notes.md --inbox http://127.0.0.1:8010", "Send webhooks to the local receiver"),
         ("https://agents.example.com/document --file notes.md", "An agent anywhere"),
     ),
     "get": (
-        ("document TASK", "Where it stands"),
-        ("document TASK --text", "What it made, for a pipe"),
-        ("document TASK --json", "All of it"),
+        ("document TASK", "Its state"),
+        ("document TASK --text", "Only its result, for a pipe"),
+        ("document TASK --json", "The whole task"),
     ),
     "watch": (
         ("document TASK", "Until it ends or needs you"),
@@ -55,45 +55,45 @@ _LINES: Final = {
     "check": (
         (
             "https://agents.example.com",
-            "A2A_AUTHORIZATION has your key, A2A_OTHER_AUTHORIZATION another owner's",
+            "With your key in A2A_AUTHORIZATION, another owner's in A2A_OTHER_AUTHORIZATION",
         ),
-        ("https://agents.example.com --receiver https://hooks.example.com", "Webhooks, too, at a receiver of yours"),
-        ("https://agents.example.com --stack a2a-serverless --rotate", "And from inside: alarms, a rotation of keys"),
+        ("https://agents.example.com --receiver https://hooks.example.com", "Webhooks, too, at your receiver"),
+        ("https://agents.example.com --stack a2a-serverless --rotate", "And from inside: alarms, a key rotation"),
         ("http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local", "On the stack that `up` has started"),
         ("https://agents.example.com --json", "For a pipeline: exit code 1 when anything fails"),
     ),
     "callers add": (
         ("alice", "A key for alice"),
-        ("alice --tenant acme --note laptop --stack my-agents", "In a tenant of its own"),
+        ("alice --tenant acme --note laptop --stack my-agents", "In its own tenant"),
         ("duty --operator", "Also for the operator's API"),
-        ("monitor --scope a2a:read", "One that may only read"),
+        ("monitor --scope a2a:read", "A key that may only read"),
     ),
     "erase task": (("default/alice/TASK --dry-run", "Count first"), ("default/alice/TASK", "Then erase")),
     "erase context": (("default/alice/CONTEXT --stack my-agents", "A whole conversation"),),
     "erase owner": (
-        ("default/alice --dry-run", "How much there is"),
-        ("default/alice", "All of it. Started again, it goes on where it was interrupted"),
+        ("default/alice --dry-run", "Count first, without erasing"),
+        ("default/alice", "Erase everything. After an interruption, start it again"),
     ),
-    "callers list": (("", "Whom the keys stand for"),),
+    "callers list": (("", "The owner and scopes of each key"),),
     "callers move": (("", "Once, after the upgrade to the release with a table for API keys"),),
-    "callers remove": (("3f9a1c0e5b7d2846", "By the id that the list shows"),),
+    "callers remove": (("3f9a1c0e5b7d2846", "By its id from the list"),),
     "push list": (
         ("", "Every webhook that was given up"),
-        ("--host hooks.example.com --since 2h", "Those of a host that went down two hours ago"),
+        ("--host hooks.example.com --since 2h", "Those of a host that failed two hours ago"),
         ("tenant/owner/TASK --stack my-agents", "All of one task"),
         ("--local", "On the stack that `up` has started"),
     ),
-    "push show": (("tenant/owner/TASK CONFIG", "How it stands, and its attempts"),),
+    "push show": (("tenant/owner/TASK CONFIG", "Its state and its attempts"),),
     "push redrive": (
-        ("tenant/owner/TASK CONFIG", "When the receiver is well again"),
-        ("--host hooks.example.com --since 2h", "All of a host that was down"),
+        ("tenant/owner/TASK CONFIG", "When the receiver works again"),
+        ("--host hooks.example.com --since 2h", "All webhooks of a host that was down"),
         ("--all", "All that were given up"),
     ),
-    "push pause": (("tenant/owner/TASK CONFIG", "While the receiver is mended"),),
-    "push resume": (("tenant/owner/TASK CONFIG", "Goes on where it stood"),),
+    "push pause": (("tenant/owner/TASK CONFIG", "While the receiver is being repaired"),),
+    "push resume": (("tenant/owner/TASK CONFIG", "Continues where it was paused"),),
     "keys show": (("", "Which key signs, and since when"),),
-    "keys rotate": (("", "Between two turns of the schedule"),),
-    "keys revoke": (("KID", "A key that has leaked: the next one signs at once"),),
+    "keys rotate": (("", "Before the next scheduled rotation"),),
+    "keys revoke": (("KID", "After a key has leaked: the next one signs at once"),),
 }
 
 

@@ -1,4 +1,4 @@
-"""Artifacts as files, in a folder that the user named. What agents call them is only a hint: never a path."""
+"""Saves artifacts as files in the user's folder. Names that agents give are sanitized and never used as paths."""
 
 import base64
 import json
@@ -17,9 +17,9 @@ Fetch: TypeAlias = Callable[[str], Iterable[bytes]]
 
 
 def save(artifacts: Iterable[Artifact], folder: Path, prefix: str = "", fetch: Fetch | None = None) -> list[Path]:
-    """Writes each artifact into ``folder``, which is made when it is missing; files of the same name are replaced.
+    """Writes the artifacts into ``folder`` and returns the files. Makes the folder; replaces files of the same name.
 
-    ``fetch`` gives what lies at the URL of a part, block by block; without it the URL is written down.
+    ``fetch`` downloads the URL of a part, in blocks; without it the URL itself is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -33,7 +33,7 @@ def save(artifacts: Iterable[Artifact], folder: Path, prefix: str = "", fetch: F
 
 
 def _contents(artifact: Artifact, fetch: Fetch | None) -> list[tuple[str, Iterable[bytes]]]:
-    """Its binary files, each by itself, or else all of it as one text."""
+    """Returns name and content of each binary file, or else of the whole artifact as one text."""
     name = artifact.name or artifact.artifact_id
     files = [part for part in artifact.parts if _is_file(part, fetch)]
     if files:
@@ -65,6 +65,6 @@ def _with_suffix(name: str, suffix: str) -> str:
 
 
 def _safe(name: str) -> str:
-    """The name as a file's name: letters, digits, space, ``.``, ``_`` and ``-``, not hidden, not too long."""
+    """Makes a safe file name: letters, digits, space, ``.``, ``_`` and ``-``, not hidden, at most ``LONGEST``."""
     kept = re.sub(r"[^\w. -]", "_", name).strip(". ")
     return kept[-LONGEST:].lstrip(". ") or "artifact"

@@ -1,4 +1,4 @@
-"""Following a task until it is done or needs its client: by its stream, and when that breaks off, by the next one."""
+"""Follows a task until it ends or needs its client, by its stream; opens a new stream when one ends early."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -15,7 +15,7 @@ SETTLED = TERMINAL | INTERRUPTED
 
 
 def send_and_follow(found: DiscoveredAgent, request: SendRequest, sleep: Sleep) -> Iterator[StreamResponse]:
-    """Sends a message and follows what becomes of it."""
+    """Sends a message and yields what happens to its task."""
     if found.card.streaming:
         return _follow(found.client, found.client.stream(request), None, sleep)
     sent = found.client.send(request)
@@ -23,7 +23,7 @@ def send_and_follow(found: DiscoveredAgent, request: SendRequest, sleep: Sleep) 
 
 
 def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[StreamResponse]:
-    """Tells what has happened to a task since its first event, and follows it. Only agents of ours tell of the past."""
+    """Yields a task's items and follows it. Agents of this project start at its first event, others at the present."""
     if found.card.streaming:
         return _follow(found.client, _subscribed(found.client, task_id, 0), task_id, sleep)
     return _poll(found.client, found.client.get(task_id), sleep)
@@ -32,10 +32,10 @@ def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[Stream
 def _follow(
     client: Client, items: Iterator[StreamResponse], task_id: str | None, sleep: Sleep
 ) -> Iterator[StreamResponse]:
-    """The items, and after them those of further streams, each behind the last number that was seen.
+    """Yields the items of a stream and of further streams, each resumed behind the last event number.
 
-    A stream ends when its function's time is over, and a connection may break at any moment. Raises Unreachable when
-    that happens ``TRIES`` times without news, or before anything is known of the task.
+    A stream ends when its function reaches its time limit, and a connection may break at any moment. Raises Unreachable
+    when connections break ``TRIES`` times without an item between, or before the task's id is known.
     """
     last, failures = None, 0
     while True:
@@ -50,20 +50,20 @@ def _follow(
             if failures == TRIES or not task_id:
                 raise
         if not task_id:
-            raise InvalidAgentResponse("The agent ended its stream without a word.")
+            raise InvalidAgentResponse("The agent ended its stream without an item.")
         sleep(PAUSE_S)
         items = _subscribed(client, task_id, last)
 
 
 def _is_last(client: Client, item: StreamResponse) -> bool:
-    """Whether nothing more happens without the client. A question of the past may have been answered since."""
+    """True if nothing more happens without the client. An old question may have been answered since."""
     if item.state in INTERRUPTED and item.task_id:
         return client.get(item.task_id).status == item.status
     return item.state in TERMINAL or isinstance(item.content, Message)
 
 
 def _subscribed(client: Client, task_id: str, last: int | None) -> Iterator[StreamResponse]:
-    """The task's stream. A task that has ended, with nothing more to tell, has none: it is read instead."""
+    """Subscribes to the task. A task that has ended and has no more events has no stream: it is read instead."""
     try:
         yield from client.subscribe(task_id, last)
     except UnsupportedOperation:
@@ -71,7 +71,7 @@ def _subscribed(client: Client, task_id: str, last: int | None) -> Iterator[Stre
 
 
 def _poll(client: Client, task: Task, sleep: Sleep) -> Iterator[StreamResponse]:
-    """The same for an agent that does not stream: the task, each time that it has changed."""
+    """Polls an agent that does not stream: yields the task each time it has changed."""
     yield StreamResponse(None, task)
     while task.status.state not in SETTLED:
         sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""How tasks, events and cards look: to people as lines, to programs as the JSON of A2A 1.0."""
+"""Formats tasks, events and cards: as lines for people, as A2A 1.0 JSON for programs."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,17 +21,17 @@ _MARKS[TaskState.COMPLETED] = "✓"
 
 
 def task_json(task: Task) -> Json:
-    """The task as GetTask gives it."""
+    """Prints a task as GetTask does."""
     return v1.answer(Operation.GET, task)
 
 
 def sent_json(sent: Task | Message) -> Json:
-    """What SendMessage gives: an object with ``task`` or ``message``."""
+    """Prints a result as SendMessage does: an object with ``task`` or ``message``."""
     return v1.answer(Operation.SEND, sent)
 
 
 def item_json(item: StreamResponse) -> Json:
-    """An item of a stream: its number, and a StreamResponse."""
+    """Prints an item of a stream: an A2A StreamResponse, with its ``eventNumber``."""
     content = item.content
     if isinstance(content, Update):
         response = v1.stream_item(content.event, content.task_id, content.context_id)
@@ -41,7 +41,7 @@ def item_json(item: StreamResponse) -> Json:
 
 
 def item_line(item: StreamResponse) -> Text:
-    """An item of a stream in one line, behind its number."""
+    """Formats an item of a stream in one line, with its number first."""
     return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content))
 
 
@@ -54,14 +54,14 @@ def _content_line(content: Task | Message | Update) -> Text:
 
 
 def event_line(event: Event) -> Text:
-    """An event in one line."""
+    """Formats an event in one line."""
     if isinstance(event, ArtifactEvent):
         return Text(f"+ {chunk_words(event.artifact)}")
     return status_line(TaskStatus(event.state, event.at, event.message))
 
 
 def status_line(status: TaskStatus) -> Text:
-    """A status in one line: its mark, its name, what the agent said."""
+    """Formats a status in one line: mark, state, the agent's message."""
     line = Text.assemble((f"{_MARKS.get(status.state, '●')} {status.state}", STYLES.get(status.state, "")))
     if status.message:
         line.append(f"  {one_line(status.message.text(), WIDTH)}", "dim")
@@ -69,17 +69,17 @@ def status_line(status: TaskStatus) -> Text:
 
 
 def artifact_json(artifact: Artifact) -> Json:
-    """The artifact as a task of 1.0 has it."""
+    """Prints an artifact as in a task of A2A 1.0."""
     return v1.DIALECT.print_artifact(artifact)
 
 
 def chunk_words(artifact: Artifact) -> str:
-    """Which artifact a chunk belongs to, and how much it brings."""
+    """Formats a chunk: the name of its artifact, and the chunk's size."""
     return f"{one_line(artifact.name or artifact.artifact_id, WIDTH)}  {size_words(artifact)}"
 
 
 def size_words(artifact: Artifact) -> str:
-    """How much is in an artifact."""
+    """Formats the size of an artifact: characters, files, data parts."""
     characters = len(artifact.text())
     files = sum(part.kind in {"raw", "url"} for part in artifact.parts)
     data = sum(part.kind == "data" for part in artifact.parts)
@@ -89,7 +89,7 @@ def size_words(artifact: Artifact) -> str:
 
 
 def task_rows(task: Task) -> list[Row]:
-    """What is known of a task, but for its content."""
+    """Formats a task as rows, without the content of its artifacts."""
     status = task.status
     return [
         ("Task", task.task_id),
@@ -102,7 +102,7 @@ def task_rows(task: Task) -> list[Row]:
 
 
 def card_rows(card: AgentCard, url: str) -> list[Row]:
-    """An agent's card."""
+    """Formats an agent's card as rows."""
     return [
         ("Name", one_line(card.name, WIDTH)),
         ("Version", one_line(card.version, WIDTH)),
@@ -117,18 +117,18 @@ def card_rows(card: AgentCard, url: str) -> list[Row]:
 
 
 def result_text(task: Task) -> str:
-    """The text of all artifacts, one after the other."""
+    """Joins the text of all artifacts."""
     return "\n\n".join(filter(None, (artifact_text(artifact) for artifact in task.artifacts)))
 
 
 def artifact_text(artifact: Artifact) -> str:
-    """The artifact as text: its chunks put together, its data as JSON, its files as lines about them."""
+    """Formats an artifact as text: its chunks joined; if it has no text, data as JSON and one line for each file."""
     text = artifact.text()
     return text or "\n".join(map(_part_text, artifact.parts))
 
 
 def moment(at: int) -> str:
-    """A time in milliseconds as a person reads it; nothing for 0, which is "not said"."""
+    """Formats a time in ms since the epoch; empty for 0, which means that the agent gave no time."""
     return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 
 

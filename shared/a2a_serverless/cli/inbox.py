@@ -1,6 +1,6 @@
-"""A webhook receiver of ours, from outside: tell it what to expect, and follow what it has let in or refused.
+"""A client of the project's webhook receiver: registers a token, and lists what it has accepted or refused.
 
-It talks to the receiver over HTTP like any other program: the receiver is a stranger, nothing of it is imported.
+It uses the receiver's HTTP API only: nothing of the receiver is imported.
 """
 
 import json
@@ -20,7 +20,7 @@ QUIET_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """One request that the receiver got. ``at``: ms since the epoch. ``why`` is empty for what was verified."""
+    """One request that the receiver got. ``at``: ms since the epoch. ``why`` is empty unless it was refused."""
 
     number: int
     at: int
@@ -35,17 +35,17 @@ class InboxEntry:
 
     @property
     def verified(self) -> bool:
-        """Whether it counts: genuine, expected, and here for the first time."""
+        """True if it is genuine, expected and no repetition."""
         return self.outcome in {"accepted", "late"}
 
     @property
     def artifact(self) -> str:
-        """The name of the artifact that it tells of; empty when it tells of none."""
+        """The name of the artifact in it; empty when there is none."""
         return next((name for name, _ in _artifacts(self.view)), "")
 
     @property
     def says(self) -> str:
-        """What it tells, in a few words."""
+        """A short description of its content."""
         artifacts = [f"+ {name}, {size:,} characters" for name, size in _artifacts(self.view)]
         words = [*filter(None, [self.state, *artifacts, _text(self.view.get("message"))])]
         return ": ".join(words) or self.outcome
@@ -53,31 +53,31 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxClient:
-    """The receiver at ``url``. ``headers`` are the credentials of one that is not on this machine."""
+    """The receiver at ``url``. ``headers`` are the credentials for one that is not on this machine."""
 
     url: str
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def expect(self) -> PushRequest:
-        """The configuration to give to an agent; from now on the receiver lets in what comes by it."""
+        """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError."""
         headers = {"Content-Type": "application/json", **self.headers}
         call = ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")
         with self.transport(call) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
-                raise HttpError(answer.status, f"the receiver at {self.url} expects nothing from us")
+                raise HttpError(answer.status, f"the receiver at {self.url} did not register a token")
         config = json.loads(body)["pushNotificationConfig"]
         return PushRequest(config["url"], token=config["token"])
 
     def list_entries(self, after: int = 0) -> list[InboxEntry]:
-        """What came after entry ``after`` so far. For receivers without a live feed, too: those on Lambda."""
+        """Lists the entries after number ``after``. Works also with receivers on Lambda, which have no live feed."""
         document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport, self.headers)
         listed = document.get("entries") if isinstance(document, dict) else None
         return [entry_of(view) for view in (listed if isinstance(listed, list) else []) if isinstance(view, dict)]
 
     def entries(self, after: int = 0) -> Iterator[InboxEntry | None]:
-        """What came after entry ``after`` and all that follows, as it comes; None after each ``QUIET_S`` of silence."""
+        """Yields the entries after number ``after`` as they arrive; None after each ``QUIET_S`` seconds without one."""
         while True:
             try:
                 for entry in self._feed(after):
@@ -96,7 +96,7 @@ class InboxClient:
 
 
 def entry_of(view: JsonObject) -> InboxEntry:
-    """An entry of the feed, read."""
+    """Parses an entry of the feed."""
     refusal, claimed = _object(view.get("refusal")), _object(view.get("claimed"))
     words = view | {name: value for name, value in claimed.items() if name not in view}
     event = view.get("eventNumber")
@@ -115,7 +115,7 @@ def entry_of(view: JsonObject) -> InboxEntry:
 
 
 def _artifacts(view: JsonObject) -> Iterator[tuple[str, int]]:
-    """Name and length of each artifact in a notification. The receiver's view is cut, and so may be the length."""
+    """Yields name and length of each artifact in a notification. The receiver shortens long texts."""
     artifacts = view.get("artifacts")
     for artifact in map(_object, artifacts if isinstance(artifacts, list) else []):
         yield str(artifact.get("name")), len(_text(artifact.get("parts")))

@@ -1,4 +1,4 @@
-"""What a user gives to an agent: a text, a text file, or stdin; checked before anything is started for it."""
+"""Reads and checks a user's input for an agent: a text, a file, or stdin."""
 
 import mimetypes
 from collections.abc import Callable
@@ -13,16 +13,16 @@ MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown"}
 
 
 def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> tuple[str, str | None]:
-    """The text and its media type. Raises BadParameter, which says what to do."""
+    """Returns the text and its media type. Raises BadParameter, which says what to do."""
     if bool(text) == (file is not None):
-        raise typer.BadParameter("say something: a TEXT, - for stdin, or --file PATH (one of them)")
+        raise typer.BadParameter("give one of TEXT, - (for stdin) or --file PATH")
     if file is not None:
         return read_file(file), media_type_of(file)
     return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None
 
 
 def read_binary(path: Path) -> tuple[bytes, str, str | None] | None:
-    """The bytes, name and media type of a file that is no text, or too big for one; None for a text file.
+    """Returns bytes, name and media type of a file that is no text or too big for one; None for a text file.
 
     Raises BadParameter.
     """
@@ -36,11 +36,11 @@ def read_binary(path: Path) -> tuple[bytes, str, str | None] | None:
             raise typer.BadParameter(f"{path} is larger than {BIGGEST // 1024**2} MiB")
         return path.read_bytes(), path.name, media_type
     except OSError:
-        return None  # reading it as a text says what is wrong
+        return None  # read_file then reports the error
 
 
 def read_file(path: Path) -> str:
-    """The text of a file. Raises BadParameter."""
+    """Returns the text of a file. Raises BadParameter."""
     try:
         with path.open("rb") as file:
             return _checked(file.read(LARGEST + 1), str(path))
@@ -49,7 +49,7 @@ def read_file(path: Path) -> str:
 
 
 def media_type_of(path: Path) -> str | None:
-    """The media type that a file's name tells of; None when it tells of none."""
+    """Returns the media type of a Markdown file by its name; None for any other."""
     return MEDIA_TYPES.get(path.suffix.lower())
 
 

@@ -1,7 +1,7 @@
 """The operator's commands: webhooks of a deployed stack, and the keys that sign them.
 
-They work on the stack's table, queue and rotator with the AWS credentials and region at hand; whoever has the rights
-to those is an operator. ``--local`` is the stack that ``up`` has started, whatever the AWS settings are.
+They use the stack's table, queue and rotator with the current AWS credentials and region; anyone with rights to those
+is an operator. ``--local`` means the stack that ``up`` has started, and ignores the AWS settings.
 """
 
 import re
@@ -36,14 +36,14 @@ Task = Annotated[
     str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded, as `push list` prints it.", metavar="TASK")
 ]
 Config = Annotated[str, typer.Argument(help="The configuration's id.", metavar="CONFIG")]
-Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1000)]
+Limit = Annotated[int, typer.Option(help="The largest number of results.", min=1, max=1000)]
 NAME = "a2a-serverless"
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def moment_of(text: str) -> int:
-    """``30m``, ``12h`` or ``2d`` ago, or a timestamp, in ms."""
+    """Parses ``30m``, ``12h`` or ``2d`` (ago), or a timestamp; returns ms since the epoch. Raises BadParameter."""
     from a2a_serverless.wire.timestamps import from_text
 
     ago = _AGO.fullmatch(text)
@@ -56,7 +56,9 @@ def moment_of(text: str) -> int:
 
 
 Host = Annotated[str, typer.Option(help="Only webhooks of this host (or host:port).", metavar="HOST")]
-Since = Annotated[str, typer.Option(help="Only what was given up since then: 2h, or a timestamp.", metavar="WHEN")]
+Since = Annotated[
+    str, typer.Option(help="Only webhooks that were given up since then: 2h, or a timestamp.", metavar="WHEN")
+]
 
 
 def list_pushes(
@@ -70,7 +72,7 @@ def list_pushes(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Show the webhooks of a task, or all in the deployment that were given up."""
+    """Show the webhooks of a task, or all webhooks that were given up."""
     from a2a_serverless.services.delivery_admin import list_exhausted, list_statuses
 
     admin = _operations(ctx, stack).admin
@@ -83,7 +85,7 @@ def list_pushes(
     for one in found:
         terminal.raw(f"{_line(one)}\n")
     if not found:
-        terminal.note("There are none.")
+        terminal.note("There are no such webhooks.")
 
 
 def show_push(
@@ -95,7 +97,7 @@ def show_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Show how a webhook stands, and its attempts."""
+    """Show the state of a webhook, and its attempts."""
     from a2a_serverless.domain.errors import TaskNotFound
     from a2a_serverless.services.delivery_admin import list_statuses
 
@@ -125,7 +127,7 @@ def redrive_push(  # noqa: PLR0913 - the options of a command
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Try again at once what was given up: one webhook, or all that --host and --since mean."""
+    """Redrive webhooks that were given up: one, or all that match --host and --since."""
     from a2a_serverless.services.delivery_admin import redrive
 
     many = every or bool(host or since)
@@ -146,7 +148,7 @@ def pause_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Send a webhook nothing more until it is resumed."""
+    """Stop deliveries to a webhook until it is resumed."""
     from a2a_serverless.services.delivery_admin import pause
 
     _change(ctx, stack, pause, task, config)
@@ -161,7 +163,7 @@ def resume_push(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Go on where a webhook was paused."""
+    """Resume deliveries to a paused webhook where they stopped."""
     from a2a_serverless.services.delivery_admin import resume
 
     _change(ctx, stack, resume, task, config)
@@ -187,7 +189,7 @@ def revoke_key(
     _local: Local = False,
     _json: Json = False,
 ) -> None:
-    """Take a key out of use and off the public list at once (an emergency)."""
+    """Revoke a key at once, also in the public key set (for emergencies)."""
     operations = _operations(ctx, stack)
     operations.rotator({"command": "revoke", "kid": kid})
     _tell_ring(ctx, operations.rotator({"command": "show"}))
@@ -198,7 +200,7 @@ def _operations(ctx: typer.Context, stack: str) -> "Operations":
 
 
 def stack_meant(ctx: typer.Context, name: str) -> "StackName":
-    """The stack of that name where the command line says: in the account at hand, or on this machine."""
+    """Returns the stack of that name in the AWS account, or with ``--local`` the stack on this machine."""
     from a2a_serverless.domain.deployed import StackName
 
     if not ctx.meta.get(LOCAL):
@@ -277,7 +279,7 @@ def _line(one: "WebhookStatus") -> str:
 
 
 def attempt_words(attempt: "JsonObject") -> str:
-    """An attempt in one line."""
+    """Formats an attempt in one line."""
     what = attempt.get("status") or attempt.get("error") or "?"
     again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
     event = f"event {attempt['eventNumber']}" if attempt["eventNumber"] else "challenge"
@@ -303,7 +305,7 @@ def _tell_ring(ctx: typer.Context, ring: "JsonObject") -> None:
 
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """The same with its times as texts."""
+    """Returns a copy with the times (integers) as timestamps."""
     from a2a_serverless.wire.timestamps import to_text
 
     if isinstance(value, dict):

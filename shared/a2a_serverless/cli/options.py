@@ -1,4 +1,4 @@
-"""The options that several commands share, and what they all get: the terminal and the way out."""
+"""The options that several commands share, and the context that every command gets."""
 
 import os
 import sys
@@ -51,11 +51,11 @@ def _alarms(stack: "StackName") -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class CliContext:
-    """What is outside of a command: where it writes and reads, how it reaches agents, how it waits.
+    """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
 
-    ``program`` is how a person calls this one; ``operations`` gives an operator's hands on a deployed stack,
-    ``callers`` the API keys of those who may call it, ``alarms`` the state of each of its alarms;
-    ``earlier_api_keys`` the API keys that an earlier release has left behind.
+    ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
+    ``api_keys`` its API keys, ``earlier_api_keys`` those that an earlier release stored in another table, and
+    ``alarms`` the state of each alarm by name.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -72,13 +72,13 @@ class CliContext:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The caller's credentials, which stand in no argument: other users of a machine can read those."""
+        """The caller's credentials, from the environment: other users of the machine can read arguments."""
         authorization = self.environment.get("A2A_AUTHORIZATION")
         return {"Authorization": authorization} if authorization else {}
 
 
 class NoSuchAgent(Exception):
-    """Nothing that is an agent answers at ``url``."""
+    """There is no agent at ``url``."""
 
     def __init__(self, agent: str, url: str) -> None:
         super().__init__(f"There is no agent at {url}." if "://" in agent else f"There is no agent {agent!r} at {url}.")
@@ -86,12 +86,12 @@ class NoSuchAgent(Exception):
 
 
 def context_of(ctx: typer.Context) -> CliContext:
-    """The world that a command was started in."""
+    """Returns the context that a command was started with."""
     return ctx.find_object(CliContext) or CliContext()
 
 
 def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
-    """The agent that somebody named, by its id in the deployment at ``base_url`` or by an address of its own."""
+    """Finds an agent by its id in the deployment at ``base_url``, or by its own URL. Raises NoSuchAgent."""
     url = agent if "://" in agent else f"{base_url.rstrip('/')}/{agent}"
     try:
         return discover(url, cli.transport, cli.headers)
@@ -107,7 +107,7 @@ def _set_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer 
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", callback=_set_json)]
-Url = Annotated[str, typer.Option(envvar="A2A_URL", help="Where the deployment is.", metavar="URL")]
+Url = Annotated[str, typer.Option(envvar="A2A_URL", help="The URL of the deployment.", metavar="URL")]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
 TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
 State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]

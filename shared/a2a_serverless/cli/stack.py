@@ -1,6 +1,6 @@
 """The commands that run the project's own stack on this machine: up, down, logs, build.
 
-What starts it is imported by the commands, not here: talking to agents does not need the AWS SDK that it brings along.
+The commands import the stack's modules themselves, because they need the AWS SDK and talking to agents does not.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ PAUSE_S = 1.0
 Part = Annotated[
     str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what comes.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
 
 
 def up(
@@ -48,7 +48,7 @@ def up(
 
 
 def down(ctx: typer.Context, *, state: State = None, _json: Json = False) -> None:
-    """Stop the stack. Its tasks are gone; its logs stay in .a2a/logs."""
+    """Stop the stack. Its tasks are deleted; its logs stay in .a2a/logs."""
     from a2a_serverless.stack import local_stack, processes
 
     terminal, here = context_of(ctx).terminal, find_paths(state)
@@ -70,7 +70,7 @@ def show_logs(
     state: State = None,
     _json: Json = False,
 ) -> None:
-    """Show what the parts of the stack have said: the end of each, or all of one."""
+    """Show the logs of the stack: the last lines of each part, or all lines of one."""
     from a2a_serverless.stack import logs
 
     terminal, paths = context_of(ctx).terminal, find_paths(state)
@@ -109,14 +109,14 @@ def build(
 
 
 def demo_paths(paths: "Paths") -> "Paths":
-    """Where the demo's stack lives, which is none of `up`'s business."""
+    """Returns the paths of the demo's stack, which is apart from the one of `up`."""
     from a2a_serverless.stack.paths import Paths
 
     return Paths(paths.root, paths.state / "demo")
 
 
 def find_paths(state: str | None) -> "Paths":
-    """The places of this checkout. Raises StackError when it is none, or not set up."""
+    """Returns the paths of this checkout. Raises StackError when it is none, or not set up."""
     from a2a_serverless.stack import paths
 
     return paths.find(state=Path(state).resolve() if state else None)
@@ -146,7 +146,7 @@ def _print_addresses(cli: CliContext, running: "RunningStack") -> None:
 
 
 def _is_noise(line: str) -> bool:
-    """What Lambda itself logs around each invocation; its REPORT says all of it."""
+    """True for Lambda's START and END lines; its REPORT line has all that they say."""
     return line.startswith(("START RequestId", "END RequestId"))
 
 

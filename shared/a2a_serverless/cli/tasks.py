@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel."""
+"""The commands that talk to agents: send, get, watch, cancel, deliveries."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,16 +25,16 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 ENDED_BADLY = 3
 YOUR_TURN = 4
 
-Text = Annotated[str, typer.Argument(help="What to say; - reads stdin.", metavar="[TEXT]", show_default=False)]
+Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save what it made in this folder.", metavar="FOLDER")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
 Answers = Annotated[str | None, typer.Option("--task", help="Answer the question of this task.", metavar="TASK")]
-Context = Annotated[str | None, typer.Option(help="Go on in this conversation.", metavar="CONTEXT")]
+Context = Annotated[str | None, typer.Option(help="Continue this conversation.", metavar="CONTEXT")]
 Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this task. Repeatable.", metavar="TASK")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or hand it in and go.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or only start it.")]
 Webhook = Annotated[str | None, typer.Option(help="Notify this URL.", metavar="URL")]
 InboxUrl = Annotated[str | None, typer.Option("--inbox", help="Notify the receiver that runs there.", metavar="URL")]
-OnlyText = Annotated[bool, typer.Option("--text", help="Print what it made, and nothing else.")]
+OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
 
 
 def send(  # noqa: PLR0913 - the options of a command
@@ -53,9 +53,9 @@ def send(  # noqa: PLR0913 - the options of a command
     url: Url = LOCAL_URL,
     _json: Json = False,
 ) -> None:
-    """Send an agent a message, and follow what it does with it.
+    """Send a message to an agent, and follow its task.
 
-    What the agent answers or makes goes to stdout, its progress to stderr.
+    The agent's answer or artifacts go to stdout, its progress to stderr.
     """
     cli = context_of(ctx)
     binary = read_binary(file) if file else None
@@ -123,7 +123,7 @@ def cancel(
     url: Url = LOCAL_URL,
     _json: Json = False,
 ) -> None:
-    """Cancel a task. Whoever works on it stops."""
+    """Cancel a task. Its worker stops."""
     cli = context_of(ctx)
     canceled = find(cli, url, agent).client.cancel(task)
     if cli.terminal.json:
@@ -133,7 +133,7 @@ def cancel(
 
 
 def deliveries(ctx: typer.Context, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
-    """Show how the webhooks of a task stand, and each attempt. Only deployments of this project tell."""
+    """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
     cli = context_of(ctx)
     client = find(cli, url, agent).client
     address = f"{client.url}/tasks/{quote(task, safe='')}/deliveries"
@@ -151,14 +151,14 @@ def deliveries(ctx: typer.Context, agent: Agent, task: TaskId, *, url: Url = LOC
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushRequest | None:
     if webhook and inbox:
-        raise typer.BadParameter("name one of --webhook and --inbox")
+        raise typer.BadParameter("give only one of --webhook and --inbox")
     if inbox:
         return InboxClient(inbox, cli.transport).expect()
     return PushRequest(webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
 def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
-    """Prints the task's id and nothing else, so that a script can keep it."""
+    """Prints only the task's id to stdout, so that a script can use it."""
     terminal = cli.terminal
     if terminal.json:
         terminal.data(sent_json(sent))
@@ -212,7 +212,7 @@ def _ended(text: str) -> str:
 
 
 def _code(state: TaskState | None) -> int:
-    """The exit code that a task's state comes to."""
+    """Returns the exit code for a task's state."""
     if state in INTERRUPTED:
         return YOUR_TURN
     return ENDED_BADLY if state in TERMINAL - {TaskState.COMPLETED} else 0

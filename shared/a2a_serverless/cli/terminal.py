@@ -1,7 +1,7 @@
-"""What the command line says, and to whom: results on stdout, everything about them on stderr, JSON for machines.
+"""The output of the command line: results on stdout, notes about them on stderr, JSON for programs.
 
-Colours, width and ``NO_COLOR`` are Rich's business. What agents wrote is shown as text: never as markup, and on a
-terminal without control characters, which could rewrite what stands on the screen.
+Rich handles colours, width and ``NO_COLOR``. Text of agents is never read as markup, and is shown on a terminal without
+control characters, which could rewrite the screen.
 """
 
 import json
@@ -44,20 +44,20 @@ class Terminal:
 
     @property
     def progress(self) -> Console:
-        """Where a command that only does things tells of them: stdout, unless JSON is due there."""
+        """Where a command without a result reports its steps: stdout, or stderr when stdout gets JSON."""
         return self.err if self.json else self.out
 
     def data(self, value: Json, *, one_line: bool = False) -> None:
-        """A JSON value on stdout."""
+        """Writes a JSON value to stdout."""
         self.raw(json.dumps(value, ensure_ascii=False, indent=None if one_line else 2) + "\n")
 
     def raw(self, text: str) -> None:
-        """A text on stdout: as it is for programs, without control characters for people."""
+        """Writes a text to stdout: unchanged for programs, without control characters on a terminal."""
         self.out.file.write(plain(text) if self.out.is_terminal else text)
         self.out.file.flush()
 
     def rows(self, rows: Sequence[Row]) -> None:
-        """Names and values: for people in two columns, for programs one line each."""
+        """Writes names and values: in two columns on a terminal, one line each for programs."""
         width = max(len(name) for name, _ in rows)
         if not self.out.is_terminal:
             self.raw("".join(f"{name:{width}}  {value}\n" for name, value in rows))
@@ -69,7 +69,7 @@ class Terminal:
         self.out.print(table)
 
     def fail(self, explained: "Explained") -> None:
-        """An error: on stderr for people, on stdout for programs."""
+        """Writes an error: to stderr for people, as JSON to stdout for programs."""
         if self.json:
             self.data({"error": {"kind": explained.kind, "text": explained.text, "remedy": explained.remedy}})
             return
@@ -78,24 +78,24 @@ class Terminal:
             self.err.print(f"  what helps: {explained.remedy}", markup=False, soft_wrap=True)
 
     def note(self, text: str | Text) -> None:
-        """A line on stderr, for people only."""
+        """Writes a line to stderr; nothing with ``--json``."""
         if not self.json:
             self.err.print(text, markup=False, soft_wrap=True)
 
 
 def plain(text: str) -> str:
-    """The text without control characters but line ends and tabs."""
+    """Replaces control characters other than line ends and tabs."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int) -> str:
-    """The beginning of a text, on one line of at most ``limit`` characters."""
+    """Returns the beginning of a text as one line of at most ``limit`` characters."""
     flat = " ".join(plain(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def program() -> str:
-    """How a person calls this program: by its name when that is found, else by its path."""
+    """Returns how a person calls this program: by its name if that is on the PATH, else by its path."""
     name = "a2a-serverless"
     here = Path(sys.argv[0]).with_name(name)
     if shutil.which(name) == str(here) or not here.is_file():

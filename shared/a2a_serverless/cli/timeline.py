@@ -1,4 +1,4 @@
-"""A small picture of where the time went: one line per phase, one scale for all."""
+"""Draws phases of time as bars: one line per phase, all on one scale."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ SHORTEST_S = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """From ``begin`` to ``end``, in seconds on any one clock."""
+    """A named span from ``begin`` to ``end``, in seconds of the same clock."""
 
     name: str
     begin: float
@@ -21,7 +21,7 @@ class Phase:
 
 
 def draw(phases: list[Phase], width: int = WIDTH) -> list[str]:
-    """The lines of the picture. A phase that is too short to see still gets a mark."""
+    """Returns the lines of the picture. Each phase gets at least one character of bar."""
     if not phases:
         return []
     start, end = min(phase.begin for phase in phases), max(phase.end for phase in phases)

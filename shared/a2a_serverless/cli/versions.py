@@ -1,4 +1,4 @@
-"""The command that shows and saves the versions of an artifact: what a conversation made under a name."""
+"""The command that shows and saves the versions of the artifacts in a conversation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,9 +28,9 @@ def versions(
     url: Url = LOCAL_URL,
     _json: Json = False,
 ) -> None:
-    """Show the versions of what an agent made in a conversation, the oldest first. The agent has to speak A2A 1.0.
+    """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
 
-    A refinement is a new task, so old versions stay. With --out each is saved, its number in front: v1.boat.png.
+    A refinement is a new task, so old versions stay. --out saves each with its number in front: v1.boat.png.
     """
     cli = context_of(ctx)
     made = versions_of(find(cli, url, agent).client, context)
@@ -65,4 +65,6 @@ def _json_of(one: Version) -> model.Json:
 
 
 def _nothing(names: list[str]) -> str:
-    return f"Nothing of that name. There is {', '.join(names)}." if names else "Nothing was made in this conversation."
+    return (
+        f"No artifact has that name. There are: {', '.join(names)}." if names else "This conversation has no artifacts."
+    )

@@ -1,4 +1,4 @@
-"""A client for agents that speak A2A 1.0 or 0.3 over JSON-RPC: ours, and those of others.
+"""A client for any agent that speaks A2A 1.0 or 0.3 over JSON-RPC.
 
 ::
 
@@ -9,9 +9,9 @@
     task = agent.send(SendRequest(text_message("Lighthouses"), return_immediately=True))
     print(agent.get(task.task_id).status.state)
 
-It is synchronous and imports nothing but the standard library, the model and the codecs: it also runs inside a
-function, where each import is paid for at every cold start (``docs/adr/0008-client-on-the-standard-library.md``). How
-bytes travel is the ``Transport``'s business: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
+It is synchronous and imports only the standard library, the model and the codecs, because it also runs inside
+functions, where every import lengthens the cold start (``docs/adr/0008-client-on-the-standard-library.md``). A
+``Transport`` sends the requests: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
 """
 
 from __future__ import annotations

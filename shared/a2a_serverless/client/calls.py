@@ -1,4 +1,4 @@
-"""The operations of an agent, as calls: the model in, the model out, refusals as the errors that the protocol names."""
+"""The operations of an agent as methods: they take and return the model, and raise the errors of the protocol."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from a2a_serverless.client.http import ClientResponse, Transport
     from a2a_serverless.domain.push import WireVersion
 
-# What we take from a peer: a document of many chunks is one artifact with as many parts.
+# Limits for a peer's answers. A document of many chunks is one artifact with as many parts.
 ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
 
-# Of several classes with one code, the first in the table is the general one.
+# Where several classes share a code, the first one in the table is the general one.
 _BY_CODE: Final[dict[int, type[A2AError]]] = {
     code.rpc: kind for kind, code in reversed(CODES.items()) if not code.by_http
 }
@@ -40,7 +40,7 @@ BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
 
 
 class HttpError(Exception):
-    """The request was refused with an HTTP status, before A2A had a say."""
+    """The request was refused with an HTTP status and without an A2A error. ``status`` is that status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"HTTP {status}: {text}" if text else f"HTTP {status}")
@@ -48,7 +48,7 @@ class HttpError(Exception):
 
 
 class PeerError(A2AError):
-    """An error of the peer's own, with a code that the protocol does not know."""
+    """The peer answered with an error code that the protocol does not define. ``code`` is 0 if it was no number."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(f"{text} ({code})")
@@ -57,14 +57,14 @@ class PeerError(A2AError):
 
 @dataclass(frozen=True, slots=True)
 class StreamResponse:
-    """One item of a stream. ``n`` is the number of the last event that it tells of, where the agent gives numbers."""
+    """One item of a stream. ``n`` is the number of the last event in it; None if the agent does not number events."""
 
     n: int | None
     content: Task | Message | Update
 
     @property
     def status(self) -> TaskStatus | None:
-        """The status that it tells of; None when it tells of none."""
+        """The status in this item; None when it has none."""
         if isinstance(self.content, Task):
             return self.content.status
         event = self.content.event if isinstance(self.content, Update) else None
@@ -72,23 +72,24 @@ class StreamResponse:
 
     @property
     def state(self) -> TaskState | None:
-        """The state that it tells of; None when it tells of none."""
+        """The state in this item; None when it has none."""
         return self.status.state if self.status else None
 
     @property
     def task_id(self) -> str | None:
-        """The task that it is about; None for a message without one."""
+        """The id of the task; None for a message without one."""
         return self.content.task_id
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One agent. ``url`` is its JSON-RPC endpoint, ``headers`` go along with every request (``Authorization``).
+    """A client of one agent.
 
-    ``version`` is the one that is spoken there.
+    ``url`` is its JSON-RPC endpoint, ``headers`` are sent with every request (``Authorization``), ``version`` is the
+    protocol version of the endpoint.
 
-    Every call raises Unreachable, Refused, or the A2AError that the agent answers with. A send that was Unreachable may
-    be sent again as it is: an agent of ours knows the message by its id, and starts no second task.
+    Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
+    Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
     """
 
     url: str
@@ -106,17 +107,17 @@ class Client:
         return v0_3
 
     def send(self, request: SendRequest) -> Task | Message:
-        """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent keeps us waiting."""
+        """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
         answer = self._result(Operation.SEND, self._codec.print_send(request))
         return _not_an_update(self._codec.parse_stream_item(answer, ANSWER))
 
     def get(self, task_id: str, history_length: int | None = None) -> Task:
-        """The task as it is now (3.1.3)."""
+        """Returns the task as it is now (3.1.3)."""
         params = given({"id": task_id, "historyLength": history_length})
         return self._task(self._result(Operation.GET, params))
 
     def task_ids(self, context_id: str) -> Iterator[str]:
-        """The tasks of a context (3.1.4), page by page, in the agent's order. Raises UnsupportedOperation in 0.3."""
+        """Lists the task ids of a context (3.1.4), in the agent's order. Raises UnsupportedOperation in 0.3."""
         if self.version != "1.0":
             raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
         token = None
@@ -131,15 +132,15 @@ class Client:
                 raise InvalidAgentResponse("The agent gave the same page of tasks again.")
 
     def cancel(self, task_id: str) -> Task:
-        """Ends the task (3.1.5)."""
+        """Cancels the task (3.1.5)."""
         return self._task(self._result(Operation.CANCEL, {"id": task_id}))
 
     def stream(self, request: SendRequest) -> Iterator[StreamResponse]:
-        """Sends a message and follows what happens (3.1.2), until the agent ends the stream. Close it when done."""
+        """Sends a message and yields the items of its stream (3.1.2) until the agent ends it. Close it when done."""
         return self._stream(Operation.STREAM, self._codec.print_send(request), None)
 
     def subscribe(self, task_id: str, after: int | None = None) -> Iterator[StreamResponse]:
-        """Follows a task (3.1.6). ``after`` is the last number that was seen; what came since is told again."""
+        """Yields the items of a task's stream (3.1.6). With ``after`` it starts behind the event of that number."""
         return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
 
     def _task(self, result: Json) -> Task:
@@ -171,7 +172,7 @@ class Client:
 
 
 def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:
-    """A user's message with an id of its own. ``fields``: ``context_id`` or ``task_id``, to go on with either."""
+    """Makes a user's message with a new id. ``fields``: ``context_id`` or ``task_id`` that it continues."""
     parts = (Part("text", text, media_type),)
     return Message(uuid4().hex, Role.USER, parts, fields.get("context_id"), fields.get("task_id"))
 
@@ -181,7 +182,7 @@ def _streams(answer: ClientResponse) -> bool:
 
 
 def _result_in(status: int, body: bytes) -> Json:
-    """The ``result`` of a response. Raises what its ``error`` means, or Refused when it is no JSON-RPC at all."""
+    """Returns the ``result`` of a response. Raises its ``error``, or HttpError when it is not JSON-RPC."""
     try:
         document = loads(body, ANSWER)
     except A2AError as error:
@@ -199,7 +200,7 @@ def _result_in(status: int, body: bytes) -> Json:
 
 
 def words_in(body: bytes) -> str:
-    """What the body of a refusal says; nothing when that cannot be read."""
+    """Returns the message in the body of an error response; empty when there is none."""
     try:
         return _words(loads(body, ANSWER))
     except A2AError:
@@ -207,7 +208,7 @@ def words_in(body: bytes) -> str:
 
 
 def _words(document: Json) -> str:
-    """What a gateway says about its refusal."""
+    """Returns the ``message`` of a gateway's error, cut at 200 characters; empty when there is none."""
     inner = document.get("error", document) if isinstance(document, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None
     return message[:200] if isinstance(message, str) else ""

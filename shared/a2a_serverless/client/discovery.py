@@ -1,4 +1,4 @@
-"""From an address that somebody gave to an agent that can be talked to: by its card (specification 8.2 and 8.3)."""
+"""Finds an agent by its URL: reads its card and makes a client for it (specification 8.2 and 8.3)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
 
 
 class NoInterface(A2AError):
-    """The agent speaks, but nothing that we do."""
+    """The card has no interface that this client supports."""
 
     default = "The agent does not speak A2A over JSON-RPC."
 
 
 class CredentialsKept(A2AError):
-    """The card points to where the caller's credentials must not go."""
+    """The credentials were not sent: the URL is not https, or the card names another host."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredAgent:
-    """An agent that was found: its card, as it came and as it was read, and the client for it."""
+    """A client for an agent, its parsed card, and the card's JSON as it was served (``document``)."""
 
     client: Client
     card: AgentCard
@@ -44,10 +44,11 @@ class DiscoveredAgent:
 
 
 def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> DiscoveredAgent:
-    """The agent at ``url``, which is its base address or that of its card.
+    """Finds the agent at ``url``, which is its base URL or the URL of its card.
 
-    It is spoken to as ``interface_of`` finds. Raises Unreachable, Refused, NoInterface, and
-    CredentialsKept when the card names another host than the caller did, or one without TLS, and there are credentials.
+    The client uses the interface that ``interface_of`` chooses. Raises Unreachable, HttpError, NoInterface,
+    InvalidAgentResponse, or, when there are credentials, CredentialsKept if ``url`` is not https or the card names
+    another host.
     """
     headers = headers or {}
     secret = any(name.lower() in CREDENTIALS for name in headers)
@@ -65,13 +66,13 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
 
 
 def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
-    """The client for an interface that ``interface_of`` has found."""
+    """Makes the client for an interface that ``interface_of`` has chosen."""
     version: WireVersion = "1.0" if interface.version == "1.0" else "0.3"
     return Client(interface.url, transport, headers, interface.tenant, version)
 
 
 def interface_of(card: AgentCard) -> AgentInterface:
-    """The first JSON-RPC interface in the newest version that we speak (8.3.2). Raises NoInterface."""
+    """Returns the first JSON-RPC interface of the newest supported version (8.3.2). Raises NoInterface."""
     spoken = {one.version: one for one in reversed(card.interfaces) if one.binding == "JSONRPC"}
     found = spoken.get("1.0") or spoken.get("0.3")
     if found is None:
@@ -80,7 +81,7 @@ def interface_of(card: AgentCard) -> AgentInterface:
 
 
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:
-    """The agents of a deployment of ours: ``id``, ``name``, ``url`` and ``card`` (its URL) of each."""
+    """Lists a deployment's agents: ``id``, ``name``, ``url`` and ``card`` (a URL) of each. Raises as ``fetch`` does."""
     document = fetch(f"{base_url.rstrip('/')}/agents", transport, headers or {})
     listed = document.get("agents") if isinstance(document, dict) else None
     if not isinstance(listed, list):
@@ -89,7 +90,7 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
-    """The JSON document at ``url``. Raises Unreachable, Refused, or InvalidAgentResponse."""
+    """Fetches the JSON document at ``url``. Raises Unreachable, HttpError, or InvalidAgentResponse."""
     with transport(ClientRequest(url, {"Accept": "application/json", **headers})) as answer:
         status, body = answer.status, answer.body.read(ANSWER.body + 1)
     if status != OK:
@@ -102,7 +103,7 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
 
 def _check_secrecy(url: str) -> None:
     if urlsplit(url).scheme != "https" and not is_local(url):
-        raise CredentialsKept("Credentials go over https only.")
+        raise CredentialsKept("Credentials are sent over https only.")
 
 
 def _check_host(given: str, named: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading server-sent events (WHATWG HTML, 9.2), as far as streams of A2A and of the receiver use them."""
+"""Reads server-sent events (WHATWG HTML, 9.2), as far as A2A streams and the receiver use them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event. ``number`` is its id where that is a number."""
+    """One event. ``number`` is its id; None if that is not a number."""
 
     data: bytes
     number: int | None = None
 
 
 def read_events(body: ResponseBody, limit: int) -> Iterator[ServerEvent]:
-    """The events of a body, each as soon as it is complete. Raises InvalidAgentResponse for one over ``limit`` bytes.
+    """Yields each event of a body once it is complete. Raises InvalidAgentResponse for one over ``limit`` bytes.
 
-    What a connection leaves unfinished when it breaks is dropped: the next one tells it again.
+    An event that is incomplete when the connection breaks is dropped: the next stream repeats it.
     """
     data: list[bytes] = []
     number: int | None = None

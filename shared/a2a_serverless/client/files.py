@@ -1,4 +1,4 @@
-"""Files to and from an agent: small ones in messages, big ones beside them, where an agent of ours takes them."""
+"""Sends files to agents and downloads theirs. Small files go inline; big ones are uploaded first."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SECONDS: Final = 120.0
 
 
 def file_part(client: Client, content: bytes, filename: str, media_type: str | None = None) -> Part:
-    """A file as a part of a message to that agent: inline up to 4 MiB, else uploaded first (agents of ours only).
+    """Makes a message part of a file: inline up to 4 MiB, else uploaded first (to agents of this project only).
 
-    Raises Unreachable, Refused, or the A2AError that the agent answers with.
+    Raises Unreachable, HttpError, or InvalidAgentResponse.
     """
     if len(content) <= INLINE:
         return Part("raw", base64.b64encode(content).decode(), media_type, filename)
@@ -36,10 +36,10 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
 
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:
-    """What lies at the URL of a part, block by block, at most 100 MiB. No credentials go along."""
+    """Downloads a part's URL in blocks, at most 100 MiB, without credentials. Raises as ``file_part``."""
     with transport(ClientRequest(url, seconds=SECONDS, waits=True)) as answer:
         if answer.status != OK:
-            raise HttpError(answer.status, "The file is not there, or its link has run out: get the task again.")
+            raise HttpError(answer.status, "The file does not exist, or its link has expired: get the task again.")
         size = 0
         while block := answer.body.read(BLOCK):
             size += len(block)
@@ -49,17 +49,17 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
 
 
 def _upload(client: Client, content: bytes) -> str:
-    """The ``url`` that names the content once it is uploaded."""
+    """Uploads the content; returns the ``url`` for the part."""
     wanted = dumps({"sha256": sha256(content).hexdigest(), "size": len(content)})
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
     status, answer = _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
     if status != OK:
-        raise HttpError(status, "The agent takes no uploads: give a file of at most 4 MiB.")
+        raise HttpError(status, "The agent accepts no uploads: send a file of at most 4 MiB.")
     try:
         url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
         put = ClientRequest(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
     except (LookupError, TypeError):
-        raise InvalidAgentResponse("The agent's answer says not where to upload.") from None
+        raise InvalidAgentResponse("The agent's answer has no upload URL.") from None
     with client.transport(put) as done:
         if done.status != OK:
             raise HttpError(done.status, "The upload was refused.")

@@ -1,9 +1,9 @@
-"""How the client's requests travel: one call that opens a request and gives its answer, to be read as it comes.
+"""The client's transport: a function that opens a request and gives its response, which is read as it arrives.
 
-The built-in transport is ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
-maintained alternative, and takes the proxy of the environment for hosts that are not this machine. It follows no
-redirect, because that would carry credentials to wherever a stranger points, and it speaks http and https only. One
-deadline stands over a whole exchange: lookup, connect, TLS, writing and reading (``client/timed_http.py``).
+The built-in transport uses ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
+maintained alternative, and uses the environment's proxy for hosts other than this machine. It follows no redirects,
+because credentials would go to the redirect's target, and it accepts http and https only. One deadline covers the whole
+exchange: DNS lookup, connect, TLS, writing and reading (``client/timed_http.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Unreachable(Exception):
-    """Nobody answered at ``url``, or the line broke. Whether a request took effect is not known."""
+    """There was no answer from ``url``, or the connection broke. The request may or may not have taken effect."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"{url}: {why}")
@@ -31,14 +31,14 @@ class Unreachable(Exception):
 
 
 class ResponseTimeout(Unreachable):
-    """The peer said nothing for as long as we wanted to wait."""
+    """The peer did not answer within the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request. ``seconds`` is how long the whole exchange may last, to the last byte that is read of the answer.
+    """A request. ``seconds`` limits the whole exchange, up to the last byte that is read of the answer.
 
-    With ``waits`` it is how long any single wait for the peer may last: for a stream, or a big file.
+    With ``waits`` it limits each single wait for the peer instead: for a stream, or a big file.
     """
 
     url: str
@@ -55,20 +55,20 @@ class ClientRequest:
 
 
 class ResponseBody(Protocol):
-    """The bytes of an answer, read as they come."""
+    """The body of a response, read as it arrives."""
 
     def read(self, limit: int, /) -> bytes:
-        """At most ``limit`` bytes."""
+        """Returns at most ``limit`` bytes; empty at the end of the body."""
         ...
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line with its end, as soon as it is there; nothing at the end of the body."""
+        """Returns the next line with its line end, at most ``limit`` bytes; empty at the end of the body."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClientResponse:
-    """An answer that has begun. Header names are in lower case."""
+    """A response whose body may still be arriving. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -76,17 +76,17 @@ class ClientResponse:
 
 
 Transport: TypeAlias = Callable[[ClientRequest], AbstractContextManager[ClientResponse]]
-"""Opens a request; leaving the context closes the connection. Raises Unreachable, in the context too."""
+"""Opens a request; leaving the context closes the connection. Raises Unreachable, also inside the context."""
 
 
 def is_local(url: str) -> bool:
-    """Whether the URL names this machine."""
+    """True if the host of the URL is this machine."""
     return urlsplit(url).hostname in LOOPBACK
 
 
 @contextmanager
 def over_urllib(call: ClientRequest) -> Iterator[ClientResponse]:
-    """The transport of the standard library."""
+    """Opens a request with the standard library."""
     from http.client import HTTPException
 
     if urlsplit(call.url).scheme not in {"http", "https"}:
@@ -96,14 +96,14 @@ def over_urllib(call: ClientRequest) -> Iterator[ClientResponse]:
             headers = {name.lower(): value for name, value in raw.headers.items()}
             yield ClientResponse(raw.status, headers, raw)
     except (OSError, HTTPException) as error:
-        cause = getattr(error, "reason", error)  # urllib wraps what happened while it connects
+        cause = getattr(error, "reason", error)  # urllib wraps errors of connecting
         if isinstance(cause, TimeoutError):
             raise ResponseTimeout(call.url, f"no answer in {call.seconds:g} s") from error
         text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
         raise Unreachable(call.url, str(text)) from error
 
 
-def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's answers have no type in common
+def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's responses have no common type
     from urllib.error import HTTPError
     from urllib.request import Request
 
@@ -112,11 +112,11 @@ def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's answers have
         left = (lambda: call.seconds) if call.waits else _countdown(call.seconds)
         return _opener(left, local=is_local(call.url)).open(request, timeout=call.seconds)
     except HTTPError as error:
-        return error  # an answer like any other
+        return error  # a response like any other
 
 
 def _countdown(seconds: float) -> Callable[[], float]:
-    """What is left of so many seconds from now, more than 0; raises TimeoutError when they are spent."""
+    """Returns a function that gives the seconds left, more than 0; it raises TimeoutError when none are left."""
     end = monotonic() + seconds
 
     def left() -> float:

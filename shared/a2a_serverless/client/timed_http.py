@@ -1,8 +1,8 @@
-"""HTTP connections of the standard library whose every wait is told how long it may last.
+"""HTTP connections of the standard library with one deadline for the whole exchange.
 
-A socket's timeout is for one operation, and ``http.client`` makes many for one exchange: it looks a name up, tries each
-of its addresses, shakes hands, writes, and reads a head line by line. A peer that sends a byte now and then keeps each
-of them short. Here each operation gets the time that is left.
+A socket's timeout limits one operation, and ``http.client`` makes many in one exchange: it looks up a name, tries each
+of its addresses, does the TLS handshake, writes, and reads the headers line by line. A slow peer could keep each of
+them just below the timeout. Here each operation gets only the time that is left.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 Left: TypeAlias = Callable[[], float]
-"""The seconds that are left, more than 0; raises TimeoutError when they are spent."""
+"""Returns the seconds that are left, more than 0; raises TimeoutError when none are left."""
 
 
 ResolveHost: TypeAlias = Callable[[str, int], list[str]]
-"""The addresses of a name; raises OSError."""
+"""Returns the addresses of a host and port; raises OSError."""
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """By the system's resolver, in its order."""
+    """Returns the addresses that the system's resolver gives, in its order. Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 class BoundedHandler(HTTPHandler, HTTPSHandler):
-    """Opens http and https for ``urllib``, in place of its own handlers."""
+    """Opens http and https URLs for ``urllib``, in place of its own handlers."""
 
     def __init__(self, left: Left, resolver: ResolveHost = resolve) -> None:
         AbstractHTTPHandler.__init__(self)
@@ -56,7 +56,7 @@ class _Connection(HTTPConnection):
         self._create_connection = partial(_connected, left=left, resolver=resolver)
         self.response_class = partial(_Response, left=left)  # type: ignore[assignment]
 
-    def send(self, data: Any) -> None:  # noqa: ANN401 - bytes: urllib's requests have nothing else here
+    def send(self, data: Any) -> None:  # noqa: ANN401 - always bytes here
         if self.sock is None:
             self.connect()
         rest = memoryview(data)
@@ -66,7 +66,7 @@ class _Connection(HTTPConnection):
 
 
 class _TlsConnection(_Connection, HTTPSConnection):
-    """CPython holds the whole handshake to the timeout that ``_connected`` has left on the socket."""
+    """CPython applies the timeout that ``_connected`` has set on the socket to the whole TLS handshake."""
 
 
 class _Response(HTTPResponse):
@@ -76,7 +76,7 @@ class _Response(HTTPResponse):
 
 
 class _SocketReader(RawIOBase):
-    """What comes from a socket, by its own file ``raw``."""
+    """Reads from ``raw``, the file of the socket, and sets the remaining time before each read."""
 
     def __init__(self, sock: socket.socket, raw: RawIOBase, left: Left) -> None:
         self._sock = sock
@@ -96,7 +96,7 @@ class _SocketReader(RawIOBase):
 
 
 def _connected(address: tuple[str, int], *_: object, left: Left, resolver: ResolveHost) -> socket.socket:
-    """A connection to the first address of the name that answers; each try gets its share of the time that is left."""
+    """Connects to the first address that answers; each try gets its share of the time that is left."""
     host, port = address
     *first, last = _looked_up(partial(resolver, host, port), left())
     for index, one in enumerate(first):
@@ -113,13 +113,13 @@ def _timed(sock: socket.socket, left: Left) -> socket.socket:
 
 
 def _looked_up(lookup: Callable[[], list[str]], seconds: float) -> list[str]:
-    """The addresses of a name. Nothing interrupts getaddrinfo: one that hangs is left to a thread of its own."""
+    """Runs a lookup in a thread, because getaddrinfo cannot be interrupted. Raises TimeoutError after ``seconds``."""
     answer: Future[list[str]] = Future()
 
     def run() -> None:
         try:
             answer.set_result(lookup())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        except Exception as error:  # noqa: BLE001 - passed to the caller
             answer.set_exception(error)
 
     Thread(target=run, name="lookup", daemon=True).start()

@@ -1,7 +1,7 @@
-"""The versions of an artifact: what the tasks of one conversation made under the same name.
+"""The versions of an artifact: the artifacts of the same name in the tasks of one context.
 
-A task never changes once it has ended: a refinement is a new task of the same context, whose artifact has the name of
-the one before and an id of its own (A2A's "Life of a Task"). Keeping them apart by name is left to the client.
+A task never changes once it has ended. A refinement is a new task of the same context; its artifact has the same name
+and a new id (A2A's "Life of a Task"). The client has to group them by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an artifact. ``number`` counts from 1, the oldest; ``at`` is its task's last status, in ms."""
+    """One version of an artifact. ``number`` 1 is the oldest; ``at`` is the time of its task's status, in ms."""
 
     number: int
     task_id: str
@@ -27,15 +27,15 @@ class Version:
 
 
 def versions(client: Client, context_id: str) -> dict[str, tuple[Version, ...]]:
-    """All that the agent's tasks in the context made, by name, the oldest first. The agent has to speak 1.0.
+    """Returns the artifacts of the agent's tasks in the context by name, oldest first. Needs an agent that speaks 1.0.
 
-    Raises what ``Client.get`` raises.
+    Raises what ``Client.get`` and ``Client.task_ids`` raise.
     """
     return by_name(client.get(task_id, history_length=0) for task_id in [*client.task_ids(context_id)])
 
 
 def by_name(tasks: Iterable[Task]) -> dict[str, tuple[Version, ...]]:
-    """The versions in the tasks, whose order does not count. An artifact without a name goes by its id."""
+    """Groups the artifacts of tasks (in any order) by name. An artifact without a name is listed by its id."""
     found: dict[str, tuple[Version, ...]] = {}
     for task in sorted(tasks, key=lambda task: (task.status.timestamp, task.task_id)):
         for artifact in task.artifacts:

@@ -1,9 +1,9 @@
 """The AWS emulator (ministack) and how to talk to it.
 
-What it does not do, found by trying (1.5.33): HTTP APIs; method `ANY`; streaming integrations; wrapper scripts
-(`AWS_LAMBDA_EXEC_WRAPPER`); a `MaximumConcurrency` that comes from a template parameter (a string then, at which the
-queue poller stops); state after `kill -9`. A schedule's event comes in EventBridge's envelope. Functions run with the
-Python of the emulator's environment and see its packages behind their own: that a zip is complete, others must prove.
+What version 1.5.33 does not do, found by tests: HTTP APIs; method `ANY`; streaming integrations; wrapper scripts
+(`AWS_LAMBDA_EXEC_WRAPPER`); a `MaximumConcurrency` from a template parameter (it is a string then, which stops the
+queue poller); state after `kill -9`. A schedule's event comes in EventBridge's envelope. Functions run with the Python
+of the emulator's environment and can import its packages too, so a run here does not prove that a zip is complete.
 """
 
 import os
@@ -20,7 +20,7 @@ ACCOUNT = "000000000000"
 
 
 def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
-    """Start the emulator, empty and closed to web pages, on 127.0.0.1; return when it answers. `port` 0 picks one."""
+    """Start an empty emulator on 127.0.0.1, closed to web pages; return when it answers. `port` 0 picks a free one."""
     port = claim_port("emulator", port)
     scratch = paths.state / "emulator"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -40,15 +40,15 @@ def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
 
 
 def running_emulator(paths: Paths) -> Process:
-    """The emulator of the stack that is up. Raises `StackError` when none is."""
+    """Return the emulator of the running stack. Raises `StackError` when none runs."""
     for process in started(paths):
         if process.name == "emulator":
             return process
-    raise StackError("emulator", "does not run", remedy="a2a-serverless up")
+    raise StackError("emulator", "is not running", remedy="a2a-serverless up")
 
 
 def aws_environment(endpoint: str, *, account: str = "test") -> dict[str, str]:
-    """What an AWS SDK needs to talk to the emulator, and what keeps it from ever talking to anybody else."""
+    """Return the variables with which an AWS SDK talks to the emulator, and to nothing else."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": account,
@@ -64,5 +64,5 @@ def aws_environment(endpoint: str, *, account: str = "test") -> dict[str, str]:
 
 
 def without_aws(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything that names a real AWS account."""
+    """Return the environment without its `AWS_` variables, which may name a real account."""
     return {name: value for name, value in environment.items() if not name.startswith("AWS_")}

@@ -1,10 +1,10 @@
-"""One error for all that can go wrong while the stack starts: the part, the reason, the log and the way out."""
+"""The error of the local stack: the part that failed, the reason, its log, and what helps."""
 
 from pathlib import Path
 
 
 class StackError(Exception):
-    """A part of the stack did not do what it was asked for. `str()` of it is what a person needs to read."""
+    """A part of the stack failed. `str()` of it is the message for people."""
 
     def __init__(self, part: str, why: str, *, log: Path | None = None, remedy: str = "") -> None:
         """Take the part (a noun, such as "emulator"), the reason, and optionally where its log is and what helps."""

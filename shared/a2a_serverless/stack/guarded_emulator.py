@@ -1,11 +1,11 @@
 """The emulator, closed to web pages: `<the emulator's Python> -P guarded_emulator.py`, with its own settings.
 
-The emulator takes any credentials and lets every origin read its answers, so a page in the developer's browser could
-read secrets and change everything. A browser names the page's origin (`Origin`) and site (`Sec-Fetch-Site`); no AWS
-SDK does. A page whose name was bound to 127.0.0.1 (DNS rebinding) still sends that name as `Host`. An address that a
-person types, or opens from a terminal, has the site `none`.
+The emulator accepts any credentials and lets every origin read its answers, so a page in the developer's browser could
+read secrets and change everything. A browser sends the page's origin (`Origin`) and site (`Sec-Fetch-Site`); no AWS SDK
+does. A page whose host name resolves to 127.0.0.1 (DNS rebinding) still sends that name as `Host`. For an address that
+a person types, or opens from a terminal, the site is `none`.
 
-This file runs in the emulator's own environment, so it imports nothing of ours.
+This file runs in the emulator's environment, so it imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 App = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-FORBIDDEN = b"The emulator answers programs on this machine, and no web page.\n"
+FORBIDDEN = b"The emulator answers programs on this machine only, no web pages.\n"
 
 
 def refused(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:
-    """Whether a request is a web page's, or names another host than this machine at `port`."""
+    """Return whether a request comes from a web page, or names another host than this machine at `port`."""
     given = [(name.lower(), value.lower().decode("latin-1")) for name, value in headers]
     hosts = [value for name, value in given if name == b"host"]
     sites = [value for name, value in given if name == b"sec-fetch-site"]
@@ -30,7 +30,7 @@ def refused(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:
 
 
 def guarded(app: App, port: int) -> App:
-    """The ASGI application, which gets no request that is `refused`."""
+    """Wrap an ASGI application so that requests that are `refused` get status 403."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has them
         if scope["type"] == "lifespan" or not refused(scope["headers"], port):
@@ -47,7 +47,7 @@ def guarded(app: App, port: int) -> App:
 
 
 def main() -> None:
-    """Serve as the emulator's own command does."""
+    """Start the emulator as its own command does, wrapped in `guarded`."""
     import ministack.app as emulator
 
     emulator.app = guarded(emulator.app, int(os.environ["GATEWAY_PORT"]))

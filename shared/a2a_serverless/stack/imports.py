@@ -1,6 +1,6 @@
-"""Whether the agents can be imported from what the functions' zips will hold, and the manifest of what they are.
+"""Checks that the agents can be imported from the functions' zips, and writes the manifest that describes them.
 
-A function whose agent lacks a package fails at its start, and a deployment then waits minutes for it. With the manifest
+A function whose agent lacks a package fails when it starts, and the deployment waits minutes for it. With the manifest,
 only the functions that run an agent import it.
 """
 
@@ -26,7 +26,7 @@ READ_AGENTS = (RUN_INLINE, "RotatorFunction", RUN_QUEUED)
 LIBRARY = "a2a_serverless"
 SECONDS = 60
 Described = dict[str, list[dict[str, Any]]]
-# A variable of the environment that a function will have is no reason: it is not known here.
+# A missing environment variable is no failure: the function will have it, and it is not known here.
 _DESCRIBE = """
 import json, os, sys, traceback
 from a2a_serverless.agent_loader import describe
@@ -46,7 +46,7 @@ print(json.dumps([described, failed]))
 
 @dataclass(frozen=True)
 class ImportFailure:
-    """Why the agent at an import path cannot be imported; ``missing`` is the module that was not found."""
+    """Why the agent at ``path`` cannot be imported; ``missing`` is the module that was not found, if any."""
 
     path: str
     kind: str
@@ -56,23 +56,23 @@ class ImportFailure:
 
 
 def agent_paths(template: Mapping[str, Any]) -> list[str]:
-    """The import paths of a built template's agents."""
+    """Return the import paths of a built template's agents."""
     shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
     return [path.strip() for path in str(shared.get("AGENTS", "")).split(",") if path.strip()]
 
 
 def local_agent_paths(root: Path) -> list[str]:
-    """The import paths of agents that only a local run may add to these; ``pyproject.toml`` names them."""
+    """Return the import paths of the agents that only local runs may use, from ``pyproject.toml``."""
     tools = tomllib.loads((root / "pyproject.toml").read_text()).get("tool", {})
     return [str(path) for path in tools.get("a2a-serverless", {}).get("local-agents", [])]
 
 
 def write_manifests(build: Path, paths: Sequence[str], *, python: Path, runs_here: bool) -> bool:
-    """Describe the agents in a manifest in each function's folder that reads it. False when one is not described.
+    """Write the manifest into the folder of each function that reads it. False when an agent is not described.
 
-    Each agent is imported from nothing but the folder of the function that runs it. Raises ``StackError`` that names
-    agent, reason and functions. What is built for another machine cannot all be imported here: without ``runs_here``
-    only modules count that are not in the folder, and what an agent is comes from this machine's environment.
+    Each agent is imported from the folder of the function that runs it, and from nothing else. Raises ``StackError``
+    with agent, reason and functions. A build for another machine cannot always be imported here: without ``runs_here``
+    only modules that are missing in the folder are errors, and agents are described with this machine's environment.
     """
     described, reasons = _described(build / RUN_QUEUED, paths, python, runs_here=runs_here)
     found: defaultdict[str, list[str]] = defaultdict(list)
@@ -93,7 +93,7 @@ def write_manifests(build: Path, paths: Sequence[str], *, python: Path, runs_her
 
 
 def check_agents_here(root: Path, paths: Sequence[str]) -> None:
-    """Import the agents with the environment of this checkout, in which the api is served on this machine."""
+    """Import the agents in the environment of this checkout, which serves the local api. Raises ``StackError``."""
     _, failed = _run([sys.executable, "-B"], {**os.environ, "PYTHONPATH": str(root / "shared")}, paths)
     if failed:
         whys = (f"{one.path} cannot be imported in {sys.prefix}: {one.kind}: {one.text}" for one in failed)
@@ -101,11 +101,11 @@ def check_agents_here(root: Path, paths: Sequence[str]) -> None:
 
 
 def _described(folder: Path, paths: Sequence[str], python: Path, *, runs_here: bool) -> tuple[Described, list[str]]:
-    """What the agents are that can be imported in a folder, and why the others cannot."""
+    """Return the descriptions of the agents that can be imported from a folder, and the reasons for the others."""
     if not paths or not folder.is_dir():
         return {}, []
     env = {"PYTHONPATH": str(folder), "PATH": os.environ.get("PATH", ""), "AWS_DEFAULT_REGION": "us-east-1"}
-    # -S: no site-packages, and so nothing but the folder.
+    # -S: no site-packages, only the folder.
     described, failed = _run([python, "-S", "-B"], env, paths)
     reasons = [reason for one in failed for reason in _reasons(folder, one, runs_here=runs_here)]
     if not runs_here and not reasons and failed:
@@ -145,7 +145,7 @@ def _run(
 
 
 def _imported(folder: Path, module: str) -> Iterator[str]:
-    """The modules that a module imports when it is imported itself, as far as a look at its source tells."""
+    """Yield the modules that a module's source imports at its top level."""
     place = folder / module.replace(".", "/")
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     for node in ast.parse(source.read_text()).body:

@@ -1,8 +1,8 @@
-"""`sam local invoke` of one function against the stack that is up: ``python -m a2a_serverless.stack.invoke``.
+"""`sam local invoke` of one function against the running stack: ``python -m a2a_serverless.stack.invoke``.
 
-The function runs in Docker, in Lambda's image. There it finds its own code, the environment that the deployed template
-gives it, and the emulator. That listens on 127.0.0.1 only, which inside of a container is the container: so for as long
-as the call takes, the same port of Docker's bridge leads to it, and in the container `localhost` is the bridge, too.
+The function runs in Docker, in Lambda's image, with its code, the environment of the deployed template, and the
+emulator. The emulator listens on 127.0.0.1 only, which a container cannot reach. So during the call the same port of
+Docker's bridge forwards to it, and `localhost` in the container is the address of the bridge.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ RIE = "without Docker, tests/functions runs every event under the Runtime Interf
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """What is invoked with what: a function by its short name, and a file with an event."""
+    """A call: the short name of a function, and a file with its event."""
 
     function: str
     event: Path
@@ -44,7 +44,7 @@ class FunctionCall:
 
 
 def call_of(function: str, event: str, root: Path) -> FunctionCall:
-    """The call that somebody asked for. Raises `StackError`, which names what there is."""
+    """Return the call of a function with an event. Raises `StackError`, which lists the possible names."""
     name = function.lower().removesuffix("function")
     events = sorted(path.relative_to(root).as_posix() for path in (root / "events").glob(f"{name}-*.json"))
     if name not in sam.FUNCTIONS:
@@ -58,7 +58,7 @@ def call_of(function: str, event: str, root: Path) -> FunctionCall:
 def write_inputs(
     folder: Path, built: sam.Build, call: FunctionCall, environment: Mapping[str, str]
 ) -> tuple[Path, Path]:
-    """The template and the environment file for SAM. SAM sets a variable only where the template names it."""
+    """Write the template and the environment file for SAM, which sets only variables that the template names."""
     folder.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = json.loads(built.template.read_text())
     for resource in document["Resources"].values():
@@ -73,31 +73,31 @@ def write_inputs(
 
 
 def bridge(run: Callable[[Sequence[str]], str]) -> str:
-    """The address under which containers reach this machine; ``run`` gives what a docker command prints."""
+    """Return the address at which containers reach this machine; ``run`` returns the output of a docker command."""
     said = run(["network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"])
     network = json.loads(said)
     return str(network.get("Gateway") or next(ipaddress.ip_network(network["Subnet"]).hosts()))
 
 
 def docker(arguments: Sequence[str]) -> str:
-    """What a docker command prints. Raises `StackError`, which says what Docker lacks."""
+    """Return the output of a docker command. Raises `StackError`, which says what is missing."""
     program = shutil.which("docker")
     if program is None:
         raise StackError("docker", "it is not installed", remedy=f"install Docker Engine; {RIE}")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - by path
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise StackError("docker", why, remedy=f"start its daemon, and look at DOCKER_HOST and your rights; {RIE}")
+        raise StackError("docker", why, remedy=f"start its daemon, and check DOCKER_HOST and your permissions; {RIE}")
     return done.stdout
 
 
 @contextmanager
 def relayed(address: str, port: int) -> Iterator[None]:
-    """While the block runs, `port` at `address` leads to the same port of 127.0.0.1. Raises `StackError`."""
+    """Forward `port` at `address` to the same port of 127.0.0.1 while the block runs. Raises `StackError`."""
     try:
         server = _Relay((address, port), _Pipe)
     except OSError as error:
-        why = f"{address}:{port} cannot be listened on ({error.strerror})"
+        why = f"{address}:{port} cannot be used ({error.strerror})"
         raise StackError(
             "docker", why, remedy="its bridge has to be on this machine: no remote or rootless daemon"
         ) from error
@@ -115,7 +115,7 @@ class _Relay(ThreadingTCPServer):
 
 
 class _Pipe(BaseRequestHandler):
-    """One connection, bytes as they come, both ways."""
+    """Copies the bytes of one connection in both directions."""
 
     def handle(self) -> None:
         with socket.create_connection((LOOPBACK, self.request.getsockname()[1])) as there:
@@ -134,7 +134,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 
 def invoke(paths: Paths, call: FunctionCall, arguments: Sequence[str]) -> int:
-    """SAM's exit code; the function's answer goes to stdout, its log to stderr. Raises `StackError`."""
+    """Run SAM; return its exit code. The function's answer goes to stdout, its log to stderr. Raises `StackError`."""
     emulator, target = running_emulator(paths), sam.this_machine()
     address, port = bridge(docker), urlsplit(emulator.url).port or 0
     deployment, built = sam.outputs(emulator.url), sam.build(paths, target)
@@ -152,7 +152,7 @@ def invoke(paths: Paths, call: FunctionCall, arguments: Sequence[str]) -> int:
 
 
 def main(words: Sequence[str]) -> None:
-    """FUNCTION EVENT [options of `sam local invoke`]."""
+    """Run with the arguments FUNCTION EVENT [options of `sam local invoke`]."""
     function, event, *arguments = words
     try:
         paths = find()

@@ -1,4 +1,4 @@
-"""The whole stack, from nothing to servers that answer, and back."""
+"""Starts the whole local stack, and stops it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from a2a_serverless.stack.progress import step
 
 @dataclass(frozen=True)
 class Options:
-    """Choices for a local run: ports on 127.0.0.1, and what wins over `local_parameters` and `local_switches`."""
+    """Options of a local run: ports on 127.0.0.1, and values that override `local_parameters` and `local_switches`."""
 
     emulator_port: int = 4566
     api_port: int = 8000
@@ -35,7 +35,7 @@ class Options:
 
 @dataclass(frozen=True)
 class RunningStack:
-    """A stack that runs: what was built and is deployed, and the servers beside it."""
+    """A running stack: its build, its deployment, and the servers beside it."""
 
     build: sam.Build
     deployment: sam.Deployment
@@ -45,12 +45,12 @@ class RunningStack:
 
 
 def local_parameters(options: Options) -> dict[str, str]:
-    """The template parameters of a local run: it fits this machine, and nothing streams."""
+    """Return the template parameters of a local run: built for this machine, without response streaming."""
     return {**sam.this_machine().parameters, "ResponseStreaming": "off", **options.parameters}
 
 
 def local_switches(options: Options) -> dict[str, str]:
-    """The variables that its functions get besides the template's: no credentials, webhooks on this machine."""
+    """Return the variables that functions of a local run get besides the template's."""
     return {
         "PUBLIC_BASE_URL": options.api_url,
         "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*",
@@ -60,7 +60,7 @@ def local_switches(options: Options) -> dict[str, str]:
 
 
 def receiver_environment(paths: Paths, options: Options) -> dict[str, str]:
-    """The configuration of the receiver that belongs to a local run."""
+    """Return the webhook receiver's configuration for a local run."""
     return {
         "ISSUER": options.api_url,
         "AUDIENCE": options.webhook_url,
@@ -70,10 +70,10 @@ def receiver_environment(paths: Paths, options: Options) -> dict[str, str]:
 
 
 def up(paths: Paths, options: Options, console: Console) -> RunningStack:
-    """Bring the stack to what the checkout says: start what is missing, rebuild what changed, deploy, restart servers.
+    """Bring the stack up to date with the checkout: start what is missing, rebuild, deploy, restart the servers.
 
-    An emulator that runs keeps its data and its port. When a step fails, what this call has started is stopped again.
-    Nothing that runs is touched before the build is there.
+    A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
+    Running servers are not touched before the build is complete. Raises `StackError`.
     """
     with _undone_on_failure(paths, console):
         emulator = _emulator(paths, options, console)
@@ -94,7 +94,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
 
 
 def down(paths: Paths, console: Console) -> None:
-    """Stop all that runs."""
+    """Stop the servers and the emulator."""
     _stop(paths, processes.started(paths), console)
 
 
@@ -114,7 +114,7 @@ def _emulator(paths: Paths, options: Options, console: Console) -> Process:
 
 
 def _stop(paths: Paths, running: Iterable[Process], console: Console) -> None:
-    """Servers first, then the emulator that they talk to."""
+    """Stop the servers first, then the emulator that they use."""
     for process in sorted(running, key=lambda process: process.name == "emulator"):
         with step(console, f"Stopping the {process.name}"):
             processes.stop(paths, process)

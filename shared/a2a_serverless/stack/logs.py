@@ -1,4 +1,4 @@
-"""What the parts of a running stack have said: servers and SAM in files, functions in the emulator's CloudWatch."""
+"""Reads the logs of the stack's parts: servers and SAM from files, functions from the emulator's CloudWatch."""
 
 from a2a_serverless.stack import sam
 from a2a_serverless.stack.emulator import running_emulator
@@ -10,7 +10,7 @@ PARTS = (*sam.FUNCTIONS, *FILES)
 
 
 def read(paths: Paths, part: str) -> list[str]:
-    """The lines of a part's log so far. Raises `StackError` when there is no such part, or nothing runs."""
+    """Return the lines of a part's log. Raises `StackError` for an unknown part, or a function when nothing runs."""
     if part in FILES:
         path = paths.log(FILES[part])
         return path.read_text(errors="replace").splitlines() if path.exists() else []

@@ -1,9 +1,9 @@
-"""From the folders that `sam build` leaves to zips that start fast: what is used, compiled, the same bytes each time.
+"""Makes zips from the folders of `sam build`: trimmed, compiled for a fast start, and reproducible.
 
-Python compiles what it imports, and in Lambda it does so at every cold start, because a function's folder is read-only.
-So each zip carries `.pyc` files for the runtime that the build was given, of the unchecked-hash kind (PEP 552): no
-source is read, no time stamp compared. Compiling is slow and the same files go into several functions, so results are
-kept by content. SAM uploads a zip that the template names as it is, unless the bucket has those bytes already.
+Python compiles modules when they are imported, and in Lambda at every cold start, because a function's folder is
+read-only. So each zip has `.pyc` files for the build's runtime, of the unchecked-hash kind (PEP 552): no source is read
+and no time stamp is compared. Compiling is slow and several functions have the same files, so results are cached by
+content. SAM uploads the zips unchanged, and only if the bucket does not have them yet.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ def pack(
 ) -> None:
     """Turn each function's folder in a `sam build` result into a zip beside it; the built template then names the zips.
 
-    `python` compiles; `compiled` is a folder that keeps what it has compiled between builds. `local_agents` are import
-    paths of agents that a local run may add to the template's. `runs_here` says that what is built can run on this
-    machine. Raises `StackError` when an agent cannot be imported.
+    `python` compiles; `compiled` is the folder of the compile cache. `local_agents` are import paths of agents that a
+    local run may add to the template's. `runs_here` says that the build can run on this machine. Raises `StackError`
+    when an agent cannot be imported.
     """
     for folder in functions(build):
         trim(folder)
-    # JSON is YAML too, and SAM reads the template seven times with a parser that is fast only for JSON.
+    # The template is written as JSON: SAM reads it seven times with a parser that is fast only for JSON.
     template = yaml.load((build / "template.yaml").read_text(), Loader=yaml.CSafeLoader)
     _pack_agents(build, [*agent_paths(template), *local_agents], python=python, runs_here=runs_here)
     for folder in functions(build):
@@ -50,12 +50,12 @@ def pack(
 
 
 def functions(build: Path) -> list[Path]:
-    """The function folders of a `sam build` result."""
+    """Return the function folders of a `sam build` result."""
     return sorted(app.parent for app in build.glob("*/app.py"))
 
 
 def interpreter(runtime: str) -> Path:
-    """A Python of exactly this Lambda runtime's version. Raises `StackError` when the machine has none."""
+    """Return a Python of exactly this Lambda runtime's version. Raises `StackError` when the machine has none."""
     version = runtime.removeprefix("python")
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return Path(sys.executable)
@@ -70,7 +70,7 @@ def interpreter(runtime: str) -> Path:
 
 
 def compile_sources(folder: Path, *, python: Path, cache: Path) -> None:
-    """Put an unchecked-hash `.pyc` beside every source that compiles; what `cache` has is copied from there."""
+    """Compile every source to an unchecked-hash `.pyc`, using and filling the folder `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
     pending = [(source, cache / _key(folder, source)) for source in sorted(folder.rglob("*.py"))]
     fresh = [source for source, kept in pending if not kept.exists()]
@@ -87,7 +87,7 @@ def compile_sources(folder: Path, *, python: Path, cache: Path) -> None:
 
 
 def write_zip(folder: Path) -> None:
-    """Zip a folder to `<folder>.zip` so that the same files give the same bytes: sorted names, no times, 644 or 755."""
+    """Zip a folder to `<folder>.zip`. The same files give the same bytes: sorted names, no times, 644 or 755."""
     with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as out:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), EPOCH)
@@ -97,7 +97,7 @@ def write_zip(folder: Path) -> None:
 
 
 def _pack_agents(build: Path, paths: list[str], *, python: Path, runs_here: bool) -> None:
-    """Describe the agents in manifests; their code stays in the functions that run them."""
+    """Write the manifests, and remove the agents' code from functions that do not need it."""
     is_complete = write_manifests(build, paths, python=python, runs_here=runs_here)
     keep = RUN_AGENTS if is_complete else READ_AGENTS
     for folder in functions(build):
@@ -120,7 +120,7 @@ def _compile(python: Path, folder: Path, sources: list[Path]) -> None:
     command: list[str | Path] = [python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", folder, "-p", "/var/task", "-i", "-"]
     listed = "\n".join(str(source) for source in sources)
-    # Packages ship files that this version cannot compile (templates, newer syntax): nothing imports them.
+    # Some packages have files that this version cannot compile (templates, newer syntax); they are never imported.
     subprocess.run(command, input=listed, text=True, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
 
 

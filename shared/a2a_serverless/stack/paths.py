@@ -1,4 +1,4 @@
-"""Where things are: the checkout, and under its `.a2a/` all that the local stack writes (never anything outside)."""
+"""The paths of the checkout. The local stack writes only under its `.a2a/`."""
 
 import os
 from dataclasses import dataclass
@@ -41,20 +41,20 @@ class Paths:
         return self.root / ".a2a/compiled"
 
     def log(self, part: str) -> Path:
-        """The log file of a part; its folder exists."""
+        """Return the log file of a part; makes its folder."""
         path = self.state / "logs" / f"{part}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def relative(self, path: Path) -> Path:
-        """The path as a person in the checkout would type it."""
+        """Return the path relative to the checkout, if it is in it."""
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
 
 
 def find(root: Path = CHECKOUT, state: Path | None = None) -> Paths:
-    """The places of a checkout that has been set up. Raises `StackError` when it is not a checkout or not set up.
+    """Return the paths of a checkout. Raises `StackError` when it is not a checkout or not set up.
 
-    `state` is where a stack keeps its logs and process records; one stack per folder, `.a2a` by default.
+    `state` is the folder of a stack's logs and process records, `.a2a` by default; each stack needs its own.
     """
     paths = Paths(root, state or root / ".a2a")
     if not paths.template.is_file():

@@ -1,4 +1,4 @@
-"""Builds the functions ahead, so that the first start only deploys: ``python -m a2a_serverless.stack.prepare``."""
+"""Builds the functions so that the first start only deploys: ``python -m a2a_serverless.stack.prepare``."""
 
 import sys
 
@@ -10,7 +10,7 @@ from a2a_serverless.stack.progress import step
 
 
 def main() -> None:
-    """Build for this machine. Where that cannot be done the first start says so; setting up goes on."""
+    """Build for this machine. If it is no Linux machine, print that; it does not fail the setup."""
     console = Console()
     try:
         target = sam.this_machine()

@@ -1,7 +1,7 @@
 """Programs that outlive the command that started them: start, wait until ready, find again, stop.
 
-A process is known by its pid and the moment it was born, so a pid that the system has given to somebody else is never
-signalled. Each runs in a session of its own: a signal goes to it and its children, and to nothing else.
+A process is identified by its pid and its start time, so a pid that the system has reused is never signalled. Each one
+runs in its own session: a signal goes to it and its children, and to nothing else.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True)
 class Process:
-    """A program that we started. `born` is what `ps` or /proc say of its start; `port` is where it listens."""
+    """A program that was started. `born` is its start time as /proc or `ps` gives it; `port` is where it listens."""
 
     name: str
     pid: int
@@ -41,7 +41,7 @@ class Process:
 
 
 def claim_port(part: str, port: int) -> int:
-    """The port, free right now; 0 picks one. Raises `StackError` when somebody listens there already."""
+    """Return the port, which is free now; 0 picks one. Raises `StackError` when the port is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -56,7 +56,7 @@ def claim_port(part: str, port: int) -> int:
 
 
 def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
-    """Start a program in the background, its output in its log, and remember it under `<state>/run/<name>.json`."""
+    """Start a program in the background with its output in its log; record it in `<state>/run/<name>.json`."""
     log = paths.log(name)
     with log.open("wb") as out:
         child = subprocess.Popen(  # noqa: S603 (our own programs, by path)
@@ -68,7 +68,7 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    child.returncode = 0  # it outlives us on purpose: `ended` below reaps it, not the garbage collector's warning
+    child.returncode = 0  # it outlives this command on purpose; set, so that Popen gives no ResourceWarning
     process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log))
     _record(paths, name).parent.mkdir(parents=True, exist_ok=True)
     _record(paths, name).write_text(json.dumps(asdict(process)))
@@ -87,7 +87,7 @@ def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
 
 
 def started(paths: Paths) -> list[Process]:
-    """What this checkout's stack has started and is still running. Forgets the records of what has ended."""
+    """Return the stack's processes that still run; remove the records of the others."""
     found = []
     for record in sorted((paths.state / "run").glob("*.json")):
         process = Process(**json.loads(record.read_text()))
@@ -99,14 +99,14 @@ def started(paths: Paths) -> list[Process]:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether this very process still runs (a zombie does not, nor does a newcomer with the same pid)."""
+    """Return whether this process still runs. A zombie does not; a new process with the same pid does not count."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)
     return _start_time(process.pid) == process.born
 
 
 def stop(paths: Paths, process: Process, *, seconds: float = 10) -> None:
-    """End a process and its children: ask, wait up to `seconds`, then insist. Returns when it is gone."""
+    """Stop a process and its children: SIGTERM, after `seconds` SIGKILL. Return when it has ended."""
     give_up = time.monotonic() + seconds
     _signal(process, signal.SIGTERM)
     while is_alive(process):
@@ -127,7 +127,7 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """A word for the moment a process was born, None when there is no such process."""
+    """Return the start time of a process as a string, None when there is no such process or it is a zombie."""
     if not Path("/proc/self/stat").exists():
         return _start_time_by_ps(pid)
     try:
@@ -148,7 +148,7 @@ def _answers(url: str) -> bool:
         _DIRECT.open(url, timeout=2).close()
     except urllib.error.HTTPError as error:
         error.close()
-        return error.code < 500  # noqa: PLR2004 (below: it understood us)
+        return error.code < 500  # noqa: PLR2004 (below 500 the server works)
     except OSError:
         return False
     return True

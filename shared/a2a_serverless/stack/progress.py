@@ -1,4 +1,4 @@
-"""What a person sees while the stack starts: one line per step, alive while it runs, with its time when it is done."""
+"""Shows progress while the stack starts: one line per step, with its duration when it is done."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,9 +9,9 @@ from rich.console import Console
 
 @contextmanager
 def step(console: Console, title: str) -> Iterator[Callable[[str], None]]:
-    """Show `title` while the block runs (a spinner on a terminal, a line elsewhere), then how it went and how long.
+    """Show `title` while the block runs (a spinner on a terminal, else a line), then its result and duration.
 
-    The block may call what it gets with a remark.
+    The block gets a function that adds a remark to the result.
     """
     began = time.monotonic()
     remarks: list[str] = []

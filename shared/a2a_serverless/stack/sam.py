@@ -1,4 +1,4 @@
-"""`sam build` and `sam deploy` of the project's one template, and what the deployment says about itself."""
+"""Runs `sam build` and `sam deploy` of the project's template, and reads outputs and logs of the deployment."""
 
 import contextlib
 import hashlib
@@ -42,7 +42,7 @@ _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 @dataclass(frozen=True)
 class Target:
-    """What functions are built for."""
+    """The Lambda runtime and architecture that functions are built for."""
 
     runtime: str = "python3.13"
     architecture: str = "arm64"
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Build:
-    """A built and packed set of functions. `fresh` when it was made just now."""
+    """A built and packed set of functions. `fresh` if this call has made it."""
 
     path: Path
     fresh: bool
@@ -71,7 +71,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A deployed stack. `outputs` as in the template; `rest_url` is where the emulator serves its REST API."""
+    """A deployed stack. `outputs` are the template's; `rest_url` is where the emulator serves its REST API."""
 
     endpoint: str
     outputs: Mapping[str, str]
@@ -82,7 +82,7 @@ class Deployment:
 
 
 def this_machine() -> Target:
-    """The target that runs here, which is what the emulator needs. Raises `StackError` where its wheels cannot run."""
+    """Return the target of this machine, where the emulator runs functions. Raises `StackError` unless it is Linux."""
     if sys.platform != "linux":
         raise StackError(
             "build",
@@ -94,9 +94,9 @@ def this_machine() -> Target:
 
 
 def build(paths: Paths, target: Target) -> Build:
-    """Every function for `target`, built and packed; the build that is there already when no input has changed since.
+    """Build and pack every function for `target`, or return the existing build if no input has changed since.
 
-    A build never changes once it is there: each set of inputs has a folder of its own, and the oldest are removed.
+    A build never changes: each set of inputs has its own folder, and the oldest are removed. Raises `StackError`.
     """
     done = paths.builds / _digest(paths, target)
     if done.exists():
@@ -105,13 +105,13 @@ def build(paths: Paths, target: Target) -> Build:
     work = paths.builds / f"unfinished-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     try:
-        configured: list[str | Path] = ["--config-file", paths.root / CONFIGURATION]  # nobody's own answers
+        configured: list[str | Path] = ["--config-file", paths.root / CONFIGURATION]  # not the user's samconfig.toml
         _sam(paths, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
         compiled, here = paths.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
         runs_here = (sys.platform, here) == ("linux", target.architecture)
         local_agents = local_agent_paths(paths.root)
         pack(work, python=python, compiled=compiled, local_agents=local_agents, runs_here=runs_here)
-        with contextlib.suppress(OSError):  # somebody else has built the same in the meantime
+        with contextlib.suppress(OSError):  # another process has made the same build meanwhile
             work.rename(done)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -120,7 +120,7 @@ def build(paths: Paths, target: Target) -> Build:
 
 
 def release(paths: Paths, target: Target) -> Path:
-    """Build for AWS, into the folder that `sam deploy` takes without being told."""
+    """Build for AWS, into the default folder of `sam deploy`; return the folder."""
     built = build(paths, target)
     shutil.rmtree(paths.release, ignore_errors=True)
     shutil.copytree(built.path, paths.release)
@@ -128,7 +128,7 @@ def release(paths: Paths, target: Target) -> Path:
 
 
 def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> dict[str, Any]:
-    """The template with more variables in the environment of every function, which only the emulator's get."""
+    """Return a copy of the template with more variables for every function; used for the emulator only."""
     copy: dict[str, Any] = json.loads(json.dumps(template))
     for resource in copy["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
@@ -145,7 +145,7 @@ def deploy(
     switches: Mapping[str, str],
     stack_name: str = STACK_NAME,
 ) -> Deployment:
-    """Deploy a build into the emulator at `endpoint` and return what it says about itself."""
+    """Deploy a build into the emulator at `endpoint`; return its outputs. Raises `StackError`."""
     env = without_aws(os.environ) | aws_environment(endpoint)
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
     switched = _switched(built, switches, paths.state / "switched" / stack_name)
@@ -160,7 +160,7 @@ def deploy(
 
 
 def outputs(endpoint: str, stack_name: str = STACK_NAME) -> Deployment:
-    """What the stack that is deployed at `endpoint` says. Raises `StackError` when there is none."""
+    """Return the outputs of the stack that is deployed at `endpoint`. Raises `StackError` when there is none."""
     cloudformation = client("cloudformation", endpoint)
     try:
         stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
@@ -170,14 +170,14 @@ def outputs(endpoint: str, stack_name: str = STACK_NAME) -> Deployment:
 
 
 def function_environment(deployment: Deployment, function: str) -> dict[str, str]:
-    """The environment that the template gives a function, by its short name ("api"), for its twin on this machine."""
+    """Return the environment of a deployed function, by its short name ("api")."""
     name = deployment.outputs[f"{function.title()}FunctionName"]
     configuration = client("lambda", deployment.endpoint).get_function_configuration(FunctionName=name)
     return dict(configuration["Environment"]["Variables"])
 
 
 def function_log(endpoint: str, function: str) -> list[str]:
-    """What a function has logged so far, by its short name, oldest line first; nothing when it is not deployed."""
+    """Return the log lines of a function by its short name, oldest first; empty when it is not deployed."""
     logs = client("logs", endpoint)
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     ours = [name for name in groups if f"{function.title()}Logs" in name]
@@ -186,13 +186,13 @@ def function_log(endpoint: str, function: str) -> list[str]:
 
 
 def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (boto3 makes the type)
-    """A client of the emulator, whatever the machine's own AWS settings are."""
+    """Make a boto3 client of the emulator, independent of the machine's AWS settings."""
     made: Any = Session(account, "test", region_name=REGION)
     return made.client(service, endpoint_url=endpoint)
 
 
 def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
-    """The template of a build with switches, in a folder that has the rest of the build, too. A build never changes."""
+    """Write a build's template with switches into another folder, with links to the rest of the build."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for path in built.path.iterdir():
@@ -205,7 +205,7 @@ def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
 
 def _sam(paths: Paths, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
     log = paths.log(f"sam-{command}")
-    # python-uv looks for uv on the PATH; SAM's own environment brings the one that we locked.
+    # python-uv looks for uv on the PATH; SAM's environment has the locked version.
     path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
     with log.open("wb") as out:
         done = subprocess.run(  # noqa: S603 (SAM, by path)
@@ -222,7 +222,7 @@ def _sam(paths: Paths, command: str, arguments: list[str | Path], env: dict[str,
 
 
 def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
-    """The options that give parameters their values."""
+    """Return the SAM options for template parameters."""
     pairs = (f"ParameterKey={key},ParameterValue={value}" for key, value in parameters.items())
     return ["--parameter-overrides", *pairs]
 
@@ -234,7 +234,7 @@ def _reason(log: Path) -> str:
 
 
 def _failures(endpoint: str, stack_name: str) -> str:
-    """What CloudFormation says of the resources that failed, nothing when it was not reached."""
+    """Return CloudFormation's reasons for the resources that failed; empty when it cannot be reached."""
     try:
         events = client("cloudformation", endpoint).describe_stack_events(StackName=stack_name)["StackEvents"]
     except (BotoCoreError, ClientError):
@@ -245,7 +245,7 @@ def _failures(endpoint: str, stack_name: str) -> str:
 
 
 def _keep_logs(paths: Paths, endpoint: str) -> Path:
-    """Write what the functions have logged beside SAM's log, because the emulator may stop next."""
+    """Append the functions' logs to SAM's log, because the emulator may stop next; return the file."""
     log = paths.log("sam-deploy")
     with log.open("a") as out:
         for function in FUNCTIONS:

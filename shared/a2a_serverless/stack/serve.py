@@ -1,7 +1,6 @@
 """``python -m a2a_serverless.stack.serve APP --port N``: uvicorn on 127.0.0.1, for a developer's machine.
 
-uvicorn waits for the head of a request for as long as its connection lasts. Here it has ``HEAD_S`` for it; how long a
-body may take is up to the application.
+uvicorn has no time limit for the headers of a request. Here it is ``HEAD_S`` seconds; the application limits the body.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ logger = logging.getLogger("uvicorn.error")
 
 
 class BoundedHead(H11Protocol):
-    """HTTP/1.1 whose connections end when the head of a request does not come in ``head_seconds``."""
+    """HTTP/1.1 that closes a connection when a request's headers do not arrive within ``head_seconds``."""
 
     head_seconds: ClassVar[float] = HEAD_S
     _deadline: asyncio.TimerHandle | None = None
@@ -54,12 +53,12 @@ class BoundedHead(H11Protocol):
             self._deadline = None
 
     def _give_up(self) -> None:
-        logger.warning("connection closed: no request came in %g s", self.head_seconds)
+        logger.warning("connection closed: no request headers within %g s", self.head_seconds)
         self.transport.close()
 
 
 def main() -> None:
-    """Serves until it is told to end."""
+    """Serve until a signal ends the process."""
     said = argparse.ArgumentParser(prog="a2a_serverless.stack.serve")
     said.add_argument("app", help="a function that returns an ASGI application: module:name")
     said.add_argument("--port", type=int, required=True)

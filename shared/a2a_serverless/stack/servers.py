@@ -1,4 +1,4 @@
-"""The servers beside the emulator: the receiver, and the api app under uvicorn because the emulator buffers streams."""
+"""The servers beside the emulator: the receiver, and the api under uvicorn, because the emulator buffers streams."""
 
 import os
 import sys
@@ -25,9 +25,9 @@ def start_api(paths: Paths, deployment: Deployment, *, port: int = 8000, app: st
 
 
 def start_receiver(paths: Paths, env: Mapping[str, str], *, port: int = 8010, app: str = RECEIVER_APP) -> Process:
-    """Serve the webhook receiver on 127.0.0.1. `env` is its own configuration; it gets nothing else of ours.
+    """Serve the webhook receiver on 127.0.0.1. `env` is its configuration.
 
-    Returns at once: it needs nobody, so it gets ready (`wait_for`) while the others start.
+    Return at once: it depends on no other server, so it starts while the others do. See `wait_for`.
     """
     arguments = [app, "--app-dir", str(paths.root / "webhook_receiver")]
     return _serve(paths, "receiver", arguments, env, port)

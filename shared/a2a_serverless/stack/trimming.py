@@ -1,8 +1,8 @@
-"""What no function needs of the packages that `sam build` installs: smaller zips load faster, so does smaller data.
+"""Removes files that functions do not need from the packages that `sam build` installs: smaller zips load faster.
 
-The SDK's models of services are kept for those that we call, without their documentation, and not compressed: botocore
-looks for both forms, and each client that a cold start makes would first unpack and parse ten times as much. Files may
-be hard links into a package cache, so they are removed and written anew, never changed.
+The SDK's models are kept only for services that the project calls, uncompressed and without documentation: otherwise
+every client that a cold start makes would unpack and parse ten times as much. Files may be hard links into a package
+cache, so they are removed and written anew, never changed.
 """
 
 import gzip
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any
 
 LIBRARY = "a2a_serverless"
-OWN_AGENTS = "my_agents"  # the place for the agents of whoever deploys, empty at first
+OWN_AGENTS = "my_agents"  # the folder for the user's own agents, empty at first
 SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
 UNUSED = (
     ".lock",  # uv's
     "bin",  # console scripts
-    "*.dist-info/RECORD",  # what an installer needs
-    "**/*.pyi",  # what a type checker reads
-    "cffi",  # a compiler: cryptography needs only its run time
+    "*.dist-info/RECORD",  # for installers
+    "**/*.pyi",  # for type checkers
+    "cffi",  # a compiler: cryptography needs only its runtime library
     "pycparser",
     "dateutil/zoneinfo",  # a copy of the time zone database
     "dateutil/rrule.py",
-    "boto3/data",  # for resources: clients are enough
+    "boto3/data",  # for boto3's resources, which are not used
     "boto3/dynamodb",
     "boto3/ec2",
-    "aws_lambda_powertools/event_handler",  # what we do not take of Powertools: docs/adr/0010
+    "aws_lambda_powertools/event_handler",  # parts of Powertools that are not used: docs/adr/0010
     "aws_lambda_powertools/metrics/provider/datadog",
     "aws_lambda_powertools/utilities/auth_alpha",
     "aws_lambda_powertools/utilities/circuit_breaker",
@@ -42,10 +42,10 @@ UNUSED = (
     "aws_lambda_powertools/utilities/validation",
     "boto3/examples",
     "botocore/data/*/*/examples-1.json",
-    "boto3/crt.py",  # the SDK's other client of S3
+    "boto3/crt.py",  # the SDK's other S3 client
     "s3transfer/crt.py",
     "s3transfer/processpool.py",
-    "PIL/_avif*",  # formats that we neither read nor write
+    "PIL/_avif*",  # image formats that are not used
     "PIL/_imagingcms*",
     "PIL/_webp*",
     "PIL/_imagingtk*",  # windows and screens
@@ -66,7 +66,7 @@ UNUSED = (
     "a2a_serverless/adapters/memory.py",  # for tests
     "a2a_serverless/testing.py",
 )
-# What only some functions use: what runs agents, what draws and writes for them, what serves HTTP, what erases.
+# Modules that only some functions use: to run agents, to serve HTTP, to erase.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
 ASKS_TO_ERASE = frozenset({"ApiFunction"})
 ERASES = frozenset({"EraserFunction"})
@@ -84,12 +84,12 @@ USED_BY = {
 
 
 def trim(folder: Path) -> None:
-    """Remove from a function's folder what it does not use."""
+    """Remove the files that a function does not use from its folder."""
     elsewhere = [pattern for pattern, functions in USED_BY.items() if folder.name not in functions]
     for pattern in (*UNUSED, *elsewhere):
         for path in folder.glob(pattern):
             _remove(path)
-    if (folder / "certifi").exists():  # botocore prefers its certificates to its own
+    if (folder / "certifi").exists():  # botocore prefers certifi's certificates to its own
         _remove(folder / "botocore/cacert.pem")
     for service in (*folder.glob("boto3/data/*/"), *folder.glob("botocore/data/*/")):
         if service.is_dir() and service.name not in SERVICES:
@@ -124,7 +124,7 @@ def _write(path: Path, document: object) -> None:
 
 
 def _undocumented(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same with empty ``documentation`` texts: botocore reads some. A member of a shape may have that name too."""
+    """Return a copy with empty ``documentation`` texts. Members of that name that are no texts are kept."""
     if isinstance(value, dict):
         return {
             name: "" if name == "documentation" and isinstance(inner, str) else _undocumented(inner)
