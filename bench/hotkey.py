@@ -52,7 +52,8 @@ def measure(rounds: int) -> Report:
         [
             (
                 f"The flood: {HOT_TASKS} tasks of {BATCH * BATCHES:,} events take four of ten messages at a time: one"
-                " delivery at a time for each webhook. The others share the processor with it; on Lambda more instances would start."
+                " delivery at a time for each webhook. The others share the processor with it; on Lambda more instances"
+                " would start."
             ),
             "Not measured: DynamoDB's own limits, which docs/scale.md works out.",
         ],

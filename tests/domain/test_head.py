@@ -137,11 +137,11 @@ def test_a_task_whose_runners_died_five_times_in_a_row_is_not_run_again() -> Non
         die(snapshot)
 
 
-@pytest.mark.parametrize("ending", ["handed on", "asked"])
+@pytest.mark.parametrize("ending", ["handed over", "asked"])
 def test_a_runner_that_let_go_in_good_order_clears_the_count_of_the_dead(ending: str) -> None:
     snapshot = die(die(taken()))
     assert snapshot.head.lost == 2
-    if ending == "handed on":
+    if ending == "handed over":
         snapshot = HeadSnapshot(hand_over(snapshot.head, snapshot.head.fence, now=NOW), snapshot.last)
     else:
         snapshot = after(follow_up(reported(TaskState.INPUT_REQUIRED, snapshot), ANSWER, now=NOW, by="client"))

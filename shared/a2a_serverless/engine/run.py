@@ -59,7 +59,7 @@ class RunOutcome(Enum):
 
     ENDED = "ended"
     WAITING = "waits"
-    HANDED_OVER = "handed on"
+    HANDED_OVER = "handed over"
     LEASE_LOST = "overtaken"
     NOTHING_TO_DO = "nothing to do"
     LEASED = "leased"
