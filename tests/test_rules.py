@@ -1,4 +1,4 @@
-"""The rules of ``ARCHITECTURE.md``, and the tests that hold the code to them.
+"""The rules of ``ARCHITECTURE.md`` that never bend, and the tests that hold the code to them.
 
 A test that holds a rule says so in its name: ``test_rule_06_...``. A rule without a test, and a test of a rule that
 does not exist, fail here. So do the rules that can be seen in the code without running it.
