@@ -1,6 +1,6 @@
-"""What documents show of the code is drawn from the code: ``make drawings`` writes it anew.
+"""Parts of documents that are generated from the code; ``make drawings`` writes them again.
 
-In a document it stands between ``<!-- drawn: title -->`` and ``<!-- end -->``.
+In a document such a part is between ``<!-- drawn: title -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def layers() -> str:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     (found,) = [contract["layers"] for contract in contracts if contract["id"] == "layers"]
     lines = [line.replace("(", "").replace(")", "") for line in found]
-    said = [line.replace(" : ", ", ") + ("   (they may)" if " : " in line else "") for line in lines]
+    said = [line.replace(" : ", ", ") + ("   (may import each other)" if " : " in line else "") for line in lines]
     return "\n".join(["```text", *(line.replace(" | ", ", ") for line in said), "```"])
 
 
@@ -111,23 +111,21 @@ def metrics() -> str:
 
 
 def bill() -> str:
-    """What a million tasks cost."""
+    """The cost of a million tasks."""
     items = cost.bill(cost.Scale())
     run, left = cost.total(items), cost.total(items) - cost.free(items)
     where = f"prices of {cost.PRICES['as_of']}, {cost.PRICES['region']}"
-    sums = (
-        f"**{run:.2f} USD** at list price; **{left:.2f} USD** after what AWS gives every account every month ({where})."
-    )
+    sums = f"**{run:.2f} USD** at list price; **{left:.2f} USD** after AWS's monthly free tier ({where})."
     return f"{cost.shown(items)}\n\n{sums}"
 
 
 def standing() -> str:
-    """What nobody's calls cost a month: no metric is emitted, because only faults are metrics."""
+    """The monthly cost without calls: no metric is emitted, because only faults are metrics."""
     return _standing(_alarms("template.yaml"), 0, 0)
 
 
 def standing_in_full() -> str:
-    """The same with all metrics, alarms and the dashboard, as if somebody called in every hour."""
+    """The same with all metrics, alarms and the dashboard, and calls in every hour."""
     alarms = _alarms("template.yaml") + _alarms("observability.yaml")
     return _standing(alarms, len(METRICS) + DIMENSIONS, 1)
 
@@ -138,7 +136,7 @@ def _alarms(name: str) -> int:
 
 def _standing(*counts: int) -> str:
     items = cost.standing(*counts)
-    return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month, nothing given away."
+    return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month at list price."
 
 
 def requirements() -> str:

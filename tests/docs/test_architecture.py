@@ -1,14 +1,17 @@
-"""What ARCHITECTURE.md draws and names is what the code has."""
+"""The files that ARCHITECTURE.md and its further pages name exist."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 
 
-def test_every_file_that_it_names_is_there() -> None:
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/internals.md", "docs/storage.md"])
+def test_every_file_that_it_names_is_there(document: str) -> None:
     package = ROOT / "shared/a2a_serverless"
-    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|md|yaml))`", TEXT))
+    text = (ROOT / document).read_text()
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|md|yaml))`", text))
     assert named
     assert not [name for name in named if not (ROOT / name).exists() and not (package / name).exists()]
