@@ -50,7 +50,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     """Makes a deployment of an agent over a store. Nothing reads its queues, and it can call no other agents."""
     clock, ids, sealer = SystemClock(), UuidIds(), MemorySealer()
     queues: Any = MemoryQueues(clock.now)
-    nobody: Any = SimpleNamespace(traced=lambda _: None)
+    nobody: Any = SimpleNamespace(with_trace=lambda _: None)
     registry = AgentRegistry(nobody, ids, "https://agents.example.com")
     engine = Engine(log, index, queues, ids, clock.now, {agent.id: agent}, registry)
     webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())

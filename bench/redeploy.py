@@ -72,19 +72,18 @@ def checkout(folder: Path) -> Paths:
             shutil.copy(source, target)
     (folder / ".a2a").mkdir()
     (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
-    agents = folder / "shared/a2a_serverless/agents"
-    (agents / "slow.py").write_text(SLOW)
-    registry = agents / "registry.py"
-    registry.write_text(registry.read_text().replace("NAMES: Final = (", 'NAMES: Final = (\n    "slow",', 1))
+    (folder / "shared/my_agents/slow.py").write_text(SLOW)
+    template = folder / "template.yaml"
+    template.write_text(template.read_text().replace(" AGENTS: ", " AGENTS: my_agents.slow:slow,", 1))
     return paths.find(folder)
 
 
 def changed(here: Paths) -> None:
     """Changes the code of every function, as a new release does."""
-    agents = here.root / "shared/a2a_serverless"
-    slow = agents / "agents/slow.py"
+    slow = here.root / "shared/my_agents/slow.py"
     slow.write_text(slow.read_text().replace("RELEASE = 1", "RELEASE = 2"))
-    (agents / "__init__.py").write_text('"""A2A on AWS Lambda, the next release."""\n')
+    library = here.root / "shared/a2a_serverless/__init__.py"
+    library.write_text('"""A2A on AWS Lambda, the next release."""\n')
 
 
 def begin(stack: local_stack.RunningStack) -> list[str]:

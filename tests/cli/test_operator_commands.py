@@ -121,7 +121,7 @@ def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Dep
     assert shown["deliveredUpTo"] == shown["lastEvent"]
     assert [attempt.get("status") for attempt in shown["attempts"]].count(404) == 5
     code, out, err = deployed.type("push", "list")
-    assert (code, out, err) == (0, "", "There are none.\n")
+    assert (code, out, err) == (0, "", "There are no such webhooks.\n")
 
 
 @pytest.mark.parametrize(
