@@ -1,0 +1,224 @@
+"""What we add to the protocol, the same for every version: deliveries, uploads, callbacks, the operator's API.
+
+No secret of a webhook is in what goes out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, PlainValidator, WithJsonSchema, model_validator
+
+from a2a_serverless.protocol.protojson import Flag, ProtoModel, ShortText, Timestamp, violation, whole
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.push import Attempt, WebhookStatus
+
+LARGEST_UPLOAD: Final = 100 * 1024 * 1024
+LISTED: Final = 100
+LISTED_MOST: Final = 1000
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+
+
+# --- deliveries ------------------------------------------------------------------------------------------------------
+
+
+class DeliveryAttempt(ProtoModel):
+    """One POST. Event 0 is the challenge."""
+
+    event_number: int
+    attempt: int
+    at: Timestamp
+    milliseconds: int
+    status: int | None = None
+    error: str | None = None
+    address: str | None = None
+    key_id: str | None = None
+    next_attempt_at: Timestamp = None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Self:
+        """What is stored of an attempt."""
+        return cls(
+            event_number=attempt.n,
+            attempt=attempt.k,
+            at=attempt.at,
+            milliseconds=attempt.ms,
+            status=attempt.status,
+            error=attempt.error,
+            address=attempt.address,
+            key_id=attempt.kid,
+            next_attempt_at=attempt.next_at,
+        )
+
+
+class Delivery(ProtoModel):
+    """One webhook: what it is, whether its owner is known, how far it is, its newest attempts, oldest first."""
+
+    task: str | None = None
+    id: str
+    url: str
+    version: Literal["1.0", "0.3"]
+    created_at: Timestamp
+    has_token: bool
+    has_credentials: bool
+    verification: str
+    state: str
+    delivered_up_to: int
+    last_event: int
+    failures_in_a_row: int
+    failing_since: Timestamp = None
+    next_attempt_at: Timestamp = None
+    attempts: tuple[DeliveryAttempt, ...]
+
+    @classmethod
+    def of(cls, one: WebhookStatus, task: str | None = None) -> Self:
+        """What is stored of a webhook. ``task`` is its task as the paths of the operator's API name it."""
+        config, cursor = one.config, one.cursor
+        return cls(
+            task=task,
+            id=config.config_id,
+            url=config.url,
+            version=config.wire,
+            created_at=config.created_at,
+            has_token=config.token is not None,
+            has_credentials=config.credentials is not None,
+            verification=cursor.verification.value,
+            state=cursor.state.value,
+            delivered_up_to=cursor.position,
+            last_event=one.last,
+            failures_in_a_row=cursor.attempt,
+            failing_since=cursor.failing_since or None,
+            next_attempt_at=(cursor.next_at or None) if cursor.state == "active" else None,
+            attempts=tuple(DeliveryAttempt.of(attempt) for attempt in one.attempts),
+        )
+
+
+class Deliveries(ProtoModel):
+    """The webhooks of a task, or those that were given up."""
+
+    deliveries: tuple[Delivery, ...]
+
+
+# --- the operator's API ----------------------------------------------------------------------------------------------
+
+
+class DeliverySelection(ProtoModel):
+    """Deliveries that were given up: at a host, since a time."""
+
+    host: ShortText = None
+    since: Timestamp = None
+
+
+class ListDeliveriesQuery(DeliverySelection):
+    """``GET /operator/deliveries``."""
+
+    limit: Annotated[int, whole(1, LISTED_MOST), WithJsonSchema({"type": "integer", "maximum": LISTED_MOST})] = LISTED
+
+
+class RedriveRequest(DeliverySelection):
+    """``POST /operator/deliveries/redrive``: nobody redrives everything by an empty body."""
+
+    all: Flag = False
+
+    @model_validator(mode="after")
+    def _check_meant(self) -> Self:
+        if not (self.all or self.host or self.since):
+            raise violation("must say what is meant: host, since, or all: true")
+        return self
+
+
+class RedrivenDelivery(ProtoModel):
+    """A webhook that was given up and is sent to again."""
+
+    task: str
+    id: str
+
+
+class RedriveResponse(ProtoModel):
+    """The webhooks that are sent to again."""
+
+    redriven: tuple[RedrivenDelivery, ...]
+
+
+def _named(value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise violation("must be a name")
+
+
+class EraseRequest(ProtoModel):
+    """``POST /operator/erase``. Nobody erases an owner by leaving something out: what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tenant: Annotated[str, PlainValidator(_named)]
+    owner: Annotated[str, PlainValidator(_named)]
+    context: Annotated[str | None, PlainValidator(_named)] = None
+    task: Annotated[str | None, PlainValidator(_named)] = None
+    dry_run: Flag = False
+
+    @model_validator(mode="after")
+    def _check_scope(self) -> Self:
+        if self.context and self.task:
+            raise violation("must name the context or the task, not both")
+        return self
+
+
+class EraseResponse(ProtoModel):
+    """How much was erased, and what is left for later."""
+
+    tasks: int
+    items: int
+    blobs: int
+    api_keys: int
+    later: int
+
+
+# --- uploads and callbacks -------------------------------------------------------------------------------------------
+
+
+def _digest(value: object) -> str:
+    if isinstance(value, str) and _SHA256.fullmatch(value):
+        return value
+    raise violation("must be the SHA-256 of the content, 64 hex digits in lower case")
+
+
+def _size(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_UPLOAD:
+        return value
+    raise violation(f"must be the number of bytes, from 1 to {LARGEST_UPLOAD}")
+
+
+class UploadRequest(ProtoModel):
+    """``POST /{agent}/uploads``: a file that is too big for a message."""
+
+    sha256: Annotated[str, PlainValidator(_digest), WithJsonSchema({"type": "string", "pattern": _SHA256.pattern})]
+    size: Annotated[int, PlainValidator(_size), WithJsonSchema({"type": "integer", "maximum": LARGEST_UPLOAD})]
+
+
+class UploadTarget(ProtoModel):
+    """Where to PUT the content, and the headers that have to go along."""
+
+    url: str
+    headers: dict[str, str]
+
+
+class UploadedPart(ProtoModel):
+    """The part that names the content in a message."""
+
+    url: str
+
+
+class UploadResponse(ProtoModel):
+    """The answer to an upload request."""
+
+    upload: UploadTarget
+    part: UploadedPart
+
+
+class CallbackResponse(ProtoModel):
+    """The answer to a callback: the challenge, if it was one."""
+
+    challenge: str | None = None

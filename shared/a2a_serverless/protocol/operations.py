@@ -1,0 +1,36 @@
+"""The eleven operations of A2A (specification 5.3), by the names that every table of the edge is keyed with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Operation(StrEnum):
+    """An operation, whatever the binding and the version call it."""
+
+    SEND = "SendMessage"
+    STREAM = "SendStreamingMessage"
+    GET = "GetTask"
+    LIST = "ListTasks"
+    CANCEL = "CancelTask"
+    SUBSCRIBE = "SubscribeToTask"
+    PUSH_CREATE = "CreateTaskPushNotificationConfig"
+    PUSH_GET = "GetTaskPushNotificationConfig"
+    PUSH_LIST = "ListTaskPushNotificationConfigs"
+    PUSH_DELETE = "DeleteTaskPushNotificationConfig"
+    CARD = "GetExtendedAgentCard"
+
+
+STREAMING: Final = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
+SENDING: Final = frozenset({Operation.SEND, Operation.STREAM})
+READING: Final = frozenset(
+    {
+        Operation.GET,
+        Operation.LIST,
+        Operation.SUBSCRIBE,
+        Operation.PUSH_GET,
+        Operation.PUSH_LIST,
+        Operation.CARD,
+    }
+)

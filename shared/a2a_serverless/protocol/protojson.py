@@ -1,0 +1,300 @@
+"""ProtoJSON as pydantic types: how the objects of every version are read, bounded and printed.
+
+Lenient on input, as readers made of the proto are: lowerCamelCase or snake_case names, null and the empty string for
+"absent", enums by name or number, integers and booleans as strings, base64 in both alphabets, timestamps with any
+offset. Unknown members are ignored (specification 5.7). Exact on output: camelCase, enum names, and no member that is
+at its default.
+
+The bounds come from the ``Limits`` that a model is validated with; without them only the form is checked.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    WrapValidator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError, to_json
+
+from a2a_serverless.protocol import timestamps
+from a2a_serverless.protocol.limits import LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+T = TypeVar("T")
+
+INT32_MAX: Final = 2**31 - 1
+_SLICE: Final = 256
+_INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+_BOOLEANS: Final = {"true": True, "false": False, "": None}
+
+
+class ProtoModel(BaseModel):
+    """A message of the proto. Instances do not change."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="ignore",
+        frozen=True,
+        defer_build=True,
+        hide_input_in_errors=True,
+        ser_json_inf_nan="constants",
+    )
+
+    def json_bytes(self) -> bytes:
+        """The message as compact JSON, without the members that are at their defaults."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_defaults=True)
+
+
+class ProtoEnum(StrEnum):
+    """An enum of the proto without its zero, "unspecified". Members are numbered from 1, in their order."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        """The member that has this number."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
+        return list(cls)[value - 1] if 0 < value <= len(cls) else None
+
+
+def finite(content: bytes) -> bytes:
+    """JSON that pydantic has printed of what an agent has made. Raises ValueError when a number in it is none in JSON.
+
+    What is stored has passed here, so that reading it back needs no such check.
+    """
+    if b"NaN" in content or b"Infinity" in content:
+        json.loads(content, parse_constant=_refuse_constant)
+    return content
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def violation(description: str) -> PydanticCustomError:
+    """What a validator raises. The description says what would be valid, and never repeats what was sent."""
+    return PydanticCustomError("violation", "{description}", {"description": description})
+
+
+def is_ident(value: str, limit: int) -> bool:
+    """Whether the text is printable and has 1 to ``limit`` bytes."""
+    return 0 < len(value) <= limit and value.isprintable() and (value.isascii() or len(value.encode()) <= limit)
+
+
+def whole(low: int = 0, high: int = INT32_MAX) -> PlainValidator:
+    """An integer from ``low`` to ``high``, also as a string; None when it is absent."""
+
+    def read(value: object) -> int | None:
+        if value is None or value == "":
+            return None
+        number = _integer(value)
+        if number is None or not low <= number <= high:
+            raise violation(f"must be an integer from {low} to {high}")
+        return number
+
+    return PlainValidator(read)
+
+
+def choice(table: Mapping[str, T]) -> PlainValidator:
+    """One of the table's values, by its name; a value that is of their class already stays."""
+
+    def read(value: object) -> T:
+        if value is None or value == "":
+            raise violation("is required")
+        if not isinstance(value, str) or (value not in table and type(value) is str):
+            raise violation("must be one of " + ", ".join(table))
+        return table.get(value) or cast("T", value)
+
+    return PlainValidator(read)
+
+
+def always(value: str) -> PlainValidator:
+    """A member that says the same whatever the peer says: the ``kind`` of an object whose kind is known."""
+    return PlainValidator(lambda _: value, json_schema_input_type=Literal[value])
+
+
+def text(limit: str, *, required: bool = False, empty: str | None = None) -> PlainValidator:
+    """A string of at most as many characters as that limit says; an empty one is ``empty``."""
+
+    def read(value: object, info: ValidationInfo) -> str | None:
+        if value is None or value == "":
+            return _absent(value, empty, required=required and (value is None or info.context is not None))
+        if not isinstance(value, str):
+            raise violation("must be a string")
+        if info.context and len(value) > (most := getattr(info.context, limit)):
+            raise violation(f"must have at most {most} characters")
+        return value
+
+    return PlainValidator(read)
+
+
+def items(limit: str) -> WrapValidator:
+    """A list of at most as many items as that limit says; null is the empty list.
+
+    A long one is read in slices and refused with the first that is wrong: a peer may send millions of wrong items, and
+    pydantic keeps what it finds.
+    """
+
+    def read(value: object, read_all: Callable[[object], tuple[T, ...]], info: ValidationInfo) -> tuple[T, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple) or (info.context and len(value) > getattr(info.context, limit)):
+            raise violation(f"must be a list of at most {getattr(info.context or LIMITS, limit)}")
+        return read_all(value) if len(value) <= _SLICE else _in_slices(value, read_all)
+
+    return WrapValidator(read)
+
+
+def _in_slices(values: Sequence[object], read_all: Callable[[object], tuple[T, ...]]) -> tuple[T, ...]:
+    found: list[T] = []
+    for at in range(0, len(values), _SLICE):
+        try:
+            found.extend(read_all(values[at : at + _SLICE]))
+        except ValidationError:
+            raise violation(f"has a wrong item among the {_SLICE} from number {at + 1}") from None
+    return tuple(found)
+
+
+def _absent(value: object, empty: str | None, *, required: bool) -> str | None:
+    if required:
+        raise violation("is required")
+    return None if value is None else empty
+
+
+def _ident(value: object, info: ValidationInfo) -> str:
+    if isinstance(value, str) and (info.context is None or is_ident(value, info.context.ident)):
+        return value
+    most = (info.context or LIMITS).ident
+    raise violation(f"must be a string of 1 to {most} bytes without control characters")
+
+
+def _required_ident(value: object, info: ValidationInfo) -> str:
+    if value is None or (value == "" and info.context):
+        raise violation("is required")
+    return _ident(value, info)
+
+
+def _optional_ident(value: object, info: ValidationInfo) -> str | None:
+    return None if value is None or value == "" else _ident(value, info)
+
+
+def _name(value: object, info: ValidationInfo) -> str:
+    if isinstance(value, str) and (info.context is None or is_ident(value, info.context.name)):
+        return value
+    raise violation(f"must be a string of 1 to {(info.context or LIMITS).name} bytes")
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, str):
+        return int(value) if _INTEGER.fullmatch(value) else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _optional_flag(value: object) -> bool | None:
+    if isinstance(value, str):
+        value = _BOOLEANS.get(value, value)
+    if value is None or isinstance(value, bool):
+        return value
+    raise violation("must be true or false")
+
+
+def _flag(value: object) -> bool:
+    return _optional_flag(value) or False
+
+
+def _moment(value: object, info: ValidationInfo) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, int) and info.context is None:
+        return value
+    try:
+        return timestamps.from_text(value if isinstance(value, str) else "")
+    except ValueError:
+        raise violation("must be a timestamp such as 2026-05-28T09:30:00.000Z") from None
+
+
+def _base64(value: object, info: ValidationInfo) -> str | None:
+    """Base64 in the standard alphabet with padding, whichever alphabet it came in."""
+    if value is None or (isinstance(value, str) and info.context is None):
+        return value
+    try:
+        return _standard_base64(value if isinstance(value, str) else "*")
+    except ValueError:
+        raise violation("must be base64") from None
+
+
+def _standard_base64(value: str) -> str:
+    bare = value.translate(_URL_SAFE).rstrip("=")
+    padded = bare + "=" * (-len(bare) % 4)
+    binascii.a2b_base64(padded, strict_mode=True)
+    return padded
+
+
+def _struct(value: object) -> dict[str, Any] | None:
+    if value is None or isinstance(value, dict):
+        return value
+    raise violation("must be an object")
+
+
+def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:
+    found = _struct(value)
+    if found and info.context and len(to_json(found)) > info.context.metadata:
+        raise violation(f"must have at most {info.context.metadata} bytes")
+    return found
+
+
+def _string(**bounds: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **bounds})
+
+
+_INTEGER_SCHEMA: Final = {"type": "integer", "minimum": 0}
+_BOOLEAN: Final = WithJsonSchema({"type": "boolean"})
+_OBJECT: Final = WithJsonSchema({"type": "object"})
+
+Ident: TypeAlias = Annotated[str, PlainValidator(_required_ident), _string(minLength=1, maxLength=LIMITS.ident)]
+OptionalIdent: TypeAlias = Annotated[str | None, PlainValidator(_optional_ident), _string(maxLength=LIMITS.ident)]
+Name: TypeAlias = Annotated[str, PlainValidator(_name), _string(minLength=1, maxLength=LIMITS.name)]
+Names: TypeAlias = Annotated[tuple[Name, ...], items("items")]
+ShortText: TypeAlias = Annotated[str | None, text("name"), _string(maxLength=LIMITS.name)]
+RequiredText: TypeAlias = Annotated[
+    str, text("name", required=True, empty=""), _string(minLength=1, maxLength=LIMITS.name)
+]
+MediaType: TypeAlias = Annotated[str | None, text("ident"), _string(maxLength=LIMITS.ident)]
+LongText: TypeAlias = Annotated[str | None, text("body"), _string()]
+Url: TypeAlias = Annotated[str | None, text("url", empty=""), _string(maxLength=LIMITS.url)]
+RequiredUrl: TypeAlias = Annotated[
+    str, text("url", required=True, empty=""), _string(minLength=1, maxLength=LIMITS.url)
+]
+Secret: TypeAlias = Annotated[str | None, text("secret"), _string(maxLength=LIMITS.secret)]
+Base64: TypeAlias = Annotated[str | None, PlainValidator(_base64), WithJsonSchema({"type": "string", "format": "byte"})]
+Struct: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_struct), _OBJECT]
+Metadata: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_metadata), _OBJECT]
+Count: TypeAlias = Annotated[int | None, whole(), WithJsonSchema(_INTEGER_SCHEMA)]
+Flag: TypeAlias = Annotated[bool, PlainValidator(_flag), _BOOLEAN]
+OptionalFlag: TypeAlias = Annotated[bool | None, PlainValidator(_optional_flag), _BOOLEAN]
+Timestamp: TypeAlias = Annotated[
+    int | None,
+    PlainValidator(_moment),
+    PlainSerializer(lambda at: None if at is None else timestamps.to_text(at), when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]

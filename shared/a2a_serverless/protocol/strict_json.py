@@ -1,0 +1,105 @@
+"""Strict JSON: what comes in is I-JSON (RFC 7493) of bounded size and depth, what goes out is compact UTF-8.
+
+Refused although Python's reader takes it: NaN and infinities (also as ``1e999``), a name twice in one object (two
+readers of the same bytes would see two requests), lone surrogates (no UTF-8 can say them), deep nesting. pydantic's own
+reader takes all of them but NaN, so that models are validated from what this one has read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final, NoReturn
+
+from a2a_serverless.domain.errors import InvalidRequest, ParseError
+from a2a_serverless.protocol.codes import BodyTooLarge
+from a2a_serverless.protocol.limits import LIMITS, Limits
+
+
+def loads(body: bytes, limits: Limits = LIMITS) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value of a body. Raises ParseError, or InvalidRequest for a body that is too large or too deep."""
+    if len(body) > limits.body:
+        raise BodyTooLarge(f"The body has {len(body)} bytes; at most {limits.body} are allowed.")
+    try:
+        value = _DECODER.decode(body.decode())
+    except UnicodeDecodeError:
+        raise ParseError("The body is not UTF-8.") from None
+    except ValueError as error:
+        raise ParseError(f"The body is not valid JSON: {_reason(error)}.") from None
+    except RecursionError:
+        raise _too_deep(limits) from None
+    _check_depth(body, value, limits)
+    _check_surrogates(body, value)
+    return value
+
+
+def dumps(value: object) -> bytes:
+    """The value as compact UTF-8."""
+    return _ENCODER.encode(value).encode()
+
+
+def _check_depth(body: bytes, value: object, limits: Limits) -> None:
+    """A body with few brackets cannot be deep: only the others are walked."""
+    if body.count(b"{") + body.count(b"[") > limits.depth and _is_deeper(value, limits.depth):
+        raise _too_deep(limits)
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [child for node in level for child in _children(node)]
+        if not any(isinstance(node, dict | list) for node in level):
+            return False
+    return True
+
+
+def _children(node: object) -> list[object]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def _check_surrogates(body: bytes, value: object) -> None:
+    """Only an escape can bring a lone surrogate, and only the body's own bytes can bring an escape."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return
+    try:
+        dumps(value)
+    except UnicodeEncodeError:
+        raise ParseError("The body is not valid JSON: it contains a lone surrogate.") from None
+
+
+def _too_deep(limits: Limits) -> InvalidRequest:
+    return InvalidRequest(f"The body is nested too deep; at most {limits.depth} levels are allowed.")
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    return str(error) if isinstance(error, _BadJson) else "a number is too long"
+
+
+class _BadJson(ValueError):
+    """Grammatical, but not what we take for JSON."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _BadJson("an object has the same name twice")
+    return values
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _BadJson(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _BadJson("a number is too large")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,206 @@
+"""The agent card of A2A 0.3.0 (5.5), both versions in one document, and the card from before 0.3."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Self
+
+from pydantic import Field
+
+from a2a_serverless.protocol import v1_card
+from a2a_serverless.protocol.protojson import ProtoModel
+
+PROTOCOL_VERSION: Final = "0.3.0"
+# 0.3's ``type`` of each scheme of 1.0.
+_TYPES: Final = {
+    "api_key_security_scheme": "apiKey",
+    "http_auth_security_scheme": "http",
+    "oauth2_security_scheme": "oauth2",
+    "open_id_connect_security_scheme": "openIdConnect",
+    "mtls_security_scheme": "mutualTLS",
+}
+
+
+class AgentInterface(ProtoModel):
+    """Where and how the agent is spoken to (5.5.5)."""
+
+    url: str
+    transport: str
+
+
+class AgentSkill(ProtoModel):
+    """Something that the agent can do (5.5.4)."""
+
+    id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    examples: tuple[str, ...] = ()
+    input_modes: tuple[str, ...] = ()
+    output_modes: tuple[str, ...] = ()
+
+
+class AgentCapabilities(ProtoModel):
+    """What the agent can do besides (5.5.2)."""
+
+    streaming: bool | None = None
+    push_notifications: bool | None = None
+    extensions: tuple[v1_card.AgentExtension, ...] = ()
+
+
+class SecurityScheme(ProtoModel):
+    """A scheme as OpenAPI has it (5.5.3); ``type`` tells which members it has.
+
+    0.3 has neither the device flow nor the PKCE mark, but its readers let them pass. They stay because the official 1.0
+    SDK reads this half of a union card where there is one, signature included.
+    """
+
+    type: Literal["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
+    location: str = Field("", alias="in")
+    name: str = ""
+    scheme: str = ""
+    bearer_format: str = ""
+    flows: v1_card.OAuthFlows | None = None
+    oauth2_metadata_url: str = ""
+    open_id_connect_url: str = ""
+    description: str = ""
+
+    @classmethod
+    def of(cls, scheme: v1_card.SecurityScheme) -> Self:
+        """A scheme of 1.0 as 0.3 says it."""
+        ((name, inner),) = [(name, inner) for name, inner in scheme.__dict__.items() if inner is not None]
+        return cls(type=_TYPES[name], **inner.__dict__)
+
+
+class AgentCard(ProtoModel):
+    """What an agent says about itself (5.5)."""
+
+    name: str
+    description: str
+    version: str
+    provider: v1_card.AgentProvider | None = None
+    documentation_url: str | None = None
+    icon_url: str | None = None
+    default_input_modes: tuple[str, ...]
+    default_output_modes: tuple[str, ...]
+    protocol_version: str
+    url: str
+    preferred_transport: str
+    additional_interfaces: tuple[AgentInterface, ...]
+    capabilities: AgentCapabilities
+    skills: tuple[AgentSkill, ...]
+    supports_authenticated_extended_card: bool = False
+    security_schemes: dict[str, SecurityScheme] = Field({})
+    security: tuple[dict[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, card: v1_card.AgentCard) -> Self:
+        """A card of 1.0 as 0.3 says it. Raises ValueError when the agent has no interface of that version."""
+        old = [one for one in card.supported_interfaces if one.protocol_version == "0.3"]
+        if not old:
+            raise ValueError("the agent has no 0.3 interface")
+        same = {name: getattr(card, name) for name in cls.model_fields.keys() & v1_card.AgentCard.model_fields.keys()}
+        return cls(
+            **same
+            | {
+                "protocol_version": PROTOCOL_VERSION,
+                "url": old[0].url,
+                "preferred_transport": old[0].protocol_binding,
+                "additional_interfaces": tuple(
+                    AgentInterface(url=one.url, transport=one.protocol_binding) for one in old
+                ),
+                "capabilities": AgentCapabilities(**card.capabilities.__dict__),
+                "skills": tuple(AgentSkill(**one.__dict__) for one in card.skills),
+                "supports_authenticated_extended_card": card.capabilities.extended_agent_card or False,
+                "security_schemes": {name: SecurityScheme.of(one) for name, one in card.security_schemes.items()},
+                "security": tuple(_scopes(one) for one in card.security_requirements),
+            }
+        )
+
+
+def _scopes(requirement: v1_card.SecurityRequirement) -> dict[str, tuple[str, ...]]:
+    return {name: scopes.list for name, scopes in requirement.schemes.items()}
+
+
+def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
+    """One document for clients of both versions; without a 0.3 interface it is the card of 1.0.
+
+    Where the two differ in a member that both have, it is that of 1.0; a security scheme has the members of both.
+    """
+    new: dict[str, Any] = as_json(card)
+    if not any(one.protocol_version == "0.3" for one in card.supported_interfaces):
+        return new
+    merged: dict[str, Any] = _merged(as_json(AgentCard.of(card)), new)
+    return merged
+
+
+def as_json(card: ProtoModel) -> dict[str, Any]:
+    """The card as JSON values."""
+    return card.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def _merged(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values
+    """Both, member by member; where they differ, the new one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        shared = {name: _merged(old[name], new[name]) for name in old.keys() & new.keys()}
+        return new | {name: value for name, value in old.items() if name not in new} | shared
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [_merged(one, other) for one, other in zip(old, new, strict=True)]
+    return new
+
+
+# --- before 0.3 ------------------------------------------------------------------------------------------------------
+
+
+class LegacySkill(ProtoModel):
+    """A skill that says everything itself: there were no defaults for all skills yet."""
+
+    id: str
+    name: str
+    description: str
+    input_modes: tuple[str, ...]
+    output_modes: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+class LegacyAuthentication(ProtoModel):
+    """The names of schemes."""
+
+    schemes: tuple[str, ...]
+
+
+class LegacyCard(ProtoModel):
+    """The card that clients from before 0.3 read at ``agent.json``."""
+
+    name: str
+    description: str
+    url: str
+    version: str
+    capabilities: AgentCapabilities
+    authentication: LegacyAuthentication
+    skills: tuple[LegacySkill, ...]
+
+    @classmethod
+    def of(cls, card: v1_card.AgentCard, url: str) -> Self:
+        """A card of 1.0; ``url`` is where those clients are served."""
+        schemes = ["apiKey" if one.api_key_security_scheme else "http" for one in card.security_schemes.values()]
+        said = card.capabilities
+        return cls(
+            name=card.name,
+            description=card.description,
+            url=url,
+            version=card.version,
+            capabilities=AgentCapabilities(streaming=said.streaming, push_notifications=said.push_notifications),
+            authentication=LegacyAuthentication(schemes=tuple(schemes)),
+            skills=tuple(_legacy_skill(card, one) for one in card.skills),
+        )
+
+
+def _legacy_skill(card: v1_card.AgentCard, skill: v1_card.AgentSkill) -> LegacySkill:
+    return LegacySkill(
+        id=skill.id,
+        name=skill.name,
+        description=skill.description,
+        input_modes=skill.input_modes or card.default_input_modes,
+        output_modes=skill.output_modes or card.default_output_modes,
+        examples=skill.examples,
+    )

@@ -1,0 +1,349 @@
+"""A2A 0.3.0 over HTTP+JSON: what differs from its JSON-RPC form, which is nearly every spelling.
+
+The prose of 0.3 calls the two "structurally equivalent"; what its SDKs speak is ProtoJSON of its gRPC definition, so
+that is what we print. On input either form will do. ProtoJSON does not print ``false``, so that a configuration without
+``blocking`` is how SDKs say "do not block". With ``proto_bytes`` the answers keep the proto's snake_case, as the 0.3
+conformance kit has it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Self, TypeAlias
+from urllib.parse import quote
+
+from pydantic import AliasChoices, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
+
+from a2a_serverless.protocol import v0_3, v1
+from a2a_serverless.protocol.protojson import (
+    Base64,
+    Ident,
+    LongText,
+    MediaType,
+    Metadata,
+    Names,
+    OptionalFlag,
+    OptionalIdent,
+    ShortText,
+    Timestamp,
+    Url,
+    choice,
+)
+from a2a_serverless.protocol.v0_3 import FilePart, Model, TextPart
+
+
+def _proto_name(state: v1.TaskState) -> str:
+    return "TASK_STATE_CANCELLED" if state is v1.TaskState.CANCELED else state.value
+
+
+TaskState: TypeAlias = Annotated[
+    v1.TaskState,
+    choice(v0_3.STATES | v0_3.PROTO_STATES),
+    PlainSerializer(_proto_name),
+    WithJsonSchema({"enum": [_proto_name(state) for state in v1.TaskState]}),
+]
+Role: TypeAlias = Annotated[
+    v1.Role, choice(v0_3.ROLES), PlainSerializer(lambda role: role.value), WithJsonSchema({"enum": [*v1.Role]})
+]
+
+
+# --- what comes in ---------------------------------------------------------------------------------------------------
+
+
+def _is_nested(value: object) -> bool:
+    """Whether this is data as the proto nests it: ``{"data": {"data": {...}}}``."""
+    data = value.get("data") if isinstance(value, dict) and "kind" not in value else None
+    return isinstance(data, dict) and isinstance(data.get("data"), dict)
+
+
+class DataPart(v0_3.DataPart):
+    """Data, nested or not."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unnest(cls, value: Any) -> Any:  # noqa: ANN401 - anything may come
+        return {**value, "data": value["data"]["data"]} if _is_nested(value) else value
+
+
+def _kind_of(value: object) -> str | None:
+    return "@data" if _is_nested(value) else v0_3.kind_of(value)
+
+
+SentPart: TypeAlias = Annotated[
+    Annotated[TextPart, Tag("@text")] | Annotated[FilePart, Tag("@file")] | Annotated[DataPart, Tag("@data")],
+    Discriminator(_kind_of, custom_error_type="part_kind", custom_error_message="must be one of text, file, data"),
+]
+
+
+class SentMessage(v0_3.Message):
+    """A message of a client's."""
+
+    parts: Annotated[tuple[SentPart, ...], *v1.PARTS] = Field(validation_alias=AliasChoices("content", "parts"))
+
+
+class SendMessageConfiguration(v0_3.MessageSendConfiguration):
+    """How a send is to be answered."""
+
+    BLOCKS = False
+
+
+class SendMessageRequest(v0_3.MessageSendParams):
+    """``/v1/message:send`` and ``/v1/message:stream``."""
+
+    message: SentMessage = Field(validation_alias=AliasChoices("message", "request"))
+    configuration: SendMessageConfiguration | None = None
+
+
+class NestedConfig(Model):
+    """What holds the configuration of a webhook."""
+
+    push_notification_config: v0_3.PushNotificationConfig
+
+
+def _shape_of(value: object) -> str:
+    """The tag of what a client nests a configuration in, if it does."""
+    if isinstance(value, dict):
+        for tag, names in _SHAPES.items():
+            if any(value.get(name) is not None for name in names):
+                return tag
+    return "@flat"
+
+
+_SHAPES: Final = {"@config": ("config",), "@nested": ("pushNotificationConfig", "push_notification_config")}
+
+
+def _nesting_of(value: object) -> str:
+    shape = _shape_of(value)
+    return "@flat" if shape == "@config" else shape
+
+
+Config: TypeAlias = Annotated[
+    Annotated[NestedConfig, Tag("@nested")] | Annotated[v0_3.PushNotificationConfig, Tag("@flat")],
+    Discriminator(_nesting_of),
+]
+
+
+class ProtoRequest(Model):
+    """The request as the proto has it."""
+
+    task_id: Ident
+    config_id: OptionalIdent = None
+    config: Config
+
+
+class NestedRequest(NestedConfig):
+    """What the proto calls the body."""
+
+    task_id: Ident
+    config_id: OptionalIdent = None
+
+
+class FlatRequest(v0_3.PushNotificationConfig):
+    """The configuration itself."""
+
+    task_id: Ident
+    config_id: OptionalIdent = None
+
+
+class CreatePushNotificationConfigRequest(v0_3.Root):
+    """``POST /v1/tasks/{id}/pushNotificationConfigs``, at any depth that clients nest the configuration."""
+
+    root: Annotated[
+        Annotated[ProtoRequest, Tag("@config")]
+        | Annotated[NestedRequest, Tag("@nested")]
+        | Annotated[FlatRequest, Tag("@flat")],
+        Discriminator(_shape_of),
+    ]
+
+    def to_v1(self) -> v1.TaskPushNotificationConfig:
+        request = self.root
+        holder = request.config if isinstance(request, ProtoRequest) else request
+        path = ["config"] * isinstance(request, ProtoRequest)
+        if isinstance(holder, NestedConfig):
+            holder, path = holder.push_notification_config, [*path, "pushNotificationConfig"]
+        return holder.webhook(".".join(path), request.task_id, request.config_id)
+
+
+# --- what goes out ---------------------------------------------------------------------------------------------------
+
+
+class FilePartContent(Model):
+    """A file."""
+
+    file_with_bytes: Base64 = None
+    file_with_uri: Url = None
+    mime_type: MediaType = None
+    name: ShortText = None
+
+
+class DataPartContent(Model):
+    """Data."""
+
+    data: dict[str, Any]
+
+
+class Part(Model):
+    """A part: the member's name is the kind. Without metadata, which 0.3.0's proto has no place for.
+
+    Readers that are made of the proto, such as the official Java client, refuse an answer over a member unknown to it.
+    """
+
+    text: str | None = None
+    file: FilePartContent | None = None
+    data: DataPartContent | None = None
+
+    @classmethod
+    def of(cls, part: v1.Part) -> Self:
+        """A part of 1.0 as the proto of 0.3 says it."""
+        match part.kind:
+            case "text":
+                return cls(text=part.text)
+            case "data":
+                return cls(data=DataPartContent(data=v0_3.DataPart.of(part).data))
+        content = {"file_with_bytes": part.raw, "file_with_uri": part.url}
+        return cls(file=FilePartContent(**content, mime_type=part.media_type, name=part.filename))
+
+
+Parts: TypeAlias = tuple[Part, ...]
+
+
+class Message(Model):
+    """A message, which cannot name the tasks that it refers to."""
+
+    V1 = v1.Message
+    role: Role
+    message_id: Ident
+    content: Parts
+    context_id: OptionalIdent = None
+    task_id: OptionalIdent = None
+    metadata: Metadata = None
+    extensions: Names | None = None
+
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """With its parts under the proto's name."""
+        return cls(content=members.pop("parts"), **members)
+
+
+class Artifact(Model):
+    """A result, or one chunk of it."""
+
+    V1 = v1.Artifact
+    artifact_id: Ident
+    parts: Parts
+    name: ShortText = None
+    description: LongText = None
+    metadata: Metadata = None
+    extensions: Names | None = None
+
+
+class TaskStatus(Model):
+    """Where a task stands."""
+
+    V1 = v1.TaskStatus
+    state: TaskState
+    timestamp: Timestamp = None
+    message: Message | None = None
+
+
+class Task(Model):
+    """A task."""
+
+    V1 = v1.Task
+    id: Ident
+    context_id: OptionalIdent = None
+    status: TaskStatus
+    artifacts: tuple[Artifact, ...] | None = None
+    history: tuple[Message, ...] | None = None
+    metadata: Metadata = None
+
+
+class TaskStatusUpdateEvent(Model):
+    """A task has come to a status."""
+
+    V1 = v1.TaskStatusUpdateEvent
+    task_id: Ident
+    context_id: Ident
+    status: TaskStatus
+    final: bool
+    metadata: Metadata = None
+
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """With its ``final``."""
+        return cls(**members, final=members["status"].state in v0_3.FINAL)
+
+
+class TaskArtifactUpdateEvent(Model):
+    """A chunk of an artifact."""
+
+    V1 = v1.TaskArtifactUpdateEvent
+    task_id: Ident
+    context_id: Ident
+    artifact: Artifact
+    append: OptionalFlag = None
+    last_chunk: OptionalFlag = None
+    metadata: Metadata = None
+
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """Says how the artifact goes on only when it does."""
+        return cls(**{name: value for name, value in members.items() if value is not False})
+
+
+class StreamResponse(Model):
+    """One item of a stream, and with its first two members the answer to a send."""
+
+    V1 = v1.StreamResponse
+    task: Task | None = None
+    message: Message | None = None
+    status_update: TaskStatusUpdateEvent | None = None
+    artifact_update: TaskArtifactUpdateEvent | None = None
+
+
+class SendMessageResponse(Model):
+    """The answer to a send: one of the two."""
+
+    V1 = v1.SendMessageResponse
+    task: Task | None = None
+    message: Message | None = None
+
+
+class TaskPushNotificationConfig(Model):
+    """A webhook without its secrets. Its name is its path, and as encoded."""
+
+    name: str
+    push_notification_config: v0_3.PushNotificationConfig
+
+    @classmethod
+    def of(cls, config: v1.TaskPushNotificationConfig) -> Self:
+        task_id, config_id = (quote(one or "", safe=":@!$&'()*+,;=") for one in (config.task_id, config.id))
+        name = f"tasks/{task_id}/pushNotificationConfigs/{config_id}"
+        return cls(name=name, push_notification_config=v0_3.PushNotificationConfig.of(config))
+
+
+class ListTaskPushNotificationConfigResponse(Model):
+    """The webhooks of a task."""
+
+    configs: tuple[TaskPushNotificationConfig, ...]
+
+    @classmethod
+    def of(cls, configs: tuple[v1.TaskPushNotificationConfig, ...]) -> Self:
+        return cls(configs=tuple([TaskPushNotificationConfig.of(one) for one in configs]))
+
+
+FAMILY: Final = v0_3.Family(
+    Part.of,
+    Message,
+    Artifact,
+    TaskStatus,
+    Task,
+    TaskStatusUpdateEvent,
+    TaskArtifactUpdateEvent,
+    StreamResponse,
+    SendMessageResponse,
+)
+
+
+def proto_bytes(answer: Model) -> bytes:
+    """The answer with the proto's own names."""
+    return answer.__pydantic_serializer__.to_json(answer, by_alias=False, exclude_none=True)

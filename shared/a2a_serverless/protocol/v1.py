@@ -1,0 +1,445 @@
+"""A2A 1.0 (specification v1.0.1, ``a2a.proto``): the objects that this library works with, requests and answers.
+
+They are the model inside: what other versions say is translated to and from them at the edge. Timestamps are whole
+milliseconds since the epoch inside. Bytes (``raw``) stay base64 in the standard alphabet. ``MISSING`` is a ``data``
+that is not there: null is data too.
+
+A webhook's configuration is printed without its secrets: the schema has no place to say "it is set", so that its
+``authentication`` names the scheme only.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+
+from pydantic import (
+    MISSING,
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
+
+from a2a_serverless.protocol.protojson import (
+    Base64,
+    Count,
+    Flag,
+    Ident,
+    LongText,
+    MediaType,
+    Metadata,
+    Names,
+    OptionalIdent,
+    ProtoEnum,
+    ProtoModel,
+    RequiredText,
+    RequiredUrl,
+    Secret,
+    ShortText,
+    Timestamp,
+    Url,
+    items,
+    violation,
+    whole,
+)
+
+PAGE_SIZE: Final = 50
+MAX_PAGE_SIZE: Final = 100
+PartKind: TypeAlias = Literal["text", "raw", "url", "data"]
+
+
+class TaskState(ProtoEnum):
+    """The states of a task (4.1.3), in the order of the proto."""
+
+    SUBMITTED = "TASK_STATE_SUBMITTED"
+    WORKING = "TASK_STATE_WORKING"
+    COMPLETED = "TASK_STATE_COMPLETED"
+    FAILED = "TASK_STATE_FAILED"
+    CANCELED = "TASK_STATE_CANCELED"
+    INPUT_REQUIRED = "TASK_STATE_INPUT_REQUIRED"
+    REJECTED = "TASK_STATE_REJECTED"
+    AUTH_REQUIRED = "TASK_STATE_AUTH_REQUIRED"
+
+    @property
+    def short(self) -> str:
+        """``input-required``: how 0.3, the store and the log say it."""
+        return self.name.lower().replace("_", "-")
+
+
+class Role(ProtoEnum):
+    """Who speaks in a message (4.1.5)."""
+
+    USER = "ROLE_USER"
+    AGENT = "ROLE_AGENT"
+
+    @property
+    def short(self) -> str:
+        """``user``: how 0.3 and the store say it."""
+        return self.name.lower()
+
+
+class Part(ProtoModel):
+    """One piece of content (4.1.6). The member that is there tells what it is: ``"text": ""`` is a text."""
+
+    KINDS: ClassVar[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
+
+    text: str | None = None
+    raw: Base64 = None
+    url: Url = None
+    data: Any | MISSING = MISSING
+    media_type: MediaType = None
+    filename: ShortText = None
+    metadata: Metadata = None
+
+    @model_validator(mode="after")
+    def _check_one_of(self) -> Self:
+        given = (self.text is not None) + (self.raw is not None) + (self.url is not None)
+        if self.data is None and given:
+            self.__dict__["data"] = MISSING
+        if given + (self.data is not MISSING) != 1:
+            raise violation("must have exactly one of text, raw, url, data")
+        return self
+
+    @property
+    def kind(self) -> PartKind:
+        """Which member it has."""
+        if self.text is not None:
+            return "text"
+        return "raw" if self.raw is not None else "url" if self.url is not None else "data"
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 - text for all kinds but data
+        """What that member holds."""
+        return getattr(self, self.kind)
+
+    @property
+    def readable(self) -> str:
+        """Its text, if it is a text or a text file; "" for everything else."""
+        if self.text is not None:
+            return self.text
+        if self.raw is not None and (self.media_type or "").startswith("text/"):
+            return b64decode(self.raw).decode("utf-8", "replace")
+        return ""
+
+
+def _some_parts(value: object, info: ValidationInfo) -> object:
+    if info.context and (value is None or value == []):
+        raise violation("must hold at least one part")
+    return value
+
+
+PARTS: Final = (items("parts"), BeforeValidator(_some_parts))
+Parts: TypeAlias = Annotated[tuple[Part, ...], *PARTS]
+
+
+def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
+    """The text parts and the text files among ``parts``, joined."""
+    return between.join(text for text in (part.readable for part in parts) if text)
+
+
+def data_of(parts: Iterable[Part]) -> Any:  # noqa: ANN401 - any JSON value
+    """The first data part's value; None when there is none."""
+    return next((part.data for part in parts if part.data is not MISSING), None)
+
+
+class Message(ProtoModel):
+    """One turn of a conversation (4.1.4)."""
+
+    role: Role
+    message_id: Ident
+    parts: Parts
+    context_id: OptionalIdent = None
+    task_id: OptionalIdent = None
+    metadata: Metadata = None
+    extensions: Names = ()
+    reference_task_ids: Names = ()
+
+    def text(self) -> str:
+        """Its text parts and text files, joined by blank lines."""
+        return text_of(self.parts)
+
+    def data(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Its first data part; None when there is none."""
+        return data_of(self.parts)
+
+
+class Artifact(ProtoModel):
+    """A result, or one chunk of it (4.1.7)."""
+
+    artifact_id: Ident
+    parts: Parts
+    name: ShortText = None
+    description: LongText = None
+    metadata: Metadata = None
+    extensions: Names = ()
+
+    def text(self) -> str:
+        """Its text parts and text files, joined."""
+        return text_of(self.parts, "")
+
+    def data(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Its first data part; None when there is none."""
+        return data_of(self.parts)
+
+
+class TaskStatus(ProtoModel):
+    """Where a task stands (4.1.2). Ours always have their time: ListTasks sorts by it."""
+
+    state: TaskState
+    timestamp: Timestamp = None
+    message: Message | None = None
+
+
+class Task(ProtoModel):
+    """A task as a client sees it (4.1.1)."""
+
+    id: Ident
+    context_id: OptionalIdent = None
+    status: TaskStatus
+    artifacts: Annotated[tuple[Artifact, ...], items("items")] = ()
+    history: Annotated[tuple[Message, ...], items("items")] = ()
+    metadata: Metadata = None
+    _n: int = PrivateAttr(0)
+
+    @property
+    def n(self) -> int:
+        """The number of the last event that it tells of; 0 for a peer's, whose numbers are not ours."""
+        return self._n
+
+    def as_of(self, n: int) -> Self:
+        """The same, with that number."""
+        self._n = n
+        return self
+
+
+class TaskStatusUpdateEvent(ProtoModel):
+    """A task has come to a status (4.2.1)."""
+
+    task_id: Ident
+    context_id: Ident
+    status: TaskStatus
+    metadata: Metadata = None
+
+
+class TaskArtifactUpdateEvent(ProtoModel):
+    """A chunk of an artifact (4.2.2)."""
+
+    task_id: Ident
+    context_id: Ident
+    artifact: Artifact
+    append: Flag = False
+    last_chunk: Flag = False
+    metadata: Metadata = None
+
+
+class StreamResponse(ProtoModel):
+    """One item of a stream, the body of a webhook (3.2.3), and with its first two members the answer to a send."""
+
+    task: Task | None = None
+    message: Message | None = None
+    status_update: TaskStatusUpdateEvent | None = None
+    artifact_update: TaskArtifactUpdateEvent | None = None
+
+    @property
+    def content(self) -> Task | Message | TaskStatusUpdateEvent | TaskArtifactUpdateEvent:
+        """What it holds."""
+        found = self.task or self.message or self.status_update or self.artifact_update
+        if found is None:
+            raise ValueError("must have one of task, message, statusUpdate, artifactUpdate")
+        return found
+
+    @model_validator(mode="after")
+    def _check_one_of(self) -> Self:
+        if not (self.task or self.message or self.status_update or self.artifact_update):
+            raise violation("must have one of task, message, statusUpdate, artifactUpdate")
+        return self
+
+
+class SendMessageResponse(ProtoModel):
+    """The answer to a send (3.2.2): one of the two."""
+
+    task: Task | None = None
+    message: Message | None = None
+
+
+def send_response(answer: Any) -> SendMessageResponse:  # noqa: ANN401 - a Task or a Message
+    """The answer to a send, wrapped."""
+    return SendMessageResponse(**{"task" if isinstance(answer, Task) else "message": answer})
+
+
+_MEMBERS: Final[dict[type[ProtoModel], str]] = {
+    Task: "task",
+    Message: "message",
+    TaskStatusUpdateEvent: "status_update",
+    TaskArtifactUpdateEvent: "artifact_update",
+}
+
+
+def stream_response(item: ProtoModel) -> StreamResponse:
+    """The item of a stream, wrapped."""
+    return StreamResponse(**{_MEMBERS[type(item)]: item})
+
+
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+
+class AuthenticationInfo(ProtoModel):
+    """How to authenticate to a webhook (4.3.2)."""
+
+    scheme: RequiredText
+    credentials: Secret = Field(None, repr=False)
+
+
+class TaskPushNotificationConfig(ProtoModel):
+    """A webhook of a task (4.3.1). Whether its address and its scheme will do is for the policy to say."""
+
+    id: OptionalIdent = None
+    task_id: OptionalIdent = None
+    url: RequiredUrl
+    token: Secret = Field(None, repr=False)
+    authentication: AuthenticationInfo | None = None
+    _path: str = PrivateAttr("")
+
+    @property
+    def path(self) -> str:
+        """Where it stood in the request ("" at the top), so that a refusal names the field as the client wrote it."""
+        return self._path
+
+    def at(self, path: str) -> Self:
+        """The same, with its place in the request."""
+        self._path = path
+        return self
+
+
+class CreateTaskPushNotificationConfigRequest(TaskPushNotificationConfig):
+    """CreateTaskPushNotificationConfig (3.1.7)."""
+
+    tenant: OptionalIdent = None
+    task_id: Ident
+
+
+class GetTaskPushNotificationConfigRequest(ProtoModel):
+    """GetTaskPushNotificationConfig (3.1.8). An empty ``id`` is "the first that there is"; only 0.3 can ask that."""
+
+    tenant: OptionalIdent = None
+    task_id: Ident
+    id: Ident
+
+
+class ListTaskPushNotificationConfigsRequest(ProtoModel):
+    """ListTaskPushNotificationConfigs (3.1.9). Without a page size it is all."""
+
+    tenant: OptionalIdent = None
+    task_id: Ident
+    page_size: Annotated[Count, AfterValidator(lambda size: size or None)] = None
+    page_token: ShortText = None
+
+
+class DeleteTaskPushNotificationConfigRequest(ProtoModel):
+    """DeleteTaskPushNotificationConfig (3.1.10)."""
+
+    tenant: OptionalIdent = None
+    task_id: Ident
+    id: Ident
+
+
+class ListTaskPushNotificationConfigsResponse(ProtoModel):
+    """A page of the webhooks of a task (3.1.9)."""
+
+    configs: tuple[TaskPushNotificationConfig, ...]
+    next_page_token: str = ""
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+class SendMessageConfiguration(ProtoModel):
+    """How a send is to be answered (3.2.2). Without a history length it is all of it."""
+
+    accepted_output_modes: Names = ()
+    task_push_notification_config: TaskPushNotificationConfig | None = None
+    history_length: Count = None
+    return_immediately: Flag = False
+
+    @model_validator(mode="after")
+    def _place_webhook(self) -> Self:
+        config = self.task_push_notification_config
+        if config and not config.path:
+            config.at("configuration.taskPushNotificationConfig")
+        return self
+
+
+class SendMessageRequest(ProtoModel):
+    """SendMessage and SendStreamingMessage (3.1.1, 3.1.2)."""
+
+    tenant: OptionalIdent = None
+    message: Message
+    metadata: Metadata = None
+    configuration: SendMessageConfiguration | None = None
+
+
+class GetTaskRequest(ProtoModel):
+    """GetTask (3.1.3)."""
+
+    tenant: OptionalIdent = None
+    id: Ident
+    history_length: Count = None
+
+
+def _set_state(value: object) -> object:
+    """None for the default of the proto's enum, which clients print that print every member."""
+    unset = value in ("TASK_STATE_UNSPECIFIED", "") or (type(value) is int and value == 0)
+    return None if unset else value
+
+
+class ListTasksRequest(ProtoModel):
+    """ListTasks (3.1.4). The epoch is the default that ProtoJSON may print for "since always"."""
+
+    tenant: OptionalIdent = None
+    context_id: OptionalIdent = None
+    status: Annotated[TaskState | None, BeforeValidator(_set_state)] = None
+    page_size: Annotated[int, whole(1, MAX_PAGE_SIZE), AfterValidator(lambda size: size or PAGE_SIZE)] = PAGE_SIZE
+    page_token: ShortText = None
+    history_length: Count = None
+    status_timestamp_after: Annotated[Timestamp, AfterValidator(lambda since: since or None)] = None
+    include_artifacts: Flag = False
+
+
+class CancelTaskRequest(ProtoModel):
+    """CancelTask (3.1.5)."""
+
+    tenant: OptionalIdent = None
+    id: Ident
+    metadata: Metadata = None
+
+
+class SubscribeToTaskRequest(ProtoModel):
+    """SubscribeToTask (3.1.6)."""
+
+    tenant: OptionalIdent = None
+    id: Ident
+
+
+class GetExtendedAgentCardRequest(ProtoModel):
+    """GetExtendedAgentCard (3.1.11)."""
+
+    tenant: OptionalIdent = None
+
+
+class ListedTask(Task):
+    """A task in a list whose client asked for artifacts: even none are printed."""
+
+    artifacts: tuple[Artifact, ...]
+
+
+class ListTasksResponse(ProtoModel):
+    """A page of tasks (3.1.4): all four members, always."""
+
+    tasks: tuple[ListedTask, ...] | tuple[Task, ...]
+    next_page_token: str
+    page_size: int
+    total_size: int
