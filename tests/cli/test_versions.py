@@ -53,7 +53,7 @@ def test_json_has_the_versions_by_name_with_the_whole_artifact(at: Shell) -> Non
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("ship.txt", "Nothing of that name. There is boat.txt, notes.txt."), ("boat.txt", None)],
+    [("ship.txt", "No artifact has that name. There are: boat.txt, notes.txt."), ("boat.txt", None)],
     ids=["another name", "a name"],
 )
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(at: Shell, name: str, said: str | None) -> None:

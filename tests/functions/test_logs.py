@@ -38,7 +38,7 @@ def service_of(stack: LocalStack) -> str:
 def test_a_line_is_there_once_with_its_level_and_its_invocation(stack: LocalStack, tmp_path: Path) -> None:
     answer, lines = logged(stack, "worker", tmp_path, INVALID_MESSAGE)
     assert answer == {"batchItemFailures": []}
-    (line,) = [line for line in lines if "thrown away" in str(line)]
+    (line,) = [line for line in lines if "discarded" in str(line)]
     assert (line["level"], line["message_id"], line["reason"]) == ("WARNING", "m", "JSONDecodeError")
     assert datetime.fromisoformat(line["timestamp"]).tzinfo
     assert line["service"] == service_of(stack)

@@ -34,7 +34,7 @@ def test_a_function_s_log_has_all_that_a_line_says_beside_its_message(stack: Loc
     event = {"Records": [{"messageId": "m", "body": "no message of ours"}]}
     answer = sam.client("lambda", stack.deployment.endpoint).invoke(FunctionName=name, Payload=json.dumps(event))
     assert json.load(answer["Payload"]) == {"batchItemFailures": []}
-    said = [json.loads(line) for line in logs.read(stack.paths, "worker") if "thrown away" in line]
+    said = [json.loads(line) for line in logs.read(stack.paths, "worker") if "discarded" in line]
     assert (said[-1]["level"], said[-1]["message_id"], said[-1]["reason"]) == ("WARNING", "m", "JSONDecodeError")
 
 
