@@ -107,6 +107,13 @@ def test_a_long_part_is_shortened_to_what_matters() -> None:
     assert all(sentence in source for sentence in sentences(body))
 
 
+def test_a_text_in_one_paragraph_is_cut_between_sentences() -> None:
+    source = " ".join(f"Ship {n} sails by the wind." for n in range(20))
+    plan = outline(source)
+    bodies = [section(plan, title, source) for title in titles(plan)]
+    assert (len(bodies), " ".join(bodies)) == (3, source)
+
+
 def test_a_section_that_somebody_else_planned_gets_what_the_source_says_of_it() -> None:
     plan = Outline(
         "Lights", "en", (Section("f", "Fresnel's lens", ("Rings of prisms",)), Section("w", "Whales in Norway"))
@@ -138,6 +145,12 @@ def test_a_mere_topic_gets_questions_and_no_facts(source: str, topic: str) -> No
     assert all(point.endswith(("?", "？")) for point in points)
     body = section(plan, plan.sections[0].title, source)
     assert body.split("\n") == [f"- [ ] {point}" for point in plan.sections[0].points]
+
+
+@pytest.mark.parametrize("sentence", ["Ships have sails.", "Ships have sails. Some sink!", "为了蜜蜂，人们种花。"])
+def test_a_sentence_is_no_topic(sentence: str) -> None:
+    plan = outline(sentence)
+    assert (titles(plan), section(plan, titles(plan)[0], sentence)) in [(["Overview"], sentence), (["概述"], sentence)]
 
 
 def test_a_summary_is_a_few_sentences_of_the_text_without_markdown() -> None:

@@ -19,7 +19,7 @@ def start_api(paths: Paths, deployment: Deployment, *, port: int = 8000, app: st
     `app` names a function that returns an ASGI app.
     """
     env = function_environment(deployment, "api") | aws_environment(deployment.endpoint)
-    api = _serve(paths, "api", [app], env, port)
+    api = _serve(paths, "api", [app, "--app-dir", str(paths.root / "shared")], env, port)
     wait_for(api)
     return api
 

@@ -22,7 +22,8 @@ _REQUEST: Final = re.compile(
 _HAN_BEFORE: Final = re.compile(
     r"请?(?:[帮给为]我)?(?:(?:写|列|拟|起草|生成)(?:一[篇份个])?)?(?:关于|有关|为|介绍)?[“《\"]?"
 )
-_HAN_AFTER: Final = re.compile(r"[”》\"]?的?(?:列|写|拟)?(?:一[个份篇])?(?:提纲|大纲|文档|文章|报告|指南)?[。！]?$")
+_HAN_DOCUMENT: Final = re.compile("提纲|大纲|文档|文章|报告|指南")
+_HAN_AFTER: Final = re.compile(rf"[”》\"]?的?(?:列|写|拟)?(?:一[个份篇])?(?:{_HAN_DOCUMENT.pattern})?[。！]?$")
 _TITLE: Final[dict[Language, str]] = {"en": "{}: questions to answer", "zh": "{}：待回答的问题"}
 # One section per line: its title, then questions.
 _SECTIONS: Final[dict[Language, str]] = {
@@ -49,9 +50,10 @@ def topic_of(source: str) -> str | None:
     is_chinese = any(map(is_han, line[: _MOST_HAN + 1]))
     if not line or "\n" in line or len(line) > _LONGEST:
         return None
-    topic = _without_chinese_request(line) if is_chinese else _REQUEST.sub("", line, count=1).strip(' .!"“”')
-    if topic == line and line.endswith((".", "!", "。", "！", "；")):
+    request = (_HAN_DOCUMENT if is_chinese else _REQUEST).search(line)
+    if not request and line.endswith((".", "!", "。", "！", "；")):
         return None
+    topic = _without_chinese_request(line) if is_chinese else _REQUEST.sub("", line, count=1).strip(' .!"“”')
     is_short = len(topic) <= _MOST_HAN if is_chinese else len(topic.split()) <= _MOST_WORDS
     return topic if topic and is_short else None
 

@@ -159,10 +159,13 @@ def _by_heading(blocks: list[Block], language: Language) -> list[Part]:
 
 def _cut(blocks: list[Block], language: Language) -> list[Part]:
     """Parts of similar length, each with its own first words as title; the first is an overview."""
-    if len(blocks) == 1:
-        blocks = [replace(blocks[0], text=unit) for unit in blocks[0].units()] or blocks
-    number = sum(len(block.units()) or 1 for block in blocks) // _SENTENCES_PER_PART + 1
-    groups = _even(blocks, [len(block.text) for block in blocks], min(number, _MOST_CUT_PARTS))
+    number = min(sum(len(block.units()) or 1 for block in blocks) // _SENTENCES_PER_PART + 1, _MOST_CUT_PARTS)
+    if len(blocks) == 1:  # a text in one paragraph
+        units = blocks[0].units() or [blocks[0].text]
+        put = joined if blocks[0].kind == "paragraph" else "\n".join
+        groups = [[replace(blocks[0], text=put(group))] for group in _even(units, [*map(len, units)], number)]
+    else:
+        groups = _even(blocks, [len(block.text) for block in blocks], number)
     titles = (_OVERVIEW[language], *map(_first_words, groups[1:]))
     return [Part(title, tuple(group)) for title, group in zip(titles, groups, strict=False)]
 
