@@ -24,11 +24,10 @@ from a2a_serverless.protocol import codecs as new_codecs
 from a2a_serverless.protocol import v0_3 as new_v0_3
 from a2a_serverless.protocol import v1 as new_v1
 from a2a_serverless.protocol.errors import read_peer
-from a2a_serverless.protocol.limits import Limits as NewLimits
-from a2a_serverless.protocol.operations import Operation as NewOperation
 from a2a_serverless.wire import codecs as old_codecs
 from a2a_serverless.wire import v0_3 as old_v0_3
 from a2a_serverless.wire import v1 as old_v1
+from a2a_serverless.wire.limits import Limits
 from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def old_request(binding: Any, version: Any, operation: Operation, params: Json) 
 def new_request(binding: Any, version: Any, operation: Operation, params: Json) -> Json:
     """The same of the new codec."""
     try:
-        request = new_codecs.codec(binding, version, AT).read(NewOperation(operation), params)
+        request = new_codecs.codec(binding, version, AT).read(operation, params)
     except A2AError as error:
         return _refused(error)
     return _new_json(request)
@@ -75,7 +74,7 @@ def old_answer(binding: Any, version: Any, operation: Operation, answer: Any) ->
 
 def new_answer(binding: Any, version: Any, operation: Operation, answer: Any) -> bytes:
     """The same of the new codec, from the same objects."""
-    return new_codecs.codec(binding, version, AT).answer(NewOperation(operation), converted(answer))
+    return new_codecs.codec(binding, version, AT).answer(operation, converted(answer))
 
 
 def old_item(binding: Any, version: Any, item: Any) -> bytes:
@@ -209,7 +208,7 @@ def _without_nones(values: dict[str, Json]) -> dict[str, Json]:
 
 __all__ = [
     "FORMS",
-    "NewLimits",
+    "Limits",
     "Refused",
     "new_answer",
     "new_item",

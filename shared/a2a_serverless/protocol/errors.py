@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
-from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

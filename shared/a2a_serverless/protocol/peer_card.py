@@ -13,7 +13,6 @@ from pydantic import BeforeValidator
 
 from a2a_serverless.protocol import v1_card
 from a2a_serverless.protocol.errors import read_peer
-from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.protojson import (
     Flag,
     Ident,
@@ -26,6 +25,7 @@ from a2a_serverless.protocol.protojson import (
     ShortText,
     items,
 )
+from a2a_serverless.wire.limits import LIMITS, Limits
 
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 VERSIONS: Final = ("1.0", "0.3")

@@ -8,7 +8,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths are characters, those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) UTF-8 bytes."""
+    """Lengths are characters; those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) are UTF-8 bytes.
+
+    A model that is validated with limits as its context was sent by somebody else. Without a context it is our own:
+    what an agent makes and what is read from the store is checked for its form and is not bounded.
+    """
 
     body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
     depth: int = 64
