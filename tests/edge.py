@@ -14,9 +14,9 @@ from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.handlers import http
 from a2a_serverless.handlers.deliveries import task_of
 from a2a_serverless.handlers.documents import CARD, OLD_CARD, catalogue
+from a2a_serverless.protocol.operations import STREAMING, Operation
 from a2a_serverless.wire import legacy, rest
 from a2a_serverless.wire.jsonrpc import METHODS
-from a2a_serverless.wire.operations import STREAMING, Operation
 from tests.wire.schema import (
     assert_card,
     assert_error,

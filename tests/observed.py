@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport, over_urllib
 from a2a_serverless.handlers import http_types
 from a2a_serverless.handlers.lambda_proxy import request_of
-from a2a_serverless.wire import sse
+from a2a_serverless.protocol import sse
 from tests.edge import check_frame, conforming, form_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from jsonschema import ValidationError
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge, conforming, form_of
 from tests.handlers.requests import BINDINGS, Names

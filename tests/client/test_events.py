@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.client.events import ServerEvent, read_events
 from a2a_serverless.domain.errors import InvalidAgentResponse
-from a2a_serverless.wire import sse
+from a2a_serverless.protocol import sse
 
 LIMIT = 1000
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.wire.jsonrpc import METHODS
-from a2a_serverless.wire.operations import STREAMING
 from tests.handlers.requests import BINDINGS, Names
 
 Path = tuple[str | int, ...]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire.jsonrpc import METHODS
-from a2a_serverless.wire.operations import Operation
 
 AGENT: Final = "echo"
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.key_rotation import ensure_ring
 from a2a_serverless.wire import legacy
 from a2a_serverless.wire import rest as binding_of_http
-from a2a_serverless.wire.operations import Operation
 from sample_agents import conformance
 from tests.conformance.live import Live
 from tests.handlers.requests import AGENT, BINDINGS, Names

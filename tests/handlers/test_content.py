@@ -13,9 +13,9 @@ import pytest
 from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.handlers.authentication import ANYBODY
+from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.operations import MOST_NAMED
-from a2a_serverless.wire.limits import LIMITS
-from a2a_serverless.wire.operations import Operation
 from tests.client.deployment import Deployment
 from tests.echo import Writer
 from tests.handlers.requests import BINDINGS, Names

@@ -16,8 +16,8 @@ from a2a_serverless.domain.card import ApiKeySecurityScheme
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
-from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Make, Names

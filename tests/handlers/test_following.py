@@ -18,8 +18,8 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.head import HeadSnapshot, report_status, start_run
 from a2a_serverless.domain.model import Message, Part, Role, TaskState
 from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.testing import SimulatedLoop
-from a2a_serverless.wire.operations import Operation
 from tests.contract.tasks import chunk
 from tests.echo import agent_of
 from tests.edge import Edge

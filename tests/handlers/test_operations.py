@@ -17,7 +17,7 @@ from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
-from a2a_serverless.wire.operations import SENDING, STREAMING, Operation
+from a2a_serverless.protocol.operations import SENDING, STREAMING, Operation
 from tests.client.deployment import BASE, Deployment
 from tests.echo import SKILL, Asker, Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names

@@ -18,9 +18,9 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.handlers.eraser import make_eraser_handler
 from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.protocol.timestamps import to_text
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
-from a2a_serverless.wire.timestamps import to_text
 from tests.contexts import Context
 from tests.echo import Writer
 from tests.edge import Edge

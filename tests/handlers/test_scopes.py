@@ -14,9 +14,9 @@ from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.protocol.operations import READING, Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards, without_scopes
 from a2a_serverless.settings import read
-from a2a_serverless.wire.operations import READING, Operation
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names

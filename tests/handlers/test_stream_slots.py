@@ -22,9 +22,9 @@ from a2a_serverless.domain.quota import Quota
 from a2a_serverless.handlers.asgi import make_asgi_app
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
-from a2a_serverless.wire.operations import Operation
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

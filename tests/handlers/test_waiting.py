@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.handlers.lambda_proxy import BUFFERED_MS
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.echo import Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import rest
 from a2a_serverless.wire.legacy import ROUTES as LEGACY
-from a2a_serverless.wire.operations import Operation
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.handlers.requests import BINDINGS

@@ -27,8 +27,8 @@ from a2a_serverless.handlers.authentication import OidcOrApiKey
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
 from a2a_serverless.handlers.table_stream import make_stream_handler
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.wire.operations import Operation
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Names

@@ -23,16 +23,16 @@ from a2a_serverless.domain.queries import (
 from a2a_serverless.protocol import codecs as new_codecs
 from a2a_serverless.protocol import v0_3 as new_v0_3
 from a2a_serverless.protocol import v1 as new_v1
-from a2a_serverless.protocol.errors import read_peer
+from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.protocol.validation import read_peer
 from a2a_serverless.wire import codecs as old_codecs
 from a2a_serverless.wire import v0_3 as old_v0_3
 from a2a_serverless.wire import v1 as old_v1
-from a2a_serverless.wire.limits import Limits
-from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import PushConfig
-    from a2a_serverless.wire.operations import Operation
+    from a2a_serverless.protocol.operations import Operation
 
 Json = Any
 FORMS: Final = (("jsonrpc", "1.0"), ("jsonrpc", "0.3"), ("rest", "0.3"), ("legacy", "0.3"))

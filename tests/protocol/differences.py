@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.protocol.vectors import camel_named
 from tests.wire.test_v1 import MESSAGE
 

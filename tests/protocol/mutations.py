@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.wire import strategies
 from tests.wire.test_fuzz import NAMES, WORDS
 

@@ -14,7 +14,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification, WebhookStatus
 from a2a_serverless.protocol import additions, v1, v1_card
 from a2a_serverless.protocol.codecs import REQUESTS
-from a2a_serverless.protocol.errors import read
+from a2a_serverless.protocol.validation import read
 from a2a_serverless.wire.deliveries import print_standing, print_standings
 
 SOME_TIME = st.integers(0, 4_102_444_800_000)

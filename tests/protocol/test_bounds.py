@@ -9,8 +9,8 @@ import pytest
 
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams
 from a2a_serverless.protocol import v0_3, v1
-from a2a_serverless.protocol.errors import read, read_peer
-from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.validation import read, read_peer
 
 MESSAGE: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a"}]}
 PEER = Limits(parts=100_000, items=10_000)

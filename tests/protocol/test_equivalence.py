@@ -18,14 +18,14 @@ from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import ArtifactEvent, Event
 from a2a_serverless.domain.model import Message, Task
 from a2a_serverless.domain.queries import PushPage, TaskPage, TaskPush
-from a2a_serverless.protocol import codes as new_codes
+from a2a_serverless.protocol import error_bodies as new_codes
 from a2a_serverless.protocol import jsonrpc as new_jsonrpc
 from a2a_serverless.protocol import peer_card, v0_3_card, webhooks
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import card as old_card
 from a2a_serverless.wire import jsonrpc as old_jsonrpc
 from a2a_serverless.wire import legacy, notification, rest, v0_3, v1
-from a2a_serverless.wire.operations import Operation
-from tests.protocol import mutations, vectors
+from tests.protocol import mutations, test_errors, vectors
 from tests.protocol.card_pairs import converted_card
 from tests.protocol.codec_pairs import (
     AT,
@@ -42,7 +42,7 @@ from tests.protocol.codec_pairs import (
     old_request,
 )
 from tests.protocol.differences import DIFFERENCES, Difference, is_explained, is_listed
-from tests.wire import strategies, test_card, test_errors, test_jsonrpc, test_v1
+from tests.wire import strategies, test_card, test_jsonrpc, test_v1
 from tests.wire.test_fuzz import HOSTILE
 
 if TYPE_CHECKING:

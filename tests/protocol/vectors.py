@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import jsonrpc, rest
-from a2a_serverless.wire.operations import Operation
 from tests.wire import test_v0_3, test_v0_3_rest, test_v1
 
 if TYPE_CHECKING:

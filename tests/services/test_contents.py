@@ -27,11 +27,11 @@ from a2a_serverless.domain.model import (
     TaskStatus,
 )
 from a2a_serverless.domain.queries import TaskPage
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, resolve_contents
 from a2a_serverless.services.tasks import get
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import dumps
 from tests.echo import agent_of
 from tests.world import ME, World
 

@@ -13,10 +13,10 @@ from a2a_serverless.domain.model import JsonObject, PushRequest, SendRequest
 from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.queries import CreatePush, Request
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
+from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services import webhooks
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.limits import LIMITS
-from a2a_serverless.wire.operations import Operation
 from tests.echo import Writer
 from tests.world import HOOK, ME, World
 

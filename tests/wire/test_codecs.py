@@ -2,9 +2,9 @@ import subprocess
 import sys
 
 from a2a_serverless.domain.model import Message, Part, Role, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v0_3, v0_3_rest, v1
 from a2a_serverless.wire.codecs import codec
-from a2a_serverless.wire.operations import Operation
 
 NOW = 1_790_000_000_000
 SAID = Message("m", Role.AGENT, (Part("text", "hello"),), context_id="c")

@@ -2,8 +2,8 @@ import pytest
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
 from a2a_serverless.domain.model import Json
+from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.wire.fields import Fields, read, read_peer
-from a2a_serverless.wire.limits import LIMITS, Limits
 
 
 def wrong(value: Json, getter: str, *args: object, limits: Limits = LIMITS) -> str:

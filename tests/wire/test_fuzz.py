@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
-from a2a_serverless.wire import card, jsonrpc, legacy, rest, v0_3, v0_3_rest, v1, versions
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import dumps
+from a2a_serverless.protocol import versions
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.wire import card, jsonrpc, legacy, rest, v0_3, v0_3_rest, v1
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 

@@ -3,10 +3,10 @@ import json
 import pytest
 
 from a2a_serverless.domain.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, TaskNotFound
+from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import jsonrpc
 from a2a_serverless.wire.jsonrpc import RpcRefusal, RpcRequest
-from a2a_serverless.wire.limits import Limits
-from a2a_serverless.wire.operations import Operation
 from tests.wire.schema import assert_v0_3
 
 

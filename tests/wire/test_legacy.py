@@ -8,9 +8,9 @@ from a2a_serverless.domain.errors import InvalidParams, MethodNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import GetTask
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import jsonrpc, legacy, v0_3
 from a2a_serverless.wire.jsonrpc import RpcRequest
-from a2a_serverless.wire.operations import Operation
 
 EXAMPLES: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "examples" / "older-requests.json").read_text()

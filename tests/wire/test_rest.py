@@ -1,9 +1,9 @@
 import pytest
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported, InvalidParams, MethodNotFound, ParseError
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import rest
-from a2a_serverless.wire.errors import VerbNotAllowed
-from a2a_serverless.wire.operations import Operation
 
 CONFIGS = "pushNotificationConfigs"
 PATHS = [

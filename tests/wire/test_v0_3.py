@@ -33,8 +33,8 @@ from a2a_serverless.domain.queries import (
     TaskPush,
     Update,
 )
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v0_3
-from a2a_serverless.wire.operations import Operation
 from tests.wire import strategies
 from tests.wire.losses import without_losses
 from tests.wire.schema import assert_v0_3

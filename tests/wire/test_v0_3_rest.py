@@ -9,10 +9,10 @@ from a2a_serverless.domain.events import Event
 from a2a_serverless.domain.model import Json, Message, Part, PushRequest, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.domain.queries import CreatePush, DeletePush, GetPush, GetTask, PushPage, TaskPush, Update
+from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import rest, v0_3_rest
 from a2a_serverless.wire.fields import read
-from a2a_serverless.wire.limits import LIMITS
-from a2a_serverless.wire.operations import Operation
 from tests.wire import strategies
 from tests.wire.losses import without_losses
 from tests.wire.strategies import SOME

@@ -34,9 +34,9 @@ from a2a_serverless.domain.queries import (
     TaskPush,
     Update,
 )
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v1
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
 from tests.wire import strategies
 from tests.wire.schema import assert_v1
 from tests.wire.strategies import SOME

@@ -7,7 +7,7 @@ from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
-from a2a_serverless.wire.errors import code_of
+from a2a_serverless.protocol.errors import code_of
 
 UNAUTHORIZED = 401
 # Errors of API Gateway itself, and what helps.

@@ -12,8 +12,8 @@ from a2a_serverless.domain.events import ArtifactEvent, Event
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Update
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v1
-from a2a_serverless.wire.operations import Operation
 
 WIDTH = 60
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")

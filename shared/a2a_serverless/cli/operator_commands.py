@@ -44,7 +44,7 @@ _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 def moment_of(text: str) -> int:
     """Parses ``30m``, ``12h`` or ``2d`` (ago), or a timestamp; returns ms since the epoch. Raises BadParameter."""
-    from a2a_serverless.wire.timestamps import from_text
+    from a2a_serverless.protocol.timestamps import from_text
 
     ago = _AGO.fullmatch(text)
     if ago:
@@ -306,7 +306,7 @@ def _tell_ring(ctx: typer.Context, ring: "JsonObject") -> None:
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Returns a copy with the times (integers) as timestamps."""
-    from a2a_serverless.wire.timestamps import to_text
+    from a2a_serverless.protocol.timestamps import to_text
 
     if isinstance(value, dict):
         return {name: to_text(inner) if isinstance(inner, int) else _with_times(inner) for name, inner in value.items()}

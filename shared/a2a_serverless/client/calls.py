@@ -13,12 +13,12 @@ from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentR
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
+from a2a_serverless.protocol.errors import CODES
+from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps, given, loads
+from a2a_serverless.protocol.versions import VERSION_HEADER
 from a2a_serverless.wire import jsonrpc, v1
-from a2a_serverless.wire.errors import CODES
-from a2a_serverless.wire.limits import Limits
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import dumps, given, loads
-from a2a_serverless.wire.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from types import ModuleType

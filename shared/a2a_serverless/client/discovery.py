@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from a2a_serverless.client.calls import ANSWER, OK, Client, HttpError, words_in
 from a2a_serverless.client.http import ClientRequest, is_local
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
+from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.wire.card import read_card
-from a2a_serverless.wire.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

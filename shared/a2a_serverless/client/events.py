@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.errors import InvalidAgentResponse
-from a2a_serverless.wire.sse import last_event_id
+from a2a_serverless.protocol.sse import last_event_id
 
 if TYPE_CHECKING:
     from a2a_serverless.client.http import ResponseBody

@@ -11,7 +11,7 @@ from a2a_serverless.client.http import ClientRequest
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.domain.model import Part
-from a2a_serverless.wire.strict_json import dumps, loads
+from a2a_serverless.protocol.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
-from a2a_serverless.wire.errors import VerbNotAllowed
-from a2a_serverless.wire.strict_json import dumps
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller

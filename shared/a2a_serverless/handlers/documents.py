@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
-from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.protocol.errors import VerbNotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

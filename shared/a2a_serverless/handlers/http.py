@@ -26,11 +26,12 @@ from a2a_serverless.handlers.documents import catalogue, serve_document
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.handlers.operations import Envelope, OperationHandler, error_response, log_error
 from a2a_serverless.handlers.uploads import serve_upload
-from a2a_serverless.wire import jsonrpc, rest, versions
+from a2a_serverless.protocol import versions
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.wire import jsonrpc, rest
 from a2a_serverless.wire.codecs import codec
-from a2a_serverless.wire.errors import VerbNotAllowed
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller

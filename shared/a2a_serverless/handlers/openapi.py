@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.wire.operations import STREAMING, Operation
-from a2a_serverless.wire.versions import VERSION_HEADER
+from a2a_serverless.protocol.operations import STREAMING, Operation
+from a2a_serverless.protocol.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,11 +19,12 @@ from a2a_serverless.domain.model import Task
 from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.protocol import sse, versions
+from a2a_serverless.protocol.errors import code_of, headers_of, status_of
+from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.services.contents import INLINE, resolve_contents
 from a2a_serverless.services.operations import open_stream, run_operation
-from a2a_serverless.wire import sse, v1, versions
-from a2a_serverless.wire.errors import code_of, headers_of, status_of
-from a2a_serverless.wire.operations import READING, SENDING, STREAMING, Operation
+from a2a_serverless.wire import v1
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.authentication import Authenticator
     from a2a_serverless.ports import Publications
+    from a2a_serverless.protocol.limits import Limits
     from a2a_serverless.services.operations import OpenStream
     from a2a_serverless.services.rate_limiter import RateLimiter, StreamSlot
     from a2a_serverless.services.streams import Heartbeat, OffLoop, StreamItem
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.codecs import Codec
-    from a2a_serverless.wire.limits import Limits
 
 logger = logging.getLogger(__name__)
 

@@ -20,6 +20,9 @@ from a2a_serverless.adapters.keys import path
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound, Overloaded, TaskNotFound
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.timestamps import from_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
     Selection,
@@ -32,10 +35,7 @@ from a2a_serverless.services.delivery_admin import (
 )
 from a2a_serverless.services.erasure import ErasureResult, parse_request
 from a2a_serverless.wire.deliveries import print_standing
-from a2a_serverless.wire.errors import VerbNotAllowed
 from a2a_serverless.wire.rest import check_content_type
-from a2a_serverless.wire.strict_json import dumps, loads
-from a2a_serverless.wire.timestamps import from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WebhookStatus
     from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.protocol.limits import Limits
     from a2a_serverless.services.tasks import TaskService
-    from a2a_serverless.wire.limits import Limits
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.contents import LARGEST, UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
-from a2a_serverless.wire.errors import VerbNotAllowed
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.wire.rest import check_content_type
-from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller

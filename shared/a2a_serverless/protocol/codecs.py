@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from a2a_serverless.protocol import v1
-from a2a_serverless.protocol.errors import read
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.validation import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

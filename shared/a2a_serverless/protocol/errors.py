@@ -1,81 +1,149 @@
-"""Everything that is wrong with a request, as the protocol tells it, from what pydantic found."""
+"""What each refusal is called in each binding and version: one table, and the detail objects that go with it.
+
+1.0: specification 5.4 at v1.0.1 (its HTTP statuses, not those of 1.0.0) and 9.5, 11.6. 0.3: specification 8; its REST
+binding names no statuses, so they are those of the official 0.3 SDK. An error that 0.3 has no code for degrades to
+-32603 (the text still says what happened). What is not an ``A2AError`` is our fault and shows nothing of itself.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ValidationError
-
-from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
-from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.domain import errors
+from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidRequest, MethodNotFound
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+    from collections.abc import Iterable
 
-M = TypeVar("M", bound=BaseModel)
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.push import WireVersion
 
-_DESCRIPTIONS: Final = {
-    "missing": "is required",
-    "string_type": "must be a string",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "tuple_type": "must be a list",
-    "extra_forbidden": "is not known",
+
+class BodyTooLarge(InvalidRequest):
+    """The body is over the limit (-32600, HTTP 413)."""
+
+
+class VerbNotAllowed(MethodNotFound):
+    """The path exists, but not with this verb (HTTP 405); ``allowed`` belongs into the ``Allow`` header."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self.allowed = tuple(sorted(set(allowed)))
+        super().__init__(f"This path takes {', '.join(self.allowed)} only.")
+
+
+DOMAIN: Final = "a2a-protocol.org"
+TYPE: Final = "type.googleapis.com/google.rpc."
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
+
+    ``by_http``: HTTP's own status and headers say it in every binding, JSON-RPC and streams included.
+    """
+
+    name: str
+    rpc: int
+    http: int
+    grpc: str
+    old_http: int
+    old: int | None = None
+    by_http: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The name as ErrorInfo wants it: without ``Error``, in UPPER_SNAKE."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name.removesuffix("Error")).upper()
+
+    def rpc_for(self, version: WireVersion) -> int:
+        """The JSON-RPC code for a caller of ``version``."""
+        return self.rpc if version == "1.0" or self.old is None else self.old
+
+    def http_for(self, version: WireVersion) -> int:
+        """The HTTP status for a REST caller of ``version``."""
+        return self.http if version == "1.0" else self.old_http
+
+
+INTERNAL: Final = Code("InternalError", -32603, 500, "INTERNAL", 500)
+
+CODES: Final[dict[type[A2AError], Code]] = {
+    errors.ParseError: Code("JSONParseError", -32700, 400, "INVALID_ARGUMENT", 400),
+    errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
+    BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
+    errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
+    VerbNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),
+    errors.InvalidParams: Code("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT", 400),
+    errors.InternalError: INTERNAL,
+    errors.TaskNotFound: Code("TaskNotFoundError", -32001, 404, "NOT_FOUND", 404),
+    errors.TaskNotCancelable: Code("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", 409),
+    errors.PushNotSupported: Code("PushNotificationNotSupportedError", -32003, 400, "FAILED_PRECONDITION", 501),
+    errors.UnsupportedOperation: Code("UnsupportedOperationError", -32004, 400, "FAILED_PRECONDITION", 501),
+    errors.ContentTypeNotSupported: Code("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", 415),
+    errors.InvalidAgentResponse: Code("InvalidAgentResponseError", -32006, 500, "INTERNAL", 502),
+    errors.ExtendedCardNotConfigured: Code(
+        "ExtendedAgentCardNotConfiguredError", -32007, 400, "FAILED_PRECONDITION", 404
+    ),
+    errors.ExtensionRequired: Code(
+        "ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, old=-32603
+    ),
+    errors.VersionNotSupported: Code("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, old=-32603),
+    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, old=-32603),
+    # JSON-RPC leaves what is above -32000 to applications; A2A has the rest.
+    errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
+    errors.InsufficientScope: Code(
+        "InsufficientScopeError", -31403, 403, "PERMISSION_DENIED", 403, -32603, by_http=True
+    ),
+    errors.TooManyRequests: Code("TooManyRequestsError", -31429, 429, "RESOURCE_EXHAUSTED", 429, -32603, by_http=True),
 }
-_NEEDS_PARTS: Final = frozenset({"parts", "content"})
 
 
-def read(model: type[M], value: object, limits: Limits = LIMITS) -> M:
-    """The object that a JSON value is. Raises InvalidParams with every violation."""
-    if not isinstance(value, dict):
-        raise InvalidParams("The parameters must be an object.")
-    try:
-        return model.model_validate(value, context=limits)
-    except ValidationError as error:
-        raise InvalidParams(violations=violations(error, limits)) from None
+def code_of(error: Exception) -> Code:
+    """The error's row; a subclass takes the row of its nearest base, everything else is internal."""
+    for kind in type(error).__mro__:
+        if kind in CODES:
+            return CODES[kind]
+    return INTERNAL
 
 
-def read_peer(model: type[M], value: object, limits: Limits = LIMITS) -> M:
-    """The same of another agent's answer. Raises InvalidAgentResponse: its fault, not our caller's."""
-    try:
-        return read(model, value, limits)
-    except InvalidParams as error:
-        raise InvalidAgentResponse(f"The other agent's answer is invalid: {error}") from error
+def text_of(error: Exception) -> str:
+    """What the caller may read."""
+    return str(error) if isinstance(error, A2AError) else errors.InternalError.default
 
 
-def violations(error: ValidationError, limits: Limits = LIMITS) -> tuple[FieldViolation, ...]:
-    """The violations, each under its path as the client wrote it, as many as the limits name."""
-    found = error.errors(include_url=False)[: limits.violations]
-    return tuple(FieldViolation(path_of(one["loc"]) + _below(one), describe(one)) for one in found)
+def status_of(error: Exception, otherwise: int) -> int:
+    """The HTTP status of an answer whose binding says ``otherwise``."""
+    code = code_of(error)
+    return code.http if code.by_http else otherwise
 
 
-def path_of(loc: tuple[int | str, ...]) -> str:
-    """``message.parts[0].raw``. The tag of a union (``@text``) is no part of a path."""
-    path = ""
-    for name in _names_in(loc):
-        path += f"[{name}]" if isinstance(name, int) else f".{name}" if path else name
-    return path
+def headers_of(error: Exception) -> dict[str, str]:
+    """What HTTP says of the error besides: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
+    match error:
+        case errors.Unauthenticated():
+            return {"www-authenticate": 'Bearer realm="a2a"' + (', error="invalid_token"' if error.given else "")}
+        case errors.InsufficientScope():
+            challenge = f'Bearer realm="a2a", error="insufficient_scope", scope="{error.scope}"'
+            return {"www-authenticate": challenge}
+        case errors.TooManyRequests() | errors.Overloaded():
+            return {"retry-after": str(error.retry_after_s)}
+    return {}
 
 
-def _names_in(loc: tuple[int | str, ...]) -> list[int | str]:
-    return [name for name in loc if isinstance(name, int) or not name.startswith("@")] or [""]
+def details(error: Exception) -> list[Json]:
+    """google.rpc.ErrorInfo, and what else there is to say: BadRequest when fields were wrong, RetryInfo."""
+    info: JsonObject = {"@type": TYPE + "ErrorInfo", "reason": code_of(error).reason, "domain": DOMAIN}
+    match error:
+        case errors.InsufficientScope():
+            return [info | {"metadata": {"scope": error.scope}}]
+        case errors.TooManyRequests() | errors.Overloaded():
+            return [info, {"@type": TYPE + "RetryInfo", "retryDelay": f"{error.retry_after_s}s"}]
+        case A2AError(violations=violations) if violations:
+            return [info, _bad_request(violations)]
+    return [info]
 
 
-def describe(one: ErrorDetails) -> str:
-    """What would be valid."""
-    kind, value, name = one["type"], one["input"], _names_in(one["loc"])[-1]
-    if kind == "missing" and name in _NEEDS_PARTS:
-        return "must hold at least one part"
-    if kind == "missing" or (value is None and kind != "violation" and isinstance(name, str)):
-        return "is required"
-    if kind == "enum":
-        if value == "":
-            return "is required"
-        return "must be one of " + str(one["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
-    return _DESCRIPTIONS.get(kind, one["msg"])
-
-
-def _below(one: Any) -> str:  # noqa: ANN401 - ErrorDetails
-    if one["type"] == "item_kind":
-        return "kind"
-    return ".kind" if one["type"] == "part_kind" else ""
+def _bad_request(violations: tuple[FieldViolation, ...]) -> JsonObject:
+    fields: list[Json] = [{"field": one.field, "description": one.description} for one in violations]
+    return {"@type": TYPE + "BadRequest", "fieldViolations": fields}

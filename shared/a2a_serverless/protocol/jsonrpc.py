@@ -13,10 +13,10 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import to_json
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest
+from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.protojson import ProtoModel, violation
+from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.wire.jsonrpc import RpcId, RpcRefusal
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

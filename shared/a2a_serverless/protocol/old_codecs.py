@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.protocol import legacy, v0_3, v0_3_rest, v1
-from a2a_serverless.protocol.errors import read
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.validation import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator
 
 from a2a_serverless.protocol import v1_card
-from a2a_serverless.protocol.errors import read_peer
+from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.protojson import (
     Flag,
     Ident,
@@ -25,7 +25,7 @@ from a2a_serverless.protocol.protojson import (
     ShortText,
     items,
 )
-from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.protocol.validation import read_peer
 
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 VERSIONS: Final = ("1.0", "0.3")

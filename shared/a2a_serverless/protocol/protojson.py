@@ -29,8 +29,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, to_json
 
-from a2a_serverless.wire import timestamps
-from a2a_serverless.wire.limits import LIMITS
+from a2a_serverless.protocol import timestamps
+from a2a_serverless.protocol.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

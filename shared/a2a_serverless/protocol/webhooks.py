@@ -11,7 +11,7 @@ from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.protojson import ProtoModel
-from a2a_serverless.wire.strict_json import loads
+from a2a_serverless.protocol.strict_json import loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from a2a_serverless.domain.card import AgentCard, AgentInterface, OpenIdConnectSecurityScheme
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended_card_name, legacy_card_name
+from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.wire import card as cards
-from a2a_serverless.wire.strict_json import dumps
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent

@@ -25,11 +25,11 @@ from a2a_serverless.domain.card import (
     SecurityScheme,
 )
 from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.timestamps import from_http_date
+from a2a_serverless.protocol.versions import asked
 from a2a_serverless.wire.fields import Fields, read_peer
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.strict_json import dumps, loads
-from a2a_serverless.wire.timestamps import from_http_date
-from a2a_serverless.wire.versions import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

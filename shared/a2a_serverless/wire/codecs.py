@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.wire import v1
-from a2a_serverless.wire.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Answer, Request
-    from a2a_serverless.wire.operations import Operation
+    from a2a_serverless.protocol.operations import Operation
 
 # "proto" is REST whose 0.3 answers keep the proto's own names: a local switch, for the 0.3 conformance kit.
 Binding: TypeAlias = Literal["jsonrpc", "rest", "proto", "legacy"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.wire.strict_json import given
-from a2a_serverless.wire.timestamps import to_text
+from a2a_serverless.protocol.strict_json import given
+from a2a_serverless.protocol.timestamps import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

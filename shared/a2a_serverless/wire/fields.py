@@ -18,14 +18,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
-from a2a_serverless.wire import timestamps
-from a2a_serverless.wire.strict_json import dumps
+from a2a_serverless.protocol import timestamps
+from a2a_serverless.protocol.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.wire.limits import Limits
+    from a2a_serverless.protocol.limits import Limits
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
-from a2a_serverless.wire import errors
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import dumps, loads
+from a2a_serverless.protocol import errors
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject

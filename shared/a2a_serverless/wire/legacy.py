@@ -15,11 +15,11 @@ from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.domain.events import ArtifactEvent, Event, TaskReplay
 from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import GetTask
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v0_3
 from a2a_serverless.wire.fields import read
-from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.objects import Dialect
-from a2a_serverless.wire.operations import Operation
 from a2a_serverless.wire.rest import Route
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.wire import v0_3, v1
-from a2a_serverless.wire.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Json, JsonObject, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Answer, Update
-from a2a_serverless.wire import timestamps
-from a2a_serverless.wire.strict_json import given
+from a2a_serverless.protocol import timestamps
+from a2a_serverless.protocol.strict_json import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

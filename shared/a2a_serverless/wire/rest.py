@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported, FieldViolation, InvalidParams, MethodNotFound
-from a2a_serverless.wire import errors, sse
-from a2a_serverless.wire.errors import VerbNotAllowed
-from a2a_serverless.wire.limits import LIMITS, Limits
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import dumps, loads
+from a2a_serverless.protocol import errors, sse
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

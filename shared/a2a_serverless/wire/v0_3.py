@@ -33,12 +33,12 @@ from a2a_serverless.domain.queries import (
     Update,
 )
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import given
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.fields import Fields, read, read_peer
-from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.objects import NOTHING_SAID, Dialect, Printers, printed
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

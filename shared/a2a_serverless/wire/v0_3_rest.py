@@ -15,12 +15,12 @@ from urllib.parse import quote
 
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
 from a2a_serverless.domain.queries import Answer, CreatePush, PushPage, Request, TaskPush
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import given
 from a2a_serverless.wire import v0_3, v1
 from a2a_serverless.wire.fields import Fields, read, snake
-from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.objects import Dialect, Printers, printed
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

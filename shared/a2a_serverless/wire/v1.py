@@ -41,11 +41,11 @@ from a2a_serverless.domain.queries import (
     TaskPush,
     Update,
 )
+from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import given
 from a2a_serverless.wire.fields import Fields, read, read_peer
-from a2a_serverless.wire.limits import LIMITS, Limits
 from a2a_serverless.wire.objects import NOTHING_SAID, Dialect, Printers, printed
-from a2a_serverless.wire.operations import Operation
-from a2a_serverless.wire.strict_json import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

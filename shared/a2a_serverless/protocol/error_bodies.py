@@ -1,6 +1,6 @@
 """Error bodies as models: google.rpc's detail objects, and what carries them in each binding and version.
 
-The table of codes is that of ``wire/errors.py``. 1.0: specification 9.5 and 11.6. 0.3: specification 8.
+The table of codes is that of ``protocol/errors.py``. 1.0: specification 9.5 and 11.6. 0.3: specification 8.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from a2a_serverless.domain import errors
+from a2a_serverless.protocol.errors import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
-from a2a_serverless.wire.errors import DOMAIN, TYPE, code_of, text_of
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion

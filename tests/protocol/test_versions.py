@@ -2,7 +2,7 @@ import pytest
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
 from a2a_serverless.domain.push import WireVersion
-from a2a_serverless.wire.versions import activated, asked, check, requested
+from a2a_serverless.protocol.versions import activated, asked, check, requested
 
 
 @pytest.mark.requirement(61, 64, 106)

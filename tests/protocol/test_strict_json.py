@@ -5,9 +5,9 @@ from hypothesis import given
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.domain.model import Json
-from a2a_serverless.wire.errors import BodyTooLarge
-from a2a_serverless.wire.limits import Limits
-from a2a_serverless.wire.strict_json import dumps, loads
+from a2a_serverless.protocol.errors import BodyTooLarge
+from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.strict_json import dumps, loads
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 

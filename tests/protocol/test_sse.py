@@ -1,6 +1,6 @@
 import pytest
 
-from a2a_serverless.wire.sse import BEAT, frame, last_event_id
+from a2a_serverless.protocol.sse import BEAT, frame, last_event_id
 
 
 def test_an_event_carries_its_number_as_id() -> None:

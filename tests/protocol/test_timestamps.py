@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from a2a_serverless.wire.timestamps import from_http_date, from_text, to_text
+from a2a_serverless.protocol.timestamps import from_http_date, from_text, to_text
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 

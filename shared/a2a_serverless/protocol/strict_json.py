@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
-from a2a_serverless.wire.errors import BodyTooLarge
-from a2a_serverless.wire.limits import LIMITS, Limits
+from a2a_serverless.protocol.errors import BodyTooLarge
+from a2a_serverless.protocol.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject

@@ -7,7 +7,7 @@ import pytest
 
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation
-from a2a_serverless.wire import errors as table
+from a2a_serverless.protocol import errors as table
 from a2a_serverless.wire import jsonrpc, rest
 from tests.wire.schema import assert_v0_3
 
