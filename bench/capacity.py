@@ -21,12 +21,12 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 
 sys.path.insert(0, str(ROOT))
 
-from a2a_serverless.adapters import items, keys, log_format
-from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
+from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
+from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore, DynamoTaskIndex, DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.adapters.payloads import PayloadStore
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.adapters.table import RetryPolicy, Table
 from a2a_serverless.domain.agent import Agent, AgentTask
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit

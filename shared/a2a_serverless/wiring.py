@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.adapters.payloads import PayloadStore
-    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
@@ -129,7 +129,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
 def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Edge:
     """The HTTP edge, on the real adapters."""
     from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-    from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPublications
     from a2a_serverless.adapters.lambda_functions import REQUEST_TIMEOUT_S, LambdaFunctions
     from a2a_serverless.handlers.http import Edge
 
@@ -155,7 +155,7 @@ def _task_service(
     settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics
 ) -> TaskService:
     """The service for the operations of clients."""
-    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -184,7 +184,7 @@ def _task_service(
 
 def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Sealer) -> Webhooks:
     """The service that registers webhooks."""
-    from a2a_serverless.adapters.dynamo import DynamoPushStore
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore
     from a2a_serverless.adapters.egress import SystemResolver
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.services.webhooks import Webhooks
@@ -207,8 +207,8 @@ def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: 
 
 def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
     """The rate limiter, which gives each owner its quota."""
-    from a2a_serverless.adapters.dynamo import DynamoTaskIndex
-    from a2a_serverless.adapters.owners import DynamoOwnerStore
+    from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskIndex
     from a2a_serverless.services.rate_limiter import RateLimiter
 
     owners, index = DynamoOwnerStore(table, service.clock.now), DynamoTaskIndex(table)
@@ -240,8 +240,8 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
 @_uncollected
 def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the relay function."""
-    from a2a_serverless.adapters.dynamo import DynamoPushStore
-    from a2a_serverless.adapters.keys import task_key
+    from a2a_serverless.adapters.dynamodb.keys import task_key
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.handlers.table_stream import make_stream_handler
@@ -257,7 +257,7 @@ def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:
 @_uncollected
 def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the notifier function."""
-    from a2a_serverless.adapters.dynamo import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.jose import KeyRingSigner
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.secrets import CachedKeyRingStore, SecretKeyRingStore
@@ -301,7 +301,7 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the sweeper function."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.handlers.schedules import make_schedule_handler
@@ -363,7 +363,7 @@ def make_rotator(
 
 
 def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:
-    from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPublications
     from a2a_serverless.adapters.jose import Es256Keys
     from a2a_serverless.adapters.secrets import SecretKeyRingStore
     from a2a_serverless.adapters.system import SystemClock
@@ -397,8 +397,8 @@ def make_eraser(environment: Mapping[str, str] = os.environ) -> Handler:
 
 def make_api_keys(stack: StackName) -> ApiKeyStore:
     """The API keys of a deployed stack, read and written with the caller's AWS credentials."""
-    from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
     from a2a_serverless.adapters.deployed_stack import DeployedStack
+    from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 
     aws = _aws_of(stack)
     return DynamoApiKeyStore(_table_named(DeployedStack(aws, stack.name).output("AccessTableName"), aws))
@@ -406,8 +406,8 @@ def make_api_keys(stack: StackName) -> ApiKeyStore:
 
 def make_earlier_api_keys(stack: StackName) -> ApiKeyStore:
     """The API keys that an earlier release stored in the table that functions may write; they are not accepted."""
-    from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
     from a2a_serverless.adapters.deployed_stack import DeployedStack
+    from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 
     aws = _aws_of(stack)
     return DynamoApiKeyStore(_table_named(DeployedStack(aws, stack.name).output("TableName"), aws))
@@ -423,7 +423,7 @@ def alarm_states(stack: StackName) -> Mapping[str, str]:
 def make_operations(stack: StackName) -> Operations:
     """An operator's operations on a deployed stack, with the caller's AWS credentials."""
     from a2a_serverless.adapters.deployed_stack import DeployedStack
-    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
@@ -448,10 +448,10 @@ def make_operations(stack: StackName) -> Operations:
 
 def _erasure(settings: Settings, aws: Aws) -> ErasureService:
     """The service that erases, in the tables and the bucket."""
-    from a2a_serverless.adapters import keys
-    from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
-    from a2a_serverless.adapters.dynamo import DynamoPushStore, DynamoTaskLog
-    from a2a_serverless.adapters.erasure import DynamoErasureStore
+    from a2a_serverless.adapters.dynamodb import keys
+    from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+    from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPushStore, DynamoTaskLog
     from a2a_serverless.adapters.s3 import S3BlobStore
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.services.erasure import ErasureService
@@ -483,7 +483,7 @@ def _inline_runner(agents: Mapping[str, Agent], engine: Callable[[], Engine]) ->
 
 def _engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, *, calls: bool = True) -> Engine:
     """The engine, which runs agents. Without ``calls`` it leaves their calls to other agents to the worker."""
-    from a2a_serverless.adapters.dynamo import DynamoTaskIndex, DynamoTaskLog
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskIndex, DynamoTaskLog
     from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.engine.files import TaskFiles
     from a2a_serverless.engine.run import Engine
@@ -538,7 +538,7 @@ def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentC
 
 def _published_base_url(table: Table) -> str:
     """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
-    from a2a_serverless.adapters.dynamo import DynamoPublications
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoPublications
     from a2a_serverless.services.publish import base_url_in
 
     return base_url_in(DynamoPublications(table))
@@ -608,8 +608,8 @@ def _access(settings: Settings, aws: Aws) -> Table:
 
 
 def _table_named(name: str, aws: Aws) -> Table:
+    from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
     from a2a_serverless.adapters.system import SystemClock
-    from a2a_serverless.adapters.table import RetryPolicy, Table
 
     retry = RetryPolicy(sleep=time.sleep, chance=random.random)
     return Table(aws.dynamodb, name, SystemClock().now, retry)
@@ -617,7 +617,7 @@ def _table_named(name: str, aws: Aws) -> Table:
 
 def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
     """The store of big payloads. The sweeper has no bucket, and reads no payload."""
-    from a2a_serverless.adapters.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.adapters.s3 import S3BlobStore
 
     return PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
@@ -689,7 +689,7 @@ def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Auth
 
     if settings.anonymous_access:
         return AllowAnonymous()
-    from a2a_serverless.adapters.api_keys import CachedApiKeyStore, DynamoApiKeyStore
+    from a2a_serverless.adapters.dynamodb.api_keys import CachedApiKeyStore, DynamoApiKeyStore
     from a2a_serverless.adapters.kms import KmsServiceTokenSealer
     from a2a_serverless.adapters.service_tokens import ServiceTokenVerifier
 

@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from a2a_serverless.adapters import items, keys
-from a2a_serverless.adapters.dynamo import REREADS
-from a2a_serverless.adapters.payloads import INLINE_LIMIT, PayloadCorrupted
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.payloads import INLINE_LIMIT, PayloadCorrupted
+from a2a_serverless.adapters.dynamodb.task_log import REREADS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import replay

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters import items, keys
+from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig

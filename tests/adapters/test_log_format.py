@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters import log_format
+from a2a_serverless.adapters.dynamodb import log_format
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.ports import StepResult

@@ -4,8 +4,8 @@ from hashlib import sha256
 
 import pytest
 
+from a2a_serverless.adapters.dynamodb.payloads import PayloadCorrupted, PayloadStore
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.adapters.payloads import PayloadCorrupted, PayloadStore
 from a2a_serverless.domain.model import TaskKey
 
 KEY = TaskKey("tenant", "own/er", "task")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from a2a_serverless.adapters import keys
-from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.erasure import MemoryErasureStore
-from a2a_serverless.adapters.keys import path
+from a2a_serverless.adapters.dynamodb import keys
+from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.erasure import MemoryErasureStore
+from a2a_serverless.adapters.dynamodb.keys import path
+from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.operator_commands import moment_of
 from a2a_serverless.cli.options import CliContext as Outside

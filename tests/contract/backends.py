@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.api_keys import DynamoApiKeyStore, MemoryApiKeyStore
-from a2a_serverless.adapters.dynamo import (
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore, MemoryErasureStore
+from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore, MemoryOwnerStore
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
+from a2a_serverless.adapters.dynamodb.task_log import (
     DynamoBreakerStore,
     DynamoPublications,
     DynamoPushStore,
     DynamoTaskIndex,
     DynamoTaskLog,
 )
-from a2a_serverless.adapters.erasure import DynamoErasureStore, MemoryErasureStore
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
-from a2a_serverless.adapters.owners import DynamoOwnerStore, MemoryOwnerStore
-from a2a_serverless.adapters.payloads import PayloadStore
-from a2a_serverless.adapters.table import RetryPolicy, Table
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.memory import MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller

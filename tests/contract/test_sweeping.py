@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from a2a_serverless.adapters.dynamodb.table import PAGE
 from a2a_serverless.adapters.memory import MemoryQueues
-from a2a_serverless.adapters.table import PAGE
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Message, Part, Principal, Role

@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
 from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
-from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.trace import new_trace

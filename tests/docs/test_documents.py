@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.cli.app import app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in

@@ -13,11 +13,11 @@ import pytest
 from boto3.session import Session
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamo import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
-from a2a_serverless.adapters.keys import HEAD
+from a2a_serverless.adapters.dynamodb.keys import HEAD
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
+from a2a_serverless.adapters.dynamodb.task_log import DynamoBreakerStore, DynamoPushStore, DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.adapters.payloads import PayloadStore
-from a2a_serverless.adapters.table import RetryPolicy, Table
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.erasure import MemoryErasureStore
+from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.erasure import MemoryErasureStore
+from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryCallbackVerifier
-from a2a_serverless.adapters.owners import MemoryOwnerStore
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.keys import task_key
+from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.table_stream import make_stream_handler
 from tests.handlers.test_queues import Clock

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.keys import HEAD
+from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.stack import paths, processes, sam
 from a2a_serverless.stack.emulator import aws_environment
 from tests.gateway import Behind, Gateway, gateway

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.keys import task_key
+from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters import log_format, stored_events
+from a2a_serverless.adapters.dynamodb import log_format, stored_events
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import Message, SendRequest, Task

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-from a2a_serverless.adapters import log_format, stored_events
+from a2a_serverless.adapters.dynamodb import log_format, stored_events
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.protocol import v1

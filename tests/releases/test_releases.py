@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from a2a_serverless.adapters import items, keys
-from a2a_serverless.adapters.items import UnknownVersion
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.items import UnknownVersion
 from a2a_serverless.adapters.secrets import load_key_ring
 from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
 from a2a_serverless.handlers.queues import make_queue_handler

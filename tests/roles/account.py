@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from moto import mock_aws
 
 from a2a_serverless import wiring
-from a2a_serverless.adapters.keys import EVENTS, HEAD
+from a2a_serverless.adapters.dynamodb.keys import EVENTS, HEAD
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.adapters.table import RetryPolicy, Table
 from a2a_serverless.domain.model import Principal
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session

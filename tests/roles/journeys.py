@@ -8,8 +8,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.keys import HEAD
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.domain.access import ApiKey, digest_of
 from tests.roles.account import KEY, MODELS, OPERATOR, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder

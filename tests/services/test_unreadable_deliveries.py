@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.payloads import PayloadCorrupted
+from a2a_serverless.adapters.dynamodb.payloads import PayloadCorrupted
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import CursorState

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.keys import HEAD, key_of_path
+from a2a_serverless.adapters.dynamodb.keys import HEAD, key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.services.erasure import ErasureResult

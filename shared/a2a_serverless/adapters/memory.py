@@ -15,8 +15,8 @@ from itertools import chain, count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from a2a_serverless.adapters import items, keys, log_format
-from a2a_serverless.adapters.snapshots import snapshot_name
+from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb.snapshots import snapshot_name
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import FORGET_MS
 from a2a_serverless.domain.contents import UploadSlot

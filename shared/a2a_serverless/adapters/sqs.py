@@ -10,7 +10,7 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.keys import path
+from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.domain.queue_messages import WorkMessage, to_json
 
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ def stack_meant(ctx: typer.Context, name: str) -> "StackName":
 
 
 def _key(task: str) -> "TaskKey":
-    from a2a_serverless.adapters.keys import key_of_path
+    from a2a_serverless.adapters.dynamodb.keys import key_of_path
 
     try:
         return key_of_path(task)
@@ -246,7 +246,7 @@ def _selection(host: str, since: str) -> "Selection":
 
 
 def _redrive_all(ctx: typer.Context, stack: str, selection: "Selection") -> None:
-    from a2a_serverless.adapters.keys import path
+    from a2a_serverless.adapters.dynamodb.keys import path
     from a2a_serverless.services.delivery_admin import redrive_all
 
     terminal, done = context_of(ctx).terminal, 0
@@ -265,7 +265,7 @@ def _redrive_all(ctx: typer.Context, stack: str, selection: "Selection") -> None
 
 
 def _printed(one: "WebhookStatus") -> "JsonObject":
-    from a2a_serverless.adapters.keys import path
+    from a2a_serverless.adapters.dynamodb.keys import path
     from a2a_serverless.wire.deliveries import print_standing
 
     return {"task": path(one.key.tenant, one.key.owner, one.key.task), **print_standing(one)}

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from a2a_serverless.adapters.keys import path
+from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, MethodNotFound, Overloaded, TaskNotFound
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse

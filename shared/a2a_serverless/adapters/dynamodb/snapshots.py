@@ -9,12 +9,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters import log_format
-from a2a_serverless.adapters.payloads import PayloadCorrupted, pointer
+from a2a_serverless.adapters.dynamodb import log_format
+from a2a_serverless.adapters.dynamodb.payloads import PayloadCorrupted, pointer
 from a2a_serverless.domain.events import TaskReplay
 
 if TYPE_CHECKING:
-    from a2a_serverless.adapters.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Task, TaskKey
 

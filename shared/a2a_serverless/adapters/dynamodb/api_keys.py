@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items
+from a2a_serverless.adapters.dynamodb import items
 from a2a_serverless.domain.access import FULL_SCOPE, ApiKey
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.items import Item
-    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.ports import ApiKeyStore
 
 PARTITION: Final = "ACCESS"

@@ -8,12 +8,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.dynamodb import keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.adapters.items import Item
+    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports import BlobStore
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items, keys, log_format
-from a2a_serverless.adapters.snapshots import SnapshotStore
+from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb.snapshots import SnapshotStore
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
@@ -21,9 +21,9 @@ from a2a_serverless.domain.push import close_cursor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from a2a_serverless.adapters.items import Item
-    from a2a_serverless.adapters.payloads import PayloadStore
-    from a2a_serverless.adapters.table import Action, Table, WriteConflict
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.table import Action, Table, WriteConflict
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change

@@ -5,14 +5,14 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import items, keys
+from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.items import Item
-    from a2a_serverless.adapters.table import Table
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.model import Principal
 
 DAY_S: Final = 86_400

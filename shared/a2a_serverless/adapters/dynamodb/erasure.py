@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters import keys
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
+    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.adapters.memory import MemoryTable
-    from a2a_serverless.adapters.owners import MemoryOwnerStore
-    from a2a_serverless.adapters.table import Table
     from a2a_serverless.domain.model import TaskKey
 
 PAGE: Final = 100

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.items import Item, is_live
+from a2a_serverless.adapters.dynamodb.items import Item, is_live
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
