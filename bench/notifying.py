@@ -37,7 +37,7 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.ports import NewTask
+from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay

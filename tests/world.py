@@ -43,7 +43,9 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.ports import SHARDS, CallbackRequest, Signed
+from a2a_serverless.ports.agents import CallbackRequest
+from a2a_serverless.ports.keys import Signed
+from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.ports import Clock, Queues
+    from a2a_serverless.ports.system import Clock, Queues
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")

@@ -45,7 +45,8 @@ from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, RunOutcome, run
 from a2a_serverless.engine.task_context import make_parts
-from a2a_serverless.ports import SHARDS, CallbackRequest, TaskEntry
+from a2a_serverless.ports.agents import CallbackRequest
+from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
 from a2a_serverless.services.listing import TaskLister

@@ -42,16 +42,11 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.invocations import Handler
     from a2a_serverless.handlers.runtime import Answer
-    from a2a_serverless.ports import (
-        ApiKeyStore,
-        ContentStore,
-        InlineRunner,
-        Metrics,
-        Queues,
-        Sealer,
-        TaskLog,
-        UrlFetcher,
-    )
+    from a2a_serverless.ports.agents import InlineRunner
+    from a2a_serverless.ports.contents import ContentStore, UrlFetcher
+    from a2a_serverless.ports.keys import ApiKeyStore, Sealer
+    from a2a_serverless.ports.system import Metrics, Queues
+    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.services.delivery_admin import Operations
     from a2a_serverless.services.erasure import ErasureService
     from a2a_serverless.services.key_rotation import KeyRotation

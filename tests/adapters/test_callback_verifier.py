@@ -21,7 +21,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
-from a2a_serverless.ports import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
 from a2a_serverless.testing import START
 
 HERE, FAR = "https://api.example.com", "https://far.example.org/agents"

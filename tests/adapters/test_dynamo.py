@@ -20,7 +20,7 @@ from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.model import Artifact, Part, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.engine.run_session import RunSession
-from a2a_serverless.ports import IdempotencyRecord, StepResult
+from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken

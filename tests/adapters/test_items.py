@@ -10,7 +10,7 @@ from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
-from a2a_serverless.ports import IdempotencyRecord
+from a2a_serverless.ports.tasks import IdempotencyRecord
 
 KEY = TaskKey("tenant", "owner", "task")
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from a2a_serverless.adapters.dynamodb import log_format
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskState
-from a2a_serverless.ports import StepResult
+from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event

@@ -33,7 +33,7 @@ from tests.adapters.clouds import cloud, error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.ports import ServiceTokenSealer
+    from a2a_serverless.ports.keys import ServiceTokenSealer
 
 NOW = 1_790_000_000_000
 ALICE, BOB = Principal("acme", "alice"), Principal("acme", "bob")

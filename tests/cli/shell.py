@@ -17,7 +17,7 @@ from a2a_serverless.cli.terminal import Terminal
 if TYPE_CHECKING:
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports import ApiKeyStore
+    from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.services.delivery_admin import Operations
     from tests.client.deployment import Deployment
 

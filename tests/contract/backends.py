@@ -30,16 +30,10 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports import (
-        ApiKeyStore,
-        BreakerStore,
-        ErasureStore,
-        OwnerStore,
-        Publications,
-        PushStore,
-        TaskIndex,
-        TaskLog,
-    )
+    from a2a_serverless.ports.delivery import BreakerStore, PushStore
+    from a2a_serverless.ports.keys import ApiKeyStore, Publications
+    from a2a_serverless.ports.owners import ErasureStore, OwnerStore
+    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000

@@ -11,11 +11,11 @@ from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime, report_status, start_run, submit
 from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-from a2a_serverless.ports import IdempotencyRecord, NewTask
+from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import TaskLog
+    from a2a_serverless.ports.tasks import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=60_000)

@@ -20,7 +20,7 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.domain.queries import ListTasks
 from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
-from a2a_serverless.ports import IdempotencyRecord, NewTask
+from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size

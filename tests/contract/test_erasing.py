@@ -18,7 +18,7 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS, start_run
 from a2a_serverless.domain.model import Part, Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
-from a2a_serverless.ports import StepResult
+from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.services.erasure import (
     ERASE_LIMIT_MS,
     ErasureRequest,
@@ -37,7 +37,7 @@ from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, openi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.ports import ErasureStore
+    from a2a_serverless.ports.owners import ErasureStore
     from tests.contract.backends import Store
 
 NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores

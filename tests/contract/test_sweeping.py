@@ -19,7 +19,7 @@ from a2a_serverless.adapters.memory import MemoryQueues
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Message, Part, Principal, Role
-from a2a_serverless.ports import SHARDS, NewTask
+from a2a_serverless.ports.tasks import SHARDS, NewTask
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.testing import Counter as Names
 from tests.contract.backends import NOW, dynamo

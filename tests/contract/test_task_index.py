@@ -13,7 +13,7 @@ from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import TaskEntry, TaskIndex
+    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex
     from tests.contract.backends import Store
 
 ME = Principal("tenant", "owner")

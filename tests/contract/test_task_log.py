@@ -13,7 +13,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.model import Part, Principal, TaskKey, TaskState
-from a2a_serverless.ports import SHARDS, IdempotencyRecord, StepResult
+from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, StepResult
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
     EXPIRES,
@@ -33,7 +33,7 @@ from tests.contract.tasks import (
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.ports import TaskLog
+    from a2a_serverless.ports.tasks import TaskLog
     from tests.contract.backends import Store
 
 MINUTE_MS = 60_000

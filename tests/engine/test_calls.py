@@ -20,7 +20,7 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
-from a2a_serverless.ports import SHARDS
+from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing import SimulatedLoop
 from tests.echo import Writer, agent_of

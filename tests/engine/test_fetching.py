@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import Task
-    from a2a_serverless.ports import UrlFetcher
+    from a2a_serverless.ports.contents import UrlFetcher
 
 URL: Final = "https://hooks.example.com/boat.png?secret=s3cret"
 BOAT: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nboat"

@@ -15,7 +15,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.ports import InlineRunner
+    from a2a_serverless.ports.agents import InlineRunner
 
 HELLO = Message("m", Role.USER, (Part("text", "hello"),), "context")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.ports import Queues
+    from a2a_serverless.ports.system import Queues
 
 # Looking for what is due changes nothing: a sweeper that dies there has done nothing.
 HARMLESS: Final = frozenset({"table.list_due"})

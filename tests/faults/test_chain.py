@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.adapters.memory import MemoryQueues
-    from a2a_serverless.ports import Queues
+    from a2a_serverless.ports.system import Queues
 
 REQUEST = (Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"}))
 SAMPLE = 24

@@ -19,7 +19,7 @@ from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal, TaskState
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota
 from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.ports import TaskEntry
+from a2a_serverless.ports.tasks import TaskEntry
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import RateLimiter
 from tests.echo import Asker

@@ -23,7 +23,7 @@ from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
-from a2a_serverless.ports import IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, StepResult
 from tests.contract.backends import NOW, client_at, dynamo
 
 if TYPE_CHECKING:

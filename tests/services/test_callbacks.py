@@ -13,7 +13,7 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
-from a2a_serverless.ports import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.wire.notification import notification
 from tests.echo import agent_of

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
-    from a2a_serverless.ports import Signed, Signer
+    from a2a_serverless.ports.keys import Signed, Signer
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))

@@ -19,7 +19,7 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.ports import SHARDS, DueItem, NewTask
+from a2a_serverless.ports.tasks import SHARDS, DueItem, NewTask
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.testing import START

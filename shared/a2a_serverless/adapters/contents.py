@@ -11,7 +11,7 @@ from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 if TYPE_CHECKING:
     from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.model import Part, Principal, TaskKey
-    from a2a_serverless.ports import PresignedBlobStore
+    from a2a_serverless.ports.contents import PresignedBlobStore
 
 LINK_S: Final = 3600
 SLOT_S: Final = 900

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from a2a_serverless.domain.key_ring import SigningKey
-from a2a_serverless.ports import Signed
+from a2a_serverless.ports.keys import Signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -24,7 +24,7 @@ from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.head import Change, Head, HeadSnapshot
 from a2a_serverless.domain.push import CursorState, close_cursor
 from a2a_serverless.domain.url_policy import check_addresses
-from a2a_serverless.ports import DueItem, TaskEntry
+from a2a_serverless.ports.tasks import DueItem, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.url_policy import WebhookTarget
-    from a2a_serverless.ports import CallbackRequest, ExpectedCallback, IdempotencyRecord, NewTask, StepResult
+    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
+    from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, StepResult
 
 P = TypeVar("P")
 K = TypeVar("K")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-    from a2a_serverless.ports import KeyRingStore
+    from a2a_serverless.ports.keys import KeyRingStore
 
 
 class SecretKeyRingStore:

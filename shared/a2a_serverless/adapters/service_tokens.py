@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.ports import ServiceTokenSealer
+    from a2a_serverless.ports.keys import ServiceTokenSealer
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from a2a_serverless.client import DiscoveredAgent, HttpError, Transport, discove
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports import ApiKeyStore
+    from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.services.delivery_admin import Operations
 
 LOCAL_URL = "http://127.0.0.1:8000"

@@ -19,7 +19,7 @@ from a2a_serverless.domain.head import WakeCounterChanged, clear_children
 from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
-from a2a_serverless.ports import StepResult
+from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.wire import v1
 from a2a_serverless.wire.card import read_card, v1_card
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Part, TaskStatus
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.ports import Ids, RemoteAgents, TaskLog
+    from a2a_serverless.ports.agents import RemoteAgents
+    from a2a_serverless.ports.system import Ids
+    from a2a_serverless.ports.tasks import TaskLog
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Asks the task's own client: takes the question and a unique name, returns the answer."""

@@ -15,7 +15,7 @@ from a2a_serverless.domain.outbound import OutboundError
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Part, TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import ContentStore, UrlFetcher
+    from a2a_serverless.ports.contents import ContentStore, UrlFetcher
 
 INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Message, TaskKey
-    from a2a_serverless.ports import InlineRunner
+    from a2a_serverless.ports.agents import InlineRunner
 
 
 class LazyInlineRunner:

@@ -42,7 +42,8 @@ from a2a_serverless.engine.task_reader import TaskReader
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports import Ids, Metrics, Queues, TaskIndex, TaskLog
+    from a2a_serverless.ports.system import Ids, Metrics, Queues
+    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000

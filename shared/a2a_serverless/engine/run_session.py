@@ -35,7 +35,8 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, 
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import Ids, Metrics, StepResult, TaskLog
+    from a2a_serverless.ports.system import Ids, Metrics
+    from a2a_serverless.ports.tasks import StepResult, TaskLog
 
 TRIES: Final = 20
 SNAPSHOT_BYTES: Final = 512 * 1024

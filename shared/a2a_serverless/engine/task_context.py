@@ -27,7 +27,7 @@ from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.ports import StepResult
+from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer, CancelReason

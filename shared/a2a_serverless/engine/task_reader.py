@@ -10,7 +10,7 @@ from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Task, TaskKey
-    from a2a_serverless.ports import TaskIndex, TaskLog
+    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
 
 
 @dataclass(frozen=True, slots=True)

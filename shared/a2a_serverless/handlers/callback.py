@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
-from a2a_serverless.ports import CallbackRequest
+from a2a_serverless.ports.agents import CallbackRequest
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.wire.rest import check_content_type
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports import CallbackVerifier
+    from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.protocol.limits import Limits
     from a2a_serverless.services.tasks import TaskService
 

@@ -13,7 +13,7 @@ from a2a_serverless.protocol.errors import VerbNotAllowed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.ports import Publications
+    from a2a_serverless.ports.keys import Publications
 
 CARD: Final = ".well-known/agent-card.json"
 OLD_CARD: Final = ".well-known/agent.json"

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.handlers.authentication import Authenticator
-    from a2a_serverless.ports import CallbackVerifier, Ids, Publications
+    from a2a_serverless.ports.agents import CallbackVerifier
+    from a2a_serverless.ports.keys import Publications
+    from a2a_serverless.ports.system import Ids
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.codecs import Binding

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.authentication import Authenticator
-    from a2a_serverless.ports import Publications
+    from a2a_serverless.ports.keys import Publications
     from a2a_serverless.protocol.limits import Limits
     from a2a_serverless.services.operations import OpenStream
     from a2a_serverless.services.rate_limiter import RateLimiter, StreamSlot

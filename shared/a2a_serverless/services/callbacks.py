@@ -15,14 +15,16 @@ from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 from a2a_serverless.domain.head import mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
-from a2a_serverless.ports import ExpectedCallback, InvalidCallback, StepResult
+from a2a_serverless.ports.agents import ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.ports import CallbackRequest, CallbackVerifier, TaskLog
+    from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier
+    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.wire.notification import NotifiedTask
 

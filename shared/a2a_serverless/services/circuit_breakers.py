@@ -19,7 +19,8 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports import BreakerStore, Metrics
+    from a2a_serverless.ports.delivery import BreakerStore
+    from a2a_serverless.ports.system import Metrics
 
 IN_FLIGHT: Final = 5
 REFRESH_MS: Final = 30_000

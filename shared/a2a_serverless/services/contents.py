@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.ports import ContentStore
+    from a2a_serverless.ports.contents import ContentStore
 
 T = TypeVar("T")
 

@@ -33,19 +33,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Task, TaskKey
-    from a2a_serverless.ports import (
-        Clock,
-        ContentStore,
-        Ids,
-        Metrics,
-        PushStore,
-        Queues,
-        Sealer,
-        Sender,
-        Signed,
-        Signer,
-        TaskLog,
-    )
+    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.delivery import PushStore, Sender
+    from a2a_serverless.ports.keys import Sealer, Signed, Signer
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.ports.tasks import TaskLog
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,9 @@ from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.ports import Clock, PushStore, Queues, TaskLog
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.system import Clock, Queues
+    from a2a_serverless.ports.tasks import TaskLog
 
 TRIES: Final = 20
 ATTEMPTS_SHOWN: Final = 100

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.model import Json, JsonObject, TaskKey
-    from a2a_serverless.ports import ApiKeyStore, BlobStore, Clock, ErasureStore, Ids, PushStore, TaskLog
+    from a2a_serverless.ports.contents import BlobStore
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.keys import ApiKeyStore
+    from a2a_serverless.ports.owners import ErasureStore
+    from a2a_serverless.ports.system import Clock, Ids
+    from a2a_serverless.ports.tasks import TaskLog
 
 ERASE_LIMIT_MS: Final = 15_000
 PAUSE_S: Final = 1.0

@@ -19,7 +19,7 @@ from a2a_serverless.services.publish import CardPublisher, find_altered, publish
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.ports import KeyFactory, KeyRingStore
+    from a2a_serverless.ports.keys import KeyFactory, KeyRingStore
 
 TRIES: Final = 10
 CHANGED: Final = (

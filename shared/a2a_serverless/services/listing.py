@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from a2a_serverless.domain.model import Principal, Task, TaskState
-    from a2a_serverless.ports import Sealer, TaskEntry, TaskIndex, TaskLog
+    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
 
 COUNTED: Final = 1000
 READ: Final = 300

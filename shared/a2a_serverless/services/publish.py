@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.card import SecurityScheme
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.ports import Clock, Publications
+    from a2a_serverless.ports.keys import Publications
+    from a2a_serverless.ports.system import Clock
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")

@@ -10,7 +10,8 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports import PushStore, Queues
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.system import Queues
 
 
 def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) -> int:

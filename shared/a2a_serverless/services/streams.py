@@ -19,7 +19,8 @@ from a2a_serverless.domain.states import TERMINAL
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports import Clock, TaskLog
+    from a2a_serverless.ports.system import Clock
+    from a2a_serverless.ports.tasks import TaskLog
 
 T = TypeVar("T")
 

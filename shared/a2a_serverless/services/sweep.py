@@ -23,10 +23,12 @@ from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.states import RUNNABLE
-from a2a_serverless.ports import SHARDS, Clock, DueItem, Ids, Metrics, PushStore, Queues, TaskLog
+from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
 
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000

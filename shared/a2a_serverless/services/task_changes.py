@@ -10,7 +10,7 @@ from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports import IdempotencyRecord, TaskLog
+    from a2a_serverless.ports.tasks import IdempotencyRecord, TaskLog
 
 TRIES: Final = 20
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Task
-    from a2a_serverless.ports import TaskLog
+    from a2a_serverless.ports.tasks import TaskLog
 
 
 class TaskReplayer:

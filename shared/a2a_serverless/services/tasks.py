@@ -13,17 +13,7 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
-from a2a_serverless.ports import (
-    Clock,
-    ContentStore,
-    IdempotencyRecord,
-    Ids,
-    InlineRunner,
-    Metrics,
-    NewTask,
-    Queues,
-    TaskLog,
-)
+from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.services.streams import OffLoop, in_thread
 from a2a_serverless.services.task_changes import change_task, read_existing_head
 from a2a_serverless.services.webhooks import Webhooks, new_config
@@ -32,6 +22,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.ports.agents import InlineRunner
+    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
 
 POLL_FIRST_S: Final = 0.05

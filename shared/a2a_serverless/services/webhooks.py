@@ -21,7 +21,10 @@ from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import PushRequest, TaskKey
-    from a2a_serverless.ports import Clock, Ids, PushStore, Queues, Resolver, Sealer, TaskLog
+    from a2a_serverless.ports.delivery import PushStore, Resolver
+    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.system import Clock, Ids, Queues
+    from a2a_serverless.ports.tasks import TaskLog
 
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.table import Table
-    from a2a_serverless.ports import ApiKeyStore
+    from a2a_serverless.ports.keys import ApiKeyStore
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000

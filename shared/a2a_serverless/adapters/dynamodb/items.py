@@ -18,7 +18,7 @@ from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.ports import DueItem, IdempotencyRecord, TaskEntry
+from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

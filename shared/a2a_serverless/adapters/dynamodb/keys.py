@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from zlib import crc32
 
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.ports import SHARDS
+from a2a_serverless.ports.tasks import SHARDS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal

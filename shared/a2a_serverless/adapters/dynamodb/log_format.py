@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, PartKind, Role, Task, TaskState, TaskStatus
-from a2a_serverless.ports import StepResult
+from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

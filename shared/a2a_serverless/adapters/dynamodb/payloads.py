@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports import BlobStore
+    from a2a_serverless.ports.contents import BlobStore
 
 INLINE_LIMIT: Final = 300 * 1024
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
     from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.ports import DueItem, IdempotencyRecord, NewTask, StepResult, TaskEntry
+    from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, NewTask, StepResult, TaskEntry
 
 REREADS: Final = 5
 DAY_S: Final = 86_400

@@ -1,0 +1,85 @@
+"""Running agents inside a request, calling other agents, and what comes back from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.card import AgentCard
+    from a2a_serverless.domain.model import Message, PushRequest, Task, TaskKey
+
+
+class InlineRunner(Protocol):
+    """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
+
+    def answer_directly(
+        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
+    ) -> Message | None:
+        """The message that the agent answers with if it does so without a task; None otherwise."""
+
+    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """Runs the task for at most ``time_ms`` and hands over what is left of it."""
+
+    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+        """As ``run``, but returns without waiting for the end."""
+
+
+class RemoteAgents(Protocol):
+    """A client of other agents, by their names in the agent registry. Every failure raises AgentCallFailed.
+
+    Calls are made in the name of ``caller``: agents of the same deployment serve that caller only, within its scopes.
+    """
+
+    def address(self, agent: str) -> str:
+        """The agent's base URL in the registry."""
+
+    def with_trace(self, trace: str) -> RemoteAgents:
+        """A client whose calls belong to ``trace`` (a ``traceparent``; "" means none)."""
+
+    def card(self, agent: str) -> AgentCard:
+        """The agent's card, with the interfaces that we support."""
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+        """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent."""
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        """The current task."""
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        """Cancels the task. No error if it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRequest:
+    """A received callback: header names in lower case, the body as sent."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCallback:
+    """The callback that a call expects: from the agent at ``address`` to ``url``, with ``token``.
+
+    It is about ``task``, if that is known.
+    """
+
+    address: str
+    url: str
+    token: str
+    task: str | None = None
+
+
+class InvalidCallback(Exception):
+    """A callback that is not proven to come from the called agent. The text is for the log."""
+
+
+class CallbackVerifier(Protocol):
+    """Checks that a callback comes from the agent that was called."""
+
+    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+        """The challenge to answer with; None for a notification. Raises InvalidCallback, Overloaded (no keys now)."""

@@ -1,0 +1,67 @@
+"""Content outside the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.domain.contents import StoredFile, UploadSlot
+    from a2a_serverless.domain.model import Part, Principal, TaskKey
+    from a2a_serverless.domain.outbound import Outcome
+
+
+class BlobStore(Protocol):
+    """Large content, written once under a name that ends with its SHA-256."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Stores ``content``. Idempotent."""
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        """The content; raises KeyError when it is absent or does not have ``size`` bytes."""
+
+    def list_names(self, prefix: str) -> Iterator[str]:
+        """The names that begin with ``prefix``."""
+
+    def delete(self, name: str) -> None:
+        """Deletes a blob. Nothing happens if it is absent."""
+
+
+class PresignedBlobStore(BlobStore, Protocol):
+    """Blobs that can be shared by presigned URL."""
+
+    def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
+        """A URL that returns the content for ``seconds``, without credentials; ``filename`` is for saving it."""
+
+    def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
+        """A request that uploads content with exactly that SHA-256 (hex) and size (bytes), valid for ``seconds``."""
+
+    def size(self, name: str) -> int | None:
+        """The size of the content in bytes; None when it is absent."""
+
+
+class ContentStore(Protocol):
+    """Content outside the log (``domain.contents``). Owners can only access their own."""
+
+    def store(self, key: TaskKey, content: bytes) -> StoredFile:
+        """Stores content that a task produced. Idempotent."""
+
+    def read(self, principal: Principal, content: StoredFile) -> bytes:
+        """The content, after a check of its SHA-256; raises ContentNotFound."""
+
+    def exists(self, principal: Principal, content: StoredFile) -> bool:
+        """Whether the content is stored with its full size."""
+
+    def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
+        """A URL that returns the content of ``part`` for an hour, without credentials."""
+
+    def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
+        """A request that uploads the content, valid for a quarter of an hour."""
+
+
+class UrlFetcher(Protocol):
+    """Fetches a file from a URL that a client gave, after the URL checks. Never raises."""
+
+    def __call__(self, url: str) -> Outcome:
+        """One GET, only from checked addresses, without redirects, of at most ``domain.contents.LARGEST`` bytes."""

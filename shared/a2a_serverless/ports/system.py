@@ -1,0 +1,47 @@
+"""Time, ids, queue messages and metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from a2a_serverless.domain.queue_messages import QueueMessage
+
+
+class Clock(Protocol):
+    """The only source of time in this package."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after ``seconds``."""
+
+
+class Ids(Protocol):
+    """Makes unique identifiers that cannot be guessed."""
+
+    def new(self) -> str:
+        """A new identifier, URL-safe, at most 40 characters."""
+
+
+class Queues(Protocol):
+    """Sends queue messages."""
+
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
+        """Sends a queue message that arrives after ``delay_s`` seconds (0 to 900)."""
+
+    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+        """Sends queue messages without a delay, ten with each call. Raises when some were not sent, perhaps not all."""
+
+
+class Metrics(Protocol):
+    """Operational metrics."""
+
+    def count(self, name: str, **what: str | int) -> None:
+        """Adds one to the metric ``name`` (of ``domain.metrics``); ``what`` holds its dimension, if any, and ids."""
+
+    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+        """Records values by name, in the units of ``domain.metrics``; ``what`` as in ``count``."""

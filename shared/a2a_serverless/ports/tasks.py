@@ -1,0 +1,140 @@
+"""Tasks, their logs, and the lists of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
+    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey, TaskState
+    from a2a_serverless.domain.push import Cursor, PushConfig
+
+
+SHARDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecord:
+    """Makes a send idempotent: it records which ``task`` a (tenant, owner, agent, message id) created.
+
+    ``digest`` is the SHA-256 of the message's canonical form; it shows when the same id comes with another body.
+    """
+
+    agent: str
+    message_id: str
+    digest: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """All items of a new task; they are written in one transaction."""
+
+    head: Head
+    event: StatusEvent
+    idempotency: IdempotencyRecord | None
+    pushes: tuple[tuple[PushConfig, Cursor], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
+
+    ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
+    ``counts`` says how often the step reported progress and asked each question.
+    """
+
+    arguments: str
+    value: Json
+    fence: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
+
+    ``item_key`` is its key in the store. ``key`` is None when this release cannot interpret the item key.
+    """
+
+    item_key: tuple[str, str]
+    key: TaskKey | None
+    config_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A task in the index, which is eventually consistent. ``position`` is the page token for what follows it."""
+
+    task: str
+    agent: str
+    state: TaskState
+    position: str
+
+
+class TaskLog(Protocol):
+    """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
+
+    def create(self, opening: NewTask) -> IdempotencyRecord | None:
+        """Returns None when all is written, also by an earlier try; else the idempotency record that exists already."""
+
+    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
+        """The idempotency record of an earlier send, or None. Only tenant and owner of ``key`` are used."""
+
+    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+        """The head and the last event number from one query; the head is never older than that event."""
+
+    def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        """The head and the whole log: the events from 1 without a gap."""
+
+    def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
+
+    def read_task_at(self, head: Head, n: int) -> Task:
+        """The task as of event ``n``, which must have been read before. ``head`` may be of any moment."""
+
+    def store_snapshot(self, key: TaskKey) -> str:
+        """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""
+
+    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
+        """The events after number ``after``, without a gap, at most ``limit``."""
+
+    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
+        """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
+
+    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        """Appends an artifact chunk by one conditional put. False as in ``append``. ``expires`` is the head's."""
+
+    def update_head(self, before: Head, after: Head) -> bool:
+        """Updates the head without an event (lease, due time). False as in ``append``."""
+
+    def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        """The results of all steps that have finished."""
+
+    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
+        """Stores a step's result unless one is stored already, and returns the stored one."""
+
+    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+        """Stores which call of which task a callback address belongs to. Idempotent; ``expires`` is the head's."""
+
+    def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
+        """The task and the call that a callback address belongs to, or None."""
+
+    def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
+        """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, eventually consistent."""
+
+    def postpone(self, due: DueItem, now: int) -> None:
+        """Delays an unreadable item that is due at ``now`` (ms): by a minute, doubled each time, up to an hour."""
+
+
+class TaskIndex(Protocol):
+    """A caller's tasks, newest status first; tasks of the same millisecond by id, descending."""
+
+    def list_page(
+        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[TaskEntry], str | None]:
+        """At most ``limit`` entries after ``after``, with a status since ``since`` (ms), and the next position."""
