@@ -41,7 +41,7 @@ from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
-from a2a_serverless.wiring import MESSAGES_AT_ONCE
+from a2a_serverless.wiring.notifier import MESSAGES_AT_ONCE
 from tests.adapters.strangers import authority, server_context
 
 PER_SECOND: Final = 50

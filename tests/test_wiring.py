@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.settings import SettingsError
-from a2a_serverless.wiring import make_rotator
+from a2a_serverless.wiring.rotator import make_rotator
 from tests.contexts import Context
 from tests.loggers import kept_loggers
 

@@ -5,7 +5,8 @@ from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
-from a2a_serverless import wiring
+from a2a_serverless.wiring import stores
+from a2a_serverless.wiring.api import make_api
 
 Item = dict[str, Any]
 
@@ -45,5 +46,5 @@ class Database:
 
 
 clouds = SimpleNamespace(dynamodb=Database(), sqs=SimpleNamespace(send_message=lambda **_: None))
-setattr(wiring, "_aws", lambda: clouds)  # noqa: B010 - the one place where clients are made
-handler = wiring.make_api(os.environ)
+setattr(stores, "make_aws", lambda: clouds)  # noqa: B010 - the one place where clients are made
+handler = make_api(os.environ)

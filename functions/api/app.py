@@ -1,5 +1,8 @@
 """Composition root of the api function."""
 
-from a2a_serverless.wiring import make_api
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_api()
+with uncollected():
+    from a2a_serverless.wiring.api import make_api
+
+    handler = make_api()

@@ -1,5 +1,10 @@
 """Composition root of the api function where answers are streamed."""
 
-from a2a_serverless.wiring import stream_api
+from a2a_serverless.wiring.process import uncollected
 
-stream_api()
+with uncollected():
+    from a2a_serverless.wiring.api import make_streaming_api, stream_api
+
+    handler = make_streaming_api()
+
+stream_api(handler)

@@ -1,5 +1,8 @@
 """Composition root of the eraser function."""
 
-from a2a_serverless.wiring import make_eraser
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_eraser()
+with uncollected():
+    from a2a_serverless.wiring.eraser import make_eraser
+
+    handler = make_eraser()

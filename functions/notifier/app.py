@@ -1,5 +1,8 @@
 """Composition root of the notifier function."""
 
-from a2a_serverless.wiring import make_notifier
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_notifier()
+with uncollected():
+    from a2a_serverless.wiring.notifier import make_notifier
+
+    handler = make_notifier()

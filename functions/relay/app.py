@@ -1,5 +1,8 @@
 """Composition root of the relay function."""
 
-from a2a_serverless.wiring import make_relay
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_relay()
+with uncollected():
+    from a2a_serverless.wiring.relay import make_relay
+
+    handler = make_relay()

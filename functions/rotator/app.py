@@ -1,5 +1,8 @@
 """Composition root of the rotator function."""
 
-from a2a_serverless.wiring import make_rotator
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_rotator()
+with uncollected():
+    from a2a_serverless.wiring.rotator import make_rotator
+
+    handler = make_rotator()

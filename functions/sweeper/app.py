@@ -1,5 +1,8 @@
 """Composition root of the sweeper function."""
 
-from a2a_serverless.wiring import make_sweeper
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_sweeper()
+with uncollected():
+    from a2a_serverless.wiring.sweeper import make_sweeper
+
+    handler = make_sweeper()

@@ -1,5 +1,8 @@
 """Composition root of the worker function."""
 
-from a2a_serverless.wiring import make_worker
+from a2a_serverless.wiring.process import uncollected
 
-handler = make_worker()
+with uncollected():
+    from a2a_serverless.wiring.worker import make_worker
+
+    handler = make_worker()

@@ -2,7 +2,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -246,7 +245,7 @@ def test_every_parameter_is_described_used_and_shown_in_a_group() -> None:
 
 def _code() -> str:
     package = ROOT / "shared/a2a_serverless"
-    return "\n".join(Path(package / name).read_text() for name in ("settings.py", "wiring.py"))
+    return "\n".join(path.read_text() for path in (package / "settings.py", *package.glob("wiring/*.py")))
 
 
 def _listed(value: Any) -> list[Any]:

@@ -19,11 +19,17 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from moto import mock_aws
 
-from a2a_serverless import wiring
 from a2a_serverless.adapters.dynamodb.keys import EVENTS, HEAD
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.wiring.api import make_api
+from a2a_serverless.wiring.eraser import make_eraser
+from a2a_serverless.wiring.notifier import make_notifier
+from a2a_serverless.wiring.relay import make_relay
+from a2a_serverless.wiring.rotator import make_rotator
+from a2a_serverless.wiring.sweeper import make_sweeper
+from a2a_serverless.wiring.worker import make_worker
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
 from tests.contexts import Context
@@ -43,13 +49,13 @@ WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"
 OPERATOR: Final = "a2a_operator"
 FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
-    "api": wiring.make_api,
-    "worker": wiring.make_worker,
-    "relay": wiring.make_relay,
-    "notifier": wiring.make_notifier,
-    "sweeper": wiring.make_sweeper,
-    "rotator": wiring.make_rotator,
-    "eraser": wiring.make_eraser,
+    "api": make_api,
+    "worker": make_worker,
+    "relay": make_relay,
+    "notifier": make_notifier,
+    "sweeper": make_sweeper,
+    "rotator": make_rotator,
+    "eraser": make_eraser,
 }
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()

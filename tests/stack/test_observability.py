@@ -12,7 +12,7 @@ import pytest
 
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.stack import local_stack, sam
-from a2a_serverless.wiring import alarm_states
+from a2a_serverless.wiring.operators import alarm_states
 from tests.functions.template import observability, resources
 
 if TYPE_CHECKING:

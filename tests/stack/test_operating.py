@@ -21,7 +21,7 @@ from a2a_serverless.adapters.dynamodb.keys import HEAD, key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.services.erasure import ErasureResult
-from a2a_serverless.wiring import make_operations
+from a2a_serverless.wiring.operators import make_operations
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 

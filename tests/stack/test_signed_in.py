@@ -14,7 +14,7 @@ from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.wiring import make_api_keys
+from a2a_serverless.wiring.operators import make_api_keys
 from tests.observed import observed
 from tests.stack.local import eventually, paths_for, running_stack
 

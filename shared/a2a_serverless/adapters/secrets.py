@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, fields
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
     from a2a_serverless.ports.keys import KeyRingStore
+
+KEY_RING_CACHE_MS: Final = 300_000
 
 
 class SecretKeyRingStore:

@@ -26,25 +26,25 @@ def _read_stdin(limit: int) -> bytes:
 
 
 def _api_keys(stack: "StackName") -> "ApiKeyStore":
-    from a2a_serverless.wiring import make_api_keys
+    from a2a_serverless.wiring.operators import make_api_keys
 
     return make_api_keys(stack)
 
 
 def _earlier_api_keys(stack: "StackName") -> "ApiKeyStore":
-    from a2a_serverless.wiring import make_earlier_api_keys
+    from a2a_serverless.wiring.operators import make_earlier_api_keys
 
     return make_earlier_api_keys(stack)
 
 
 def _operations(stack: "StackName") -> "Operations":
-    from a2a_serverless.wiring import make_operations
+    from a2a_serverless.wiring.operators import make_operations
 
     return make_operations(stack)
 
 
 def _alarms(stack: "StackName") -> Mapping[str, str]:
-    from a2a_serverless.wiring import alarm_states
+    from a2a_serverless.wiring.operators import alarm_states
 
     return alarm_states(stack)
 

@@ -9,7 +9,7 @@ from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import Process, claim_port, start, wait_until_ready
 from a2a_serverless.stack.sam import Deployment, function_environment
 
-API_APP = "a2a_serverless.wiring:make_app"
+API_APP = "a2a_serverless.wiring.api:make_app"
 RECEIVER_APP = "app:app"
 
 

@@ -45,7 +45,7 @@ class DynamoApiKeyStore:
         self._table.write(self._table.put(items.make_item(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
-        place = {"pk": {"S": PARTITION}, "sk": {"S": digest}}
+        place = items.make_place(PARTITION, digest)
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import keys
+from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class DynamoErasureStore:
         return sum(1 for _ in self._table.list_keys(keys.task(key)))
 
     def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        self._table.erase([{"pk": {"S": keys.owner(key)}, "sk": {"S": keys.UNFINISHED}}])
+        self._table.erase([items.make_place(keys.owner(key), keys.UNFINISHED)])
         beside = [(keys.receipt(key, agent, message), keys.RECEIPT) for agent, message in receipts]
         beside += [(keys.callback(name), keys.CALL) for name in callbacks]
-        return self._table.erase({"pk": {"S": pk}, "sk": {"S": sk}} for pk, sk in beside)
+        return self._table.erase(items.make_place(pk, sk) for pk, sk in beside)
 
     def erase_task(self, key: TaskKey) -> int:
         places = list(self._table.list_keys(keys.task(key)))

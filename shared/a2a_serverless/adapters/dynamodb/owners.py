@@ -58,9 +58,7 @@ class DynamoOwnerStore:
             self._table.write(self._table.put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
 
     def release_stream(self, principal: Principal, name: str) -> None:
-        self._table.erase(
-            {"pk": {"S": pk}, "sk": {"S": keys.stream(name)}} for pk in (keys.owner(principal), keys.OPEN)
-        )
+        self._table.erase(items.make_place(pk, keys.stream(name)) for pk in (keys.owner(principal), keys.OPEN))
 
     def count_streams(self, principal: Principal | None, limit: int) -> int:
         found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
@@ -69,7 +67,7 @@ class DynamoOwnerStore:
     def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
         if size > limit:
             return False
-        place = {"pk": {"S": keys.owner(principal)}, "sk": {"S": keys.uploads(day)}}
+        place = items.make_place(keys.owner(principal), keys.uploads(day))
         return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S, by=size)) is None
 
     def _expires(self) -> int:

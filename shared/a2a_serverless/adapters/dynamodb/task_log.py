@@ -10,13 +10,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb.push_store import config_actions
 from a2a_serverless.adapters.dynamodb.snapshots import SnapshotStore
-from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.circuit_breaker import FORGET_MS
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, HeadSnapshot
-from a2a_serverless.domain.push import close_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,15 +22,12 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.adapters.dynamodb.table import Action, Table, WriteConflict
-    from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
-    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
-    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-    from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, NewTask, StepResult, TaskEntry
+    from a2a_serverless.domain.model import Task, TaskKey
+    from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, NewTask, StepResult
 
 REREADS: Final = 5
-DAY_S: Final = 86_400
 
 
 class DynamoTaskLog:
@@ -53,7 +48,7 @@ class DynamoTaskLog:
             *(
                 action
                 for config, cursor in opening.pushes
-                for action in _config_actions(self._table, head, config, cursor)
+                for action in config_actions(self._table, head, config, cursor)
             ),
         ]
         refusal = self._table.write(*actions)
@@ -219,177 +214,12 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     return "status" in known and (known["status"]["BOOL"] or int(known["fence"]["N"]) > head.fence)
 
 
-class DynamoTaskIndex:
-    """``ports.TaskIndex`` over the two list indexes."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def list_page(
-        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
-    ) -> tuple[list[TaskEntry], str | None]:
-        owner = keys.path(principal.tenant, principal.owner)
-        index, held = "by_owner", ("own", owner)
-        if context_id is not None:
-            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
-        # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
-        found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
-        entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
-        return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
-
-
-class DynamoPushStore:
-    """``ports.PushStore``."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def add_config(
-        self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
-    ) -> bool:
-        keys.check_readable(config.config_id)
-        old, new = items.head_item(before), items.head_item(after)
-        refusal = self._table.write(
-            self._table.update(_head_place(before), old, new, {"rev": old.get("rev")}),
-            *_config_actions(self._table, after, config, cursor, replaced),
-        )
-        if refusal is None:
-            return True
-        kept = self.get_config(before.key, config.config_id)
-        return kept is not None and kept.incarnation == config.incarnation
-
-    def close_config(self, key: TaskKey, before: Cursor) -> bool:
-        after = close_cursor(before)
-        refusal = self._table.write(
-            self._table.delete(_place(key, keys.push(before.config_id)), {"incarnation": {"S": before.incarnation}}),
-            _move_action(self._table, key, before, after),
-        )
-        return refusal is None or self.get_cursor(key, before.config_id) == after
-
-    def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
-        item = self._table.get(keys.task(key), keys.push(config_id))
-        return items.config_of(item) if item else None
-
-    def list_configs(self, key: TaskKey) -> list[PushConfig]:
-        found = map(items.config_of, self._table.query_prefix(keys.task(key), keys.PUSHES))
-        return sorted(found, key=lambda config: config.config_id)
-
-    def list_cursors(self, key: TaskKey) -> list[Cursor]:
-        found = map(items.cursor_of, self._table.query_prefix(keys.task(key), keys.CURSORS))
-        return sorted(found, key=lambda cursor: cursor.config_id)
-
-    def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
-        item = self._table.get(keys.task(key), keys.cursor(config_id))
-        return items.cursor_of(item) if item else None
-
-    def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-        refusal = self._table.write(_move_action(self._table, key, before, after))
-        if refusal is None:
-            return True
-        found = refusal.found[0]
-        return (items.cursor_of(found) if found else self.get_cursor(key, before.config_id)) == after
-
-    def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
-        held = {"incarnation": {"S": incarnation}}
-        places = [_place(key, sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
-        self._table.write(*(self._table.delete(place, held) for place in places))
-
-    def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
-        sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
-        self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.attempt_item(attempt))))
-
-    def list_attempts(self, key: TaskKey) -> list[Attempt]:
-        found = map(items.attempt_of, self._table.query_prefix(keys.task(key), keys.ATTEMPTS))
-        return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
-
-    def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
-        place = {"pk": {"S": keys.owner(key)}, "sk": {"S": keys.webhooks(day)}}
-        return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
-
-    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
-        item = self._table.get(keys.owner(key), keys.asked(host))
-        return items.challenge_state_of(item) if item else ChallengeState()
-
-    def store_challenge_state(
-        self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
-    ) -> bool:
-        old, new = items.challenge_state_item(before), items.challenge_state_item(after)
-        item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
-        held = {name: old.get(name) for name in items.names_of(before)}
-        ends = {"expires": item["expires"]}
-        fresh = before == ChallengeState()
-        action = self._table.put_new(item) if fresh else self._table.update(item, old, new | ends, held)
-        return self._table.write(action) is None or self.get_challenge_state(key, host) == after
-
-    def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
-        found = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
-        rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
-        return [(key, config_id) for key, config_id in rows if config_id is not None]
-
-
-class DynamoBreakerStore:
-    """``ports.BreakerStore``."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def get_open_breaker(self, host: str) -> OpenBreaker | None:
-        item = self._table.get(keys.host(host), keys.TRIP)
-        return items.breaker_of(item) if item else None
-
-    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        expires = (open_breaker.until + FORGET_MS) // 1000
-        self._table.write(
-            self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.breaker_item(open_breaker)))
-        )
-
-
-class DynamoPublications:
-    """``ports.Publications``. Public documents never expire."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def publish(self, name: str, document: Json) -> None:
-        body = {"body": {"S": log_format.dump_document(document)}}
-        self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
-
-    def get_document(self, name: str) -> Json:
-        item = self._table.get(keys.PUBLIC, keys.document(name))
-        return log_format.load_document(items.readable(item)["body"]["S"]) if item else None
-
-
-def _place(key: TaskKey, sk: str) -> Item:
-    return {"pk": {"S": keys.task(key)}, "sk": {"S": sk}}
-
-
 def _head_place(head: Head) -> Item:
-    return _place(head.key, keys.HEAD)
+    return items.make_place(keys.task(head.key), keys.HEAD)
 
 
 def _head_item(head: Head) -> Item:
     return items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
-
-
-def _config_actions(
-    table: Table, head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
-) -> list[Action]:
-    keys.check_readable(config.config_id)
-    pk, shard = keys.task(head.key), keys.shard(head.key)
-    new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
-    return [
-        table.put_new(
-            items.make_item(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
-        ),
-        _move_action(table, head.key, replaced, cursor) if replaced else table.put_new(new),
-    ]
-
-
-def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> Action:
-    """An action: the cursor becomes ``after``, if every field is still as in ``before``."""
-    place, shard = _place(key, keys.cursor(before.config_id)), keys.shard(key)
-    old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
-    return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})
 
 
 def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:

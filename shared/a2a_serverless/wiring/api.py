@@ -1,0 +1,197 @@
+"""The api function, and the same api for uvicorn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
+from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.egress import SystemResolver
+from a2a_serverless.adapters.kms import KmsSealer
+from a2a_serverless.adapters.lambda_functions import REQUEST_TIMEOUT_S, LambdaFunctions
+from a2a_serverless.adapters.sqs import SqsQueues
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.domain.head import TaskLifetime
+from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.engine.lazy_inline import LazyInlineRunner
+from a2a_serverless.handlers.http import Edge
+from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.services.tasks import TaskService
+from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.settings import DAY_MS, Settings, read
+from a2a_serverless.wiring import stores
+from a2a_serverless.wiring.process import make_metrics, start_handler, start_logged
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from fastapi import FastAPI
+
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.dynamodb.table import Table
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.handlers.runtime import Answer
+    from a2a_serverless.ports.agents import InlineRunner
+    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.system import Metrics, Queues
+    from a2a_serverless.ports.tasks import TaskLog
+
+
+def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of the api function."""
+    from a2a_serverless.handlers.lambda_proxy import NotHttp, make_gateway_handler
+
+    metrics = make_metrics(environment)
+    handler = make_gateway_handler(make_edge(environment, metrics))
+    return start_handler(handler, environment, metrics, "api", (NotHttp,))
+
+
+def make_streaming_api(environment: Mapping[str, str] = os.environ) -> Callable[[Any, LambdaContext], Answer]:
+    """The handler of the api function where answers are streamed."""
+    from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+    from a2a_serverless.handlers.runtime import make_streaming_handler
+
+    metrics = make_metrics(environment)
+    edge = make_edge(environment, metrics)
+    return start_logged(make_streaming_handler(edge, make_gateway_handler(edge)), environment, metrics, "api")
+
+
+def stream_api(handler: Callable[[Any, LambdaContext], Answer], environment: Mapping[str, str] = os.environ) -> None:
+    """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it."""
+    from a2a_serverless.handlers.runtime import RuntimeApi, serve
+
+    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), handler)
+
+
+def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
+    """The api as an ASGI application, for uvicorn on a developer's machine."""
+    from a2a_serverless.adapters.logs import start_logging
+    from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
+
+    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    edge, public = make_edge(environment), urlsplit(environment.get("PUBLIC_BASE_URL", ""))
+    return refuse_foreign_pages(make_asgi_app(edge), public.hostname or "localhost", edge.origins)
+
+
+def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Edge:
+    """The HTTP edge, on the real adapters."""
+    settings, aws = read(environment), stores.make_aws()
+    table, agents = stores.task_table(settings, aws), stores.deployed_agents(settings)
+    public = DynamoPublications(stores.public_table(settings, aws))
+    service = _task_service(settings, aws, table, agents, metrics)
+    now = service.clock.now
+    return Edge(
+        service,
+        public,
+        agents,
+        _authenticator(settings, aws, now),
+        SignedCallbackVerifier(public, now),
+        settings.jwks_max_age_seconds,
+        rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
+        limiter=_rate_limiter(settings, table, service),
+        origins=settings.cors_origins,
+        eraser=partial(LambdaFunctions(aws, REQUEST_TIMEOUT_S).invoke, settings.need("ERASER_FUNCTION_NAME")),
+    )
+
+
+def _task_service(
+    settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics
+) -> TaskService:
+    """The service for the operations of clients."""
+    clock, log = SystemClock(), stores.task_log(table, settings, aws)
+    queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
+    sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
+    return TaskService(
+        log=log,
+        queues=queues,
+        clock=clock,
+        ids=UuidIds(),
+        webhooks=_webhooks(settings, aws, table, log, queues, sealer),
+        lister=TaskLister(log, DynamoTaskIndex(table), sealer),
+        life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
+        blocking_ms=settings.blocking_seconds * 1000,
+        idempotent=settings.idempotency,
+        inline_runner=LazyInlineRunner(agents, partial(_inline_runner, settings, aws, queues, metrics)),
+        metrics=metrics,
+        contents=stores.contents(settings, aws),
+    )
+
+
+def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Sealer) -> Webhooks:
+    """The service that registers webhooks."""
+    return Webhooks(
+        log=log,
+        store=DynamoPushStore(table),
+        queues=queues,
+        sealer=sealer,
+        clock=SystemClock(),
+        ids=UuidIds(),
+        policy=stores.egress_policy(settings),
+        resolver=SystemResolver(),
+        ownership=settings.webhook_ownership != "off",
+        per_day=settings.webhooks_per_owner_per_day,
+        own_urls=_own_or_published(settings, aws),
+        enforce_ownership=settings.webhook_ownership == "enforce",
+    )
+
+
+def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
+    """The rate limiter, which gives each owner its quota."""
+    owners, index = DynamoOwnerStore(table, service.clock.now), DynamoTaskIndex(table)
+    max_life_ms = settings.task_max_life_days * DAY_MS
+    return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
+
+
+def _inline_runner(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics) -> InlineRunner:
+    """The runner of inline agents; the engine is imported and made at the first request to one."""
+    from a2a_serverless.engine.inline import EngineInlineRunner
+    from a2a_serverless.wiring.engine import make_engine
+
+    return EngineInlineRunner(make_engine(settings, aws, queues, metrics, calls=False))
+
+
+def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
+    """The deployment's base URLs for the api, which reads its own from the public table, once it is there."""
+    found: list[str] = [*stores.own_urls(settings)]
+
+    def own() -> tuple[str, ...]:
+        if not found:
+            found.extend(filter(None, [stores.published_base_url(stores.public_table(settings, aws))]))
+        return tuple(found)
+
+    return own
+
+
+def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:
+    """Admits everybody with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
+    from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
+
+    if settings.anonymous_access:
+        return AllowAnonymous()
+    from a2a_serverless.adapters.dynamodb.api_keys import CachedApiKeyStore, DynamoApiKeyStore
+    from a2a_serverless.adapters.kms import KmsServiceTokenSealer
+    from a2a_serverless.adapters.service_tokens import ServiceTokenVerifier
+
+    keys = CachedApiKeyStore(DynamoApiKeyStore(stores.access_table(settings, aws)), now)
+    service_tokens = ServiceTokenVerifier(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID")), now)
+    return OidcOrApiKey(keys.find, _tokens(settings, now), service_tokens.find)
+
+
+def _tokens(settings: Settings, now: Callable[[], int]) -> Callable[[str], Caller] | None:
+    if settings.trusted_issuer is None:
+        return None
+    from a2a_serverless.adapters.oidc import OidcTokenVerifier, fetch_document, run_in_thread
+
+    # Lambda freezes background threads between requests, so there one request in a while waits for the key set.
+    beside = (lambda work: work()) if settings.get("AWS_LAMBDA_FUNCTION_NAME") else run_in_thread
+    return OidcTokenVerifier(settings.trusted_issuer, fetch_document, now, beside).verify

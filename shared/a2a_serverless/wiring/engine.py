@@ -1,0 +1,98 @@
+"""The engine that runs agents, for the worker and for inline agents in the api."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.kms import KmsServiceTokenSealer
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.run import Engine
+from a2a_serverless.wiring.stores import (
+    contents,
+    deployed_agents,
+    egress_policy,
+    public_table,
+    published_base_url,
+    task_log,
+    task_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.webhook_sender import WebhookSender
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.ports.contents import UrlFetcher
+    from a2a_serverless.ports.system import Metrics, Queues
+    from a2a_serverless.settings import Settings
+
+FETCH_MS: Final = 60_000
+
+
+def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, *, calls: bool = True) -> Engine:
+    """The engine, which runs agents. Without ``calls`` it leaves their calls to other agents to the worker."""
+    table, agents, now = task_table(settings, aws), deployed_agents(settings), SystemClock().now
+    return Engine(
+        task_log(table, settings, aws),
+        DynamoTaskIndex(table),
+        queues,
+        UuidIds(),
+        now,
+        agents,
+        _agent_registry(settings, aws, agents, now, calls=calls),
+        metrics,
+        files=TaskFiles(contents(settings, aws), _fetch(settings)),
+    )
+
+
+def _agent_registry(
+    settings: Settings, aws: Aws, agents: Mapping[str, Agent], now: Callable[[], int], *, calls: bool
+) -> AgentRegistry:
+    """The agents that agents may call: those of this deployment and of AGENT_URLS (``name=url``, comma-separated).
+
+    Only the worker calls them: it alone may make service tokens, and read the credentials for external agents.
+    """
+    base_url = settings.get("PUBLIC_BASE_URL") or published_base_url(public_table(settings, aws))
+    siblings = {name: f"{base_url}/{name}" for name in agents}
+    sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
+    service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker
+    credentials = _credentials(settings, aws, now)
+    remote_agents = A2ARemoteAgents(siblings, settings.agent_urls, service_tokens, credentials=credentials)
+    apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
+    return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
+
+
+def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentCredentials | None:
+    """The credentials for external agents; only the worker knows the secret's id and may read it."""
+    if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
+        return None
+    from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.adapters.secrets import text_of
+
+    return AgentCredentials(lambda: text_of(aws.secrets, secret_id), now, local=settings.local)
+
+
+def _fetch(settings: Settings) -> UrlFetcher:
+    """A fetcher of clients' files; imports what it needs at the first fetch."""
+
+    @cache
+    def sender() -> WebhookSender:
+        from a2a_serverless.adapters.webhook_sender import WebhookSender
+
+        return WebhookSender(egress_policy(settings))
+
+    def fetch(url: str) -> Outcome:
+        from a2a_serverless.domain.contents import LARGEST
+
+        return sender().get(url, {}, FETCH_MS, LARGEST)
+
+    return fetch

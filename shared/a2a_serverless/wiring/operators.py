@@ -1,0 +1,60 @@
+"""What operators' commands use of a deployed stack, with the caller's AWS credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_serverless.adapters.deployed_stack import DeployedStack
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.sqs import SqsQueues
+from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
+from a2a_serverless.settings import Settings
+from a2a_serverless.wiring.stores import aws_of, table_named, task_log, task_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.deployed import StackName
+    from a2a_serverless.ports.keys import ApiKeyStore
+
+
+def make_api_keys(stack: StackName) -> ApiKeyStore:
+    """The API keys of a deployed stack."""
+    return _api_keys_in("AccessTableName", stack)
+
+
+def make_earlier_api_keys(stack: StackName) -> ApiKeyStore:
+    """The API keys that an earlier release stored in the table that functions may write; they are not accepted."""
+    return _api_keys_in("TableName", stack)
+
+
+def _api_keys_in(output: str, stack: StackName) -> ApiKeyStore:
+    aws = aws_of(stack)
+    return DynamoApiKeyStore(table_named(DeployedStack(aws, stack.name).output(output), aws))
+
+
+def alarm_states(stack: StackName) -> Mapping[str, str]:
+    """The state of each alarm of a deployed stack, by alarm name: OK, ALARM or INSUFFICIENT_DATA."""
+    return DeployedStack(aws_of(stack), stack.name).alarms()
+
+
+def make_operations(stack: StackName) -> Operations:
+    """An operator's operations on a deployed stack."""
+    aws = aws_of(stack)
+    deployed = DeployedStack(aws, stack.name)
+    outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
+    settings = Settings({name: deployed.output(output) for name, output in outputs.items()})
+    table = task_table(settings, aws)
+    admin = DeliveryAdmin(
+        log=task_log(table, settings, aws),
+        store=DynamoPushStore(table),
+        queues=SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")),
+        clock=SystemClock(),
+    )
+    return Operations(
+        admin,
+        lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
+        lambda order: deployed.invoke(deployed.output("EraserFunctionName"), order),
+    )

@@ -1,0 +1,79 @@
+"""The rotator function."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+from a2a_serverless.adapters.jose import Es256Keys
+from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
+from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler, put_answer
+from a2a_serverless.services.key_rotation import (
+    KeyRingError,
+    KeyRotation,
+    describe,
+    ensure_ring,
+    revoke_key,
+    rotate_ring,
+    rotate_when_old,
+)
+from a2a_serverless.services.publish import CardPublisher, without_scopes
+from a2a_serverless.settings import DAY_MS, SettingsError, read
+from a2a_serverless.wiring.process import make_metrics, start_handler
+from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from a2a_serverless.domain.key_ring import KeyRing
+    from a2a_serverless.handlers.invocations import Handler
+
+SKEW_S: Final = 120
+TOKEN_LIFE_S: Final = 300
+
+
+def make_rotator(
+    environment: Mapping[str, str] = os.environ, answer: Callable[[str, bytes], None] | None = None
+) -> Handler:
+    """The handler of the rotator function. ``answer`` PUTs to CloudFormation's URL, by default over HTTP.
+
+    Each command raises the errors of the settings, so that CloudFormation gets an answer and does not wait.
+    """
+    metrics, rotation = make_metrics(environment), cache(partial(_key_rotation, environment))
+    with suppress(Exception):
+        rotation()
+
+    def said(ring: KeyRing) -> dict[str, Any]:
+        age_ms = rotation().publisher.clock.now() - ring.promoted_at
+        metrics.record({"KeyAge": round(100 * age_ms / rotation().age_ms, 1)})
+        return {"current": ring.current.kid, "next": ring.next.kid}
+
+    commands: dict[str, Callable[[Any], dict[str, Any]]] = {
+        "ensure": lambda _: said(ensure_ring(rotation())),
+        "show": lambda _: describe(rotation()),
+        "schedule": lambda _: said(rotate_when_old(rotation())),
+        "rotate": lambda _: said(rotate_ring(rotation())),
+        "revoke": lambda event: said(revoke_key(rotation(), str(event["kid"]))),
+    }
+    handler = make_rotator_handler(commands, answer or put_answer)
+    return start_handler(handler, environment, metrics, "rotator", (KeyRingError, SettingsError, UnknownCommand))
+
+
+def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:
+    settings, aws, clock = read(environment), make_aws(), SystemClock()
+    public = DynamoPublications(public_table(settings, aws))
+    base_url = settings.need("PUBLIC_BASE_URL")
+    scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
+    agents = deployed_agents(settings)
+    publisher = CardPublisher(public, clock, agents, base_url, settings.card_shape, settings.schemes, scopes)
+    waits = RotationTimes(
+        publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
+        retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
+    )
+    store = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
+    return KeyRotation(store, Es256Keys(), publisher, waits, settings.key_ring_rotation_days * DAY_MS)

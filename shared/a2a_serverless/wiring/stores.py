@@ -1,0 +1,101 @@
+"""The real stores, and what functions share besides: AWS clients, agents, the policy for URLs."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_serverless.adapters.aws import Aws, emulated
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
+from a2a_serverless.adapters.system import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.deployed import StackName
+    from a2a_serverless.domain.url_policy import EgressPolicy
+    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.settings import Settings
+
+
+def make_aws() -> Aws:
+    """The AWS clients of a function; each is made when it is first used."""
+    return Aws()
+
+
+def aws_of(stack: StackName) -> Aws:
+    """The AWS clients for a deployed stack, which may be in the emulator."""
+    return emulated(stack.emulator) if stack.emulator else make_aws()
+
+
+def task_table(settings: Settings, aws: Aws) -> Table:
+    """The table of tasks."""
+    return table_named(settings.need("TABLE_NAME"), aws)
+
+
+def public_table(settings: Settings, aws: Aws) -> Table:
+    """The table of public documents. Only the rotator may write it."""
+    return table_named(settings.need("PUBLIC_TABLE_NAME"), aws)
+
+
+def access_table(settings: Settings, aws: Aws) -> Table:
+    """The table of API keys. Only operators may write it; the eraser may delete keys."""
+    return table_named(settings.need("ACCESS_TABLE_NAME"), aws)
+
+
+def table_named(name: str, aws: Aws) -> Table:
+    """A table, by its name."""
+    return Table(aws.dynamodb, name, SystemClock().now, RetryPolicy(sleep=time.sleep, chance=random.random))
+
+
+def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
+    """The log of tasks. The sweeper has no bucket, and reads no payload."""
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+    from a2a_serverless.adapters.s3 import S3BlobStore
+
+    return DynamoTaskLog(table, PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET"))))
+
+
+def contents(settings: Settings, aws: Aws) -> ContentStore:
+    """The store of files that are not in the log."""
+    from a2a_serverless.adapters.contents import BlobContentStore
+    from a2a_serverless.adapters.s3 import S3BlobStore
+
+    return BlobContentStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
+
+
+def egress_policy(settings: Settings) -> EgressPolicy:
+    """Which URLs of clients are allowed."""
+    from a2a_serverless.domain.url_policy import EgressPolicy
+
+    return EgressPolicy(
+        allowed_domains=settings.webhook_allowed_domains,
+        trusted_domains=settings.webhook_trusted_domains,
+        local_allow=settings.webhook_local_allow,
+    )
+
+
+def own_urls(settings: Settings) -> tuple[str, ...]:
+    """The base URLs of this deployment that the template can give to a function: its own, and API Gateway's."""
+    return tuple(filter(None, (settings.get("PUBLIC_BASE_URL"), settings.get("GATEWAY_URL"))))
+
+
+def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
+    """The agents of this deployment, by id; the first one's card is also the card at the root."""
+    from a2a_serverless.agent_loader import MANIFEST, by_id, load_agents
+
+    settings.need("AGENTS")
+    return by_id(load_agents((*settings.local_agents, *settings.agents), Path(__file__).parents[2] / MANIFEST))
+
+
+def published_base_url(table: Table) -> str:
+    """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
+    from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+    from a2a_serverless.services.publish import base_url_in
+
+    return base_url_in(DynamoPublications(table))
