@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.cli.examples import EXAMPLES
+from a2a_serverless.cli.app import COMMANDS
 from a2a_serverless.domain.delivery import DELAYS_S, GIVE_UP_MS, TOKEN_LIFE_S, notification_claims
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import CursorState, PushConfig, Verification
@@ -30,7 +30,7 @@ def test_every_header_and_type_is_named(name: str) -> None:
     assert name in TEXT
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name.startswith(("push", "keys"))])
+@pytest.mark.parametrize("name", [name for name in COMMANDS["In your account"] if name.startswith(("push", "keys"))])
 def test_every_command_is_listed(name: str) -> None:
     assert f"a2a-serverless {name}" in TEXT
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.operator_commands import NAME, Local, Stack, stack_meant
-from a2a_serverless.cli.options import Json, context_of
+from a2a_serverless.cli.options import StackContext
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.domain.access import ENTROPY_BYTES, FULL_SCOPE, SCOPE_FORM, ApiKey, digest_of, encode_key
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
-    from a2a_serverless.cli.options import CliContext
     from a2a_serverless.domain.model import JsonObject
 
 SHOWN = 16
@@ -35,87 +33,66 @@ KeyId = Annotated[
 ]
 
 
-def add_caller(  # noqa: PLR0913 - one for each option
-    ctx: typer.Context,
+def add_caller(
+    stack: StackContext,
     owner: Owner,
     *,
     tenant: Tenant = "default",
     operator: Operator = False,
     note: Note = "",
     scope: Scopes = [FULL_SCOPE],  # noqa: B006 - Typer copies it
-    stack: Stack = NAME,
-    _local: Local = False,
-    _json: Json = False,
 ) -> None:
     """Create an API key. Save it now: only a hash is stored."""
-    cli = context_of(ctx)
     wrong = [one for one in scope if not re.fullmatch(SCOPE_FORM, one)]
     if wrong:
         raise typer.BadParameter(f"{wrong[0]!r} is no scope: a2a, a2a:AGENT, a2a:read or a2a:AGENT:read")
     key = encode_key(os.urandom(ENTROPY_BYTES))
     made_at = time.time_ns() // 1_000_000
     made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, operator, frozenset(scope))
-    cli.api_keys(stack_meant(ctx, stack)).add(made)
-    if cli.terminal.json:
-        cli.terminal.data({"key": key, **_printed(made)})
-        return
-    cli.terminal.raw(f"{key}\n")
-    cli.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
+    stack.cli.api_keys(stack.name).add(made)
+    stack.terminal.result({"key": key, **_printed(made)}, f"{key}\n")
+    stack.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
 
 
-def list_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
+def list_callers(stack: StackContext) -> None:
     """List the API keys with owner and scopes; the keys themselves are not stored."""
-    cli = context_of(ctx)
-    keys = cli.api_keys(stack_meant(ctx, stack)).list_all()
-    if cli.terminal.json:
-        cli.terminal.data([_printed(key) for key in keys])
-        return
-    _list(cli, keys)
-    if not keys:
-        cli.terminal.note("There are no API keys. `callers add` creates one.")
+    _list(stack, stack.cli.api_keys(stack.name).list_all(), "There are no API keys. `callers add` creates one.")
 
 
-def move_callers(ctx: typer.Context, *, stack: Stack = NAME, _local: Local = False, _json: Json = False) -> None:
+def move_callers(stack: StackContext) -> None:
     """Move the API keys of an earlier release to the table that only operators write. Until then they do not work.
 
     Check the list: functions could write to the old table, and so could have made a key. `callers remove` revokes one.
     """
-    cli = context_of(ctx)
-    meant = stack_meant(ctx, stack)
-    earlier, keys = cli.earlier_api_keys(meant), cli.api_keys(meant)
+    earlier, keys = stack.cli.earlier_api_keys(stack.name), stack.cli.api_keys(stack.name)
     moved = earlier.list_all()
     for key in moved:
         keys.add(key)
         earlier.revoke(key.digest)
-    if cli.terminal.json:
-        cli.terminal.data([_printed(key) for key in moved])
-        return
-    _list(cli, moved)
-    if not moved:
-        cli.terminal.note("There are no API keys to move.")
+    _list(stack, moved, "There are no API keys to move.")
 
 
-def remove_caller(
-    ctx: typer.Context, key: KeyId, *, stack: Stack = NAME, _local: Local = False, _json: Json = False
-) -> None:
+def remove_caller(stack: StackContext, key: KeyId) -> None:
     """Revoke an API key. It stops working within a minute."""
-    cli = context_of(ctx)
-    keys = cli.api_keys(stack_meant(ctx, stack))
+    keys = stack.cli.api_keys(stack.name)
     found = [one for one in keys.list_all() if len(key) >= SHORTEST and one.digest.startswith(key)]
     if len(found) != 1:
         raise typer.BadParameter(f"{len(found)} keys have an id that begins with {key!r}: see `callers list`")
     keys.revoke(found[0].digest)
-    if cli.terminal.json:
-        cli.terminal.data(_printed(found[0]))
-    else:
-        cli.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].principal.owner}.")
+    stack.terminal.result(_printed(found[0]), "")
+    stack.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].principal.owner}.")
 
 
-def _list(cli: "CliContext", keys: "list[ApiKey]") -> None:
-    for key in keys:
-        may = ["operator"] * key.operator + sorted(key.scopes)
-        words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, ",".join(may), key.note)
-        cli.terminal.raw("  ".join(one_line(word, 60) for word in words).rstrip() + "\n")
+def _list(stack: StackContext, keys: list[ApiKey], none: str) -> None:
+    stack.terminal.result([_printed(key) for key in keys], "".join(map(_line, keys)))
+    if not keys:
+        stack.terminal.note(none)
+
+
+def _line(key: ApiKey) -> str:
+    may = ",".join(["operator"] * key.operator + sorted(key.scopes))
+    words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, may, key.note)
+    return "  ".join(one_line(word, 60) for word in words).rstrip() + "\n"
 
 
 def _printed(key: ApiKey) -> "JsonObject":

@@ -1,35 +1,21 @@
 """The commands that list agents and show their cards."""
 
-import typer
-
 from a2a_serverless.cli.formatting import card_rows
-from a2a_serverless.cli.options import LOCAL_URL, Agent, Json, Url, context_of, find
+from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, Url, find
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.client import agents_of
-from a2a_serverless.domain.model import JsonObject
 
 LONGEST = 80
 
 
-def list_cards(ctx: typer.Context, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
+def list_cards(cli: CliContext, *, url: Url = LOCAL_URL) -> None:
     """List the agents of a deployment."""
-    cli = context_of(ctx)
     agents = agents_of(url, cli.transport, cli.headers)
-    if cli.terminal.json:
-        cli.terminal.data([*agents])
-    else:
-        cli.terminal.rows([(_word(agent, "id"), f"{_word(agent, 'name')}  {_word(agent, 'url')}") for agent in agents])
+    words = [[one_line(str(agent.get(name, "")), LONGEST) for name in ("id", "name", "url")] for agent in agents]
+    cli.terminal.result([*agents], [(agent, f"{name}  {where}") for agent, name, where in words])
 
 
-def show_card(ctx: typer.Context, agent: Agent, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
+def show_card(cli: CliContext, agent: Agent, *, url: Url = LOCAL_URL) -> None:
     """Show an agent's card. With --json as it was served, signatures included."""
-    cli = context_of(ctx)
     found = find(cli, url, agent)
-    if cli.terminal.json:
-        cli.terminal.data(found.document)
-    else:
-        cli.terminal.rows(card_rows(found.card, found.client.url))
-
-
-def _word(agent: JsonObject, name: str) -> str:
-    return one_line(str(agent.get(name, "")), LONGEST)
+    cli.terminal.result(found.document, card_rows(found.card, found.client.url))

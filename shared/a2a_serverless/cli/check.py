@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from a2a_serverless.cli.operator_commands import NAME, Local, stack_meant
-from a2a_serverless.cli.options import LOCAL_URL, CliContext, Json, context_of
+from a2a_serverless.cli.options import LOCAL_URL, STACK, CliContext, Local, StackContext
 
 if TYPE_CHECKING:
     from a2a_serverless.cli.checks import CheckResult, CheckRun
@@ -46,7 +45,7 @@ Timeout = Annotated[float, typer.Option(help="Seconds to wait for a task or its 
 
 
 def check(  # noqa: PLR0913 - the options of a command
-    ctx: typer.Context,
+    cli: CliContext,
     url: Where = LOCAL_URL,
     *,
     agent: AgentId = "",
@@ -56,51 +55,48 @@ def check(  # noqa: PLR0913 - the options of a command
     rotate: Rotate = False,
     buffered: Buffered = False,
     timeout: Timeout = 120,
-    _local: Local = False,
-    _json: Json = False,
+    local: Local = False,
 ) -> None:
     """Check your deployment from outside: one line for each check, with what to do if it fails.
 
     It sends a few tasks in your name (A2A_AUTHORIZATION) and changes nothing else, except that --rotate rotates the
     signing keys. Checks that need more options or credentials are skipped, with a line that says what they need.
     """
-    from a2a_serverless.cli.checks import TEXT, CheckOptions, CheckRun
+    from a2a_serverless.cli.checks import TEXT, CheckRun
 
-    cli = context_of(ctx)
-    inside = stack_meant(ctx, stack or NAME) if stack or _local else None
+    inside = StackContext(cli, stack or STACK, local).name if stack or local else None
     if rotate and inside is None:
         raise typer.BadParameter("--rotate needs --stack NAME: the keys are rotated from inside")
-    run = CheckRun(cli, CheckOptions(url, agent, text or TEXT, receiver, inside, rotate, buffered, timeout))
-    lines = []
-    for line in _lines(cli, run):
-        lines.append(asdict(line))
+    run = CheckRun(cli, url, agent, text or TEXT, receiver, inside, rotate, buffered, timeout)
+    results = []
+    for result in _results(run):
+        results.append(asdict(result))
         if not cli.terminal.json:
-            _tell(cli, line)
-    counts = {verdict: sum(line["verdict"] == verdict for line in lines) for verdict in STYLES}
+            _show(cli, result)
+    counts = {verdict: sum(one["verdict"] == verdict for one in results) for verdict in STYLES}
     if cli.terminal.json:
-        cli.terminal.data({"url": url, "checks": [*lines], "counts": {**counts}})
-    else:
-        cli.terminal.note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+        cli.terminal.data({"url": url, "checks": [*results], "counts": {**counts}})
+    cli.terminal.note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     raise typer.Exit(FAILED if counts["FAIL"] else 0)
 
 
-def _lines(cli: CliContext, run: "CheckRun") -> "Iterator[CheckResult]":
+def _results(run: "CheckRun") -> "Iterator[CheckResult]":
     """Yields each check's result as soon as it is known; stderr shows which check is running."""
     from a2a_serverless.cli.checks import CHECKS, run_check
 
-    err = cli.terminal.err
+    terminal = run.cli.terminal
     for name in CHECKS:
-        if not err.is_terminal:
-            cli.terminal.note(f"  {name} …")
-        with err.status(name):
-            line = run_check(run, name)
-        yield line
+        if not terminal.err.is_terminal:
+            terminal.note(f"  {name} …")
+        with terminal.err.status(name):
+            result = run_check(run, name)
+        yield result
 
 
-def _tell(cli: CliContext, line: "CheckResult") -> None:
+def _show(cli: CliContext, result: "CheckResult") -> None:
     out = cli.terminal.out
-    after = f" ({line.seconds:.1f} s)" if line.seconds >= SHOWN_S else ""
-    words = Text.assemble((line.verdict, STYLES[line.verdict]), f"  {line.name:{WIDTH}}  {line.text}{after}")
-    out.print(words, soft_wrap=True)
-    if line.remedy:
-        out.print(Text(f"{'':6}{'':{WIDTH}}  what helps: {line.remedy}"), soft_wrap=True)
+    after = f" ({result.seconds:.1f} s)" if result.seconds >= SHOWN_S else ""
+    words = f"  {result.name:{WIDTH}}  {result.text}{after}"
+    out.print(Text.assemble((result.verdict, STYLES[result.verdict]), words), soft_wrap=True)
+    if result.remedy:
+        out.print(Text(f"{'':6}{'':{WIDTH}}  what helps: {result.remedy}"), soft_wrap=True)

@@ -67,26 +67,22 @@ class CheckResult:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
-    """The options of the command line. ``stack`` is None when no stack was named."""
-
-    url: str
-    agent: str = ""
-    text: str = TEXT
-    receiver: str = ""
-    stack: "StackName | None" = None
-    rotate: bool = False
-    buffered: bool = False
-    timeout_s: float = 120
-
-
 @dataclass
 class CheckRun:
-    """One run: its options, and what earlier checks have found for later ones."""
+    """One run: the options of the command line, and what earlier checks have found for later ones.
 
-    world: CliContext
-    choices: CheckOptions
+    ``stack`` is None when no stack was named.
+    """
+
+    cli: CliContext
+    url: str
+    wanted: str
+    text: str
+    receiver: str
+    stack: "StackName | None"
+    rotate: bool
+    buffered: bool
+    timeout_s: float
     found: DiscoveredAgent | None = None
     task: Task | None = None
     items: list[StreamResponse] = field(default_factory=list)
@@ -104,7 +100,7 @@ class CheckRun:
     @property
     def other(self) -> Client | None:
         """The same agent with a second caller's credentials; None without A2A_OTHER_AUTHORIZATION."""
-        authorization = self.world.environment.get("A2A_OTHER_AUTHORIZATION")
+        authorization = self.cli.environment.get("A2A_OTHER_AUTHORIZATION")
         return replace(self.client, headers={"Authorization": authorization}) if authorization else None
 
     def sent(self) -> Task:
@@ -115,7 +111,7 @@ class CheckRun:
 
     def send(self, message: Message | None = None, push: PushRequest | None = None) -> Task:
         """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
-        wanted = SendRequest(message or text_message(self.choices.text), return_immediately=True, push=push)
+        wanted = SendRequest(message or text_message(self.text), return_immediately=True, push=push)
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
             raise CheckFailed(
@@ -125,10 +121,10 @@ class CheckRun:
 
     def poll_until_timeout(self) -> Iterator[None]:
         """Yields at once and after each pause, until ``timeout_s`` has passed."""
-        end = self.world.clock() + self.choices.timeout_s
-        while self.world.clock() < end:
+        end = self.cli.clock() + self.timeout_s
+        while self.cli.clock() < end:
             yield
-            self.world.sleep(PAUSE_S)
+            self.cli.sleep(PAUSE_S)
 
 
 Check = Callable[[CheckRun], str]
@@ -136,13 +132,13 @@ Check = Callable[[CheckRun], str]
 
 def card(run: CheckRun) -> str:
     """The card is served, and names the URL that was asked."""
-    cli, choices = run.world, run.choices
-    ids = [str(one.get("id")) for one in agents_of(choices.url, cli.transport, cli.headers)]
+    cli = run.cli
+    ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.headers)]
     if not ids:
         raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml lists those that are deployed")
-    agent = choices.agent or (PREFERRED if PREFERRED in ids else ids[0])
-    found = find(cli, choices.url, agent)
-    named, asked = found.client.url, f"{choices.url.rstrip('/')}/{agent}"
+    agent = run.wanted or (PREFERRED if PREFERRED in ids else ids[0])
+    found = find(cli, run.url, agent)
+    named, asked = found.client.url, f"{run.url.rstrip('/')}/{agent}"
     if "://" not in agent and named != asked:
         raise CheckFailed(
             f"the card names {named}, not {asked}", "check that address: clients go where the card points"
@@ -181,7 +177,7 @@ def sign_in(run: CheckRun) -> str:
             return "a request without credentials is refused"
         raise
     except TaskNotFound:
-        if is_local(run.choices.url) and not run.agent.document.get("securitySchemes"):
+        if is_local(run.url) and not run.agent.document.get("securitySchemes"):
             raise CheckSkipped("this deployment allows anonymous access", "only local stacks may do so") from None
     raise CheckFailed(
         "a request without credentials is accepted", "redeploy the template as it is: anonymous access is off"
@@ -190,9 +186,9 @@ def sign_in(run: CheckRun) -> str:
 
 def send(run: CheckRun) -> str:
     """A message starts a task, and the answer does not wait for its end."""
-    began = run.world.clock()
+    began = run.cli.clock()
     run.task = run.send()
-    return f"task {run.task.task_id} is {run.task.status.state} after {run.world.clock() - began:.1f} s"
+    return f"task {run.task.task_id} is {run.task.status.state} after {run.cli.clock() - began:.1f} s"
 
 
 def poll(run: CheckRun) -> str:
@@ -208,7 +204,7 @@ def poll(run: CheckRun) -> str:
     if task.status.state in TERMINAL | INTERRUPTED:
         raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
     raise CheckFailed(
-        f"the task is still {task.status.state} after {run.choices.timeout_s:.0f} s",
+        f"the task is still {task.status.state} after {run.timeout_s:.0f} s",
         "the worker's log says why (/aws/lambda/...WorkerFunction..., or `logs worker`); --timeout waits longer",
     )
 
@@ -217,9 +213,9 @@ def stream(run: CheckRun) -> str:
     """Stream items arrive as they happen, not all at the end."""
     if not run.agent.card.streaming:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
-    clock, items = run.world.clock, run.items
+    clock, items = run.cli.clock, run.items
     began, arrived = clock(), list[float]()
-    for item in run.client.stream(SendRequest(text_message(run.choices.text))):
+    for item in run.client.stream(SendRequest(text_message(run.text))):
         items.append(item)
         arrived.append(clock() - began)
     if not items:
@@ -229,7 +225,7 @@ def stream(run: CheckRun) -> str:
     if total < SHORT_S or len(items) == 1:
         raise CheckSkipped(f"too short to measure: {told}", "give a --text that takes the agent longer")
     if total - first < BUFFERED * total:
-        if run.choices.buffered:
+        if run.buffered:
             raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
         raise CheckFailed(
             f"the answer came all at once: {told}",
@@ -256,7 +252,7 @@ def resume(run: CheckRun) -> str:
 
 def private_webhook(run: CheckRun) -> str:
     """A webhook whose address is not public is refused, and no task is made."""
-    urls = PRIVATE if is_local(run.choices.url) else PRIVATE + LOOPBACK
+    urls = PRIVATE if is_local(run.url) else PRIVATE + LOOPBACK
     if not run.agent.card.push:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     for url in urls:
@@ -310,7 +306,7 @@ def files(run: CheckRun) -> str:
     """A file that is too big for a message is uploaded, and its download is the same."""
     content = os.urandom(32).hex().encode() + bytes(INLINE)
     part = file_part(run.client, content, "check.txt", "text/plain")
-    message = text_message(run.choices.text)
+    message = text_message(run.text)
     task = run.send(replace(message, parts=(*message.parts, part)))
     with suppress(A2AError):
         task = run.client.cancel(task.task_id)
@@ -320,7 +316,7 @@ def files(run: CheckRun) -> str:
     if told[0].kind == "raw":
         got = base64.b64decode(str(told[0].value))
     elif str(told[0].value).startswith(("https://", "http://")):
-        got = b"".join(download(str(told[0].value), run.world.transport))
+        got = b"".join(download(str(told[0].value), run.cli.transport))
     else:
         raise CheckFailed(f"the file's address is no URL: {told[0].value}", "the api function's log says why")
     if sha256(got).digest() != sha256(content).digest():
@@ -343,10 +339,10 @@ def webhook(run: CheckRun) -> str:
 
 def rotation(run: CheckRun) -> str:
     """After a rotation the new key signs, and the receiver accepts it."""
-    stack = run.choices.stack
-    if not run.choices.rotate or stack is None:
+    stack = run.stack
+    if not run.rotate or stack is None:
         raise CheckSkipped("the keys were not rotated", "--rotate with --stack and AWS credentials")
-    rotator = run.world.operations(stack).rotator
+    rotator = run.cli.operations(stack).rotator
     before = _signing_keys(rotator({"command": "show"}))
     rotator({"command": "rotate"})
     after = _signing_keys(rotator({"command": "show"}))
@@ -368,10 +364,10 @@ def rotation(run: CheckRun) -> str:
 
 def alarms(run: CheckRun) -> str:
     """No alarm of the stack is in state ALARM."""
-    stack = run.choices.stack
+    stack = run.stack
     if stack is None:
         raise CheckSkipped("alarms can only be checked from inside", "--stack NAME with AWS credentials")
-    states = run.world.alarms(stack)
+    states = run.cli.alarms(stack)
     loud = sorted(name for name, state in states.items() if state == "ALARM")
     if loud:
         raise CheckFailed(
@@ -401,9 +397,9 @@ CHECKS: Final[dict[str, Check]] = {
 
 def run_check(run: CheckRun, name: str) -> CheckResult:
     """Runs one check. An error that ``explain`` knows is its result; any other is raised."""
-    began = run.world.clock()
+    began = run.cli.clock()
     verdict, text, remedy = _run(run, CHECKS[name])
-    return CheckResult(name, verdict, text, remedy, round(run.world.clock() - began, 3))
+    return CheckResult(name, verdict, text, remedy, round(run.cli.clock() - began, 3))
 
 
 def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
@@ -414,7 +410,7 @@ def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
     except CheckFailed as error:
         return "FAIL", str(error), error.remedy
     except Exception as error:
-        explained = explain(error, run.world)
+        explained = explain(error, run.cli)
         if explained is None:
             raise
         return "FAIL", explained.text, explained.remedy or "the api function's log says more, by the time"
@@ -423,20 +419,20 @@ def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
 def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
     """Fetches the deployment's public keys, by key id."""
     url = f"{run.client.url.rpartition('/')[0]}/.well-known/jwks.json"
-    document = fetch(url, run.world.transport, {})
+    document = fetch(url, run.cli.transport, {})
     listed = document.get("keys") if isinstance(document, dict) else None
     return {str(key.get("kid")): key for key in (listed if isinstance(listed, list) else []) if isinstance(key, dict)}
 
 
 def _receiver(run: CheckRun) -> InboxClient:
-    if not run.choices.receiver:
+    if not run.receiver:
         raise CheckSkipped(
             "there is no receiver that the deployment can reach",
             "deploy webhook_receiver/ with ISSUER set to this deployment, and name it by --receiver",
         )
-    authorization = run.world.environment.get("A2A_RECEIVER_AUTHORIZATION")
+    authorization = run.cli.environment.get("A2A_RECEIVER_AUTHORIZATION")
     headers = {"Authorization": authorization} if authorization else {}
-    return InboxClient(run.choices.receiver, run.world.transport, headers)
+    return InboxClient(run.receiver, run.cli.transport, headers)
 
 
 def _round_trip(run: CheckRun) -> list[InboxEntry]:

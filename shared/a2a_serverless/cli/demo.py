@@ -151,6 +151,7 @@ def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[
     with run.step("out", "Saving what it made") as remarks:
         files = save(task.artifacts, run.out, prefix)
         remarks.extend(map(str, files))
+    run.saved += files
     return files
 
 
@@ -195,9 +196,3 @@ def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -
         "notifications": notifications,
         "phases": [{"name": phase.name, "seconds": round(phase.seconds, 3)} for phase in run.phases],
     }
-
-
-def made_in(report: JsonObject) -> list[str]:
-    """Returns the paths of the files in a report."""
-    files, pictures = report["files"], report["pictures"]
-    return [str(path) for paths in (files, pictures) if isinstance(paths, list) for path in paths]

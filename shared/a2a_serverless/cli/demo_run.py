@@ -25,7 +25,7 @@ from a2a_serverless.stack.progress import step
 
 @dataclass
 class DemoRun:
-    """One run of the demo: its paths and console, the time of its phases, and the receiver's entries."""
+    """One run of the demo: its paths and console, the time of its phases, the receiver's entries, the saved files."""
 
     world: CliContext
     paths: Paths
@@ -33,6 +33,7 @@ class DemoRun:
     timeout_s: float
     phases: list[Phase] = field(default_factory=list)
     entries: list[InboxEntry] = field(default_factory=list)
+    saved: list[Path] = field(default_factory=list)
 
     @property
     def console(self) -> Console:

@@ -1,8 +1,9 @@
 """Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
-from dataclasses import dataclass
+import sys
 
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
+from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
@@ -19,22 +20,12 @@ GATEWAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """An error: ``text`` and ``remedy`` for people, ``kind`` for programs."""
-
-    kind: str
-    text: str
-    remedy: str = ""
-
-
 def explain(error: Exception, cli: CliContext) -> Explained | None:
     """Explains an error; None for one that a user can do nothing about."""
     match error:
         case Unreachable():
-            return Explained(
-                "Unreachable", f"There is no answer from {error.url}: {error.why}.", _when_unreachable(error.url)
-            )
+            text = f"There is no answer from {error.url}: {error.why}."
+            return Explained("Unreachable", text, _when_unreachable(error.url))
         case NoSuchAgent():
             return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
         case HttpError(status=status) if status == UNAUTHORIZED:
@@ -43,23 +34,16 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
             return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
         case A2AError():
             return Explained(code_of(error).name, _with_violations(error), _when_refused(error))
-    return _of_stack(error)
+    return _explain_of_stack(error)
 
 
-def _of_stack(error: Exception) -> Explained | None:
-    """Explains errors of the deployed and the local stack. StackError can only occur once its module is imported."""
-    import sys
-
+def _explain_of_stack(error: Exception) -> Explained | None:
     if isinstance(error, StackNotFound | CommandFailed):
-        return Explained(
-            type(error).__name__,
-            f"{error}.",
-            "name it with --stack, AWS_PROFILE and AWS_REGION, or use --local for this machine",
-        )
-    known = sys.modules.get("a2a_serverless.stack.errors")
-    if known is None or not isinstance(error, known.StackError):
-        return None
-    return Explained("StackError", str(error))
+        remedy = "name it with --stack, AWS_PROFILE and AWS_REGION, or use --local for this machine"
+        return Explained(type(error).__name__, f"{error}.", remedy)
+    # The wheel has no local stack. Its errors can only occur once their module is imported.
+    stack = sys.modules.get("a2a_serverless.stack.errors")
+    return Explained("StackError", str(error)) if stack and isinstance(error, stack.StackError) else None
 
 
 def _with_violations(error: A2AError) -> str:

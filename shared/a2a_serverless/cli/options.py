@@ -1,11 +1,15 @@
-"""The options that several commands share, and the context that every command gets."""
+"""The context of a command, the options that several commands share, and how a function becomes a command."""
 
+import inspect
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from functools import cached_property, partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,38 +19,29 @@ from a2a_serverless.client import DiscoveredAgent, HttpError, Transport, discove
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports.keys import ApiKeyStore
-    from a2a_serverless.services.delivery_admin import Operations
+    from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
+    from a2a_serverless.stack.paths import Paths
 
 LOCAL_URL = "http://127.0.0.1:8000"
+STACK = "a2a-serverless"
 NOT_FOUND = 404
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
+Local = Annotated[bool, typer.Option("--local", help="The stack that `up` has started on this machine.")]
+Url = Annotated[str, typer.Option(envvar="A2A_URL", help="The URL of the deployment.", metavar="URL")]
+Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
+TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
+State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]
 
 
 def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
-def _api_keys(stack: "StackName") -> "ApiKeyStore":
-    from a2a_serverless.wiring.operators import make_api_keys
-
-    return make_api_keys(stack)
-
-
-def _earlier_api_keys(stack: "StackName") -> "ApiKeyStore":
-    from a2a_serverless.wiring.operators import make_earlier_api_keys
-
-    return make_earlier_api_keys(stack)
-
-
-def _operations(stack: "StackName") -> "Operations":
-    from a2a_serverless.wiring.operators import make_operations
-
-    return make_operations(stack)
-
-
-def _alarms(stack: "StackName") -> Mapping[str, str]:
-    from a2a_serverless.wiring.operators import alarm_states
-
-    return alarm_states(stack)
+def _wired(name: str, stack: "StackName") -> Any:  # noqa: ANN401 - as the function
+    """Calls a function of ``wiring.operators``, imported only now: most commands do not need the AWS SDK."""
+    return getattr(import_module("a2a_serverless.wiring.operators"), name)(stack)
 
 
 @dataclass(frozen=True)
@@ -64,10 +59,12 @@ class CliContext:
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
-    operations: "Callable[[StackName], Operations]" = _operations
-    api_keys: "Callable[[StackName], ApiKeyStore]" = _api_keys
-    earlier_api_keys: "Callable[[StackName], ApiKeyStore]" = _earlier_api_keys
-    alarms: "Callable[[StackName], Mapping[str, str]]" = _alarms
+    operations: "Callable[[StackName], Operations]" = field(default_factory=lambda: partial(_wired, "make_operations"))
+    api_keys: "Callable[[StackName], ApiKeyStore]" = field(default_factory=lambda: partial(_wired, "make_api_keys"))
+    earlier_api_keys: "Callable[[StackName], ApiKeyStore]" = field(
+        default_factory=lambda: partial(_wired, "make_earlier_api_keys")
+    )
+    alarms: "Callable[[StackName], Mapping[str, str]]" = field(default_factory=lambda: partial(_wired, "alarm_states"))
     clock: Callable[[], float] = time.monotonic
 
     @property
@@ -77,17 +74,69 @@ class CliContext:
         return {"Authorization": authorization} if authorization else {}
 
 
+@dataclass(frozen=True)
+class StackContext:
+    """The stack of an operator's command: ``asked`` in the AWS account, or with ``local`` the one on this machine."""
+
+    cli: CliContext
+    asked: str
+    local: bool
+
+    @property
+    def terminal(self) -> Terminal:
+        return self.cli.terminal
+
+    @cached_property
+    def name(self) -> "StackName":
+        from a2a_serverless.domain.deployed import StackName
+
+        if not self.local:
+            return StackName(self.asked)
+        from a2a_serverless.stack.emulator import running_emulator
+
+        return StackName(STACK, running_emulator(find_paths(self.cli.environment.get("A2A_STATE"))).url)
+
+    @cached_property
+    def operations(self) -> "Operations":
+        return self.cli.operations(self.name)
+
+    @property
+    def admin(self) -> "DeliveryAdmin":
+        return self.operations.admin
+
+
+_SHARED = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
+]
+
+
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Returns what Typer calls for ``function``, which gets a CliContext or a StackContext first.
+
+    It has the options of the function, and --json; for a StackContext --stack and --local, too.
+    """
+    first, *own = inspect.signature(function, eval_str=True).parameters.values()
+    is_deployed = first.annotation is StackContext
+
+    def run(ctx: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as the function
+        cli = ctx.find_object(CliContext) or CliContext()
+        cli.terminal.json = given.pop("json")
+        function(StackContext(cli, given.pop("stack"), given.pop("local")) if is_deployed else cli, **given)
+
+    context = inspect.signature(run).parameters["ctx"]
+    parameters = [context, *own, *(_SHARED if is_deployed else _SHARED[-1:])]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__doc__ = function.__doc__
+    return run
+
+
 class NoSuchAgent(Exception):
     """There is no agent at ``url``."""
 
     def __init__(self, agent: str, url: str) -> None:
         super().__init__(f"There is no agent at {url}." if "://" in agent else f"There is no agent {agent!r} at {url}.")
         self.url = url
-
-
-def context_of(ctx: typer.Context) -> CliContext:
-    """Returns the context that a command was started with."""
-    return ctx.find_object(CliContext) or CliContext()
 
 
 def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
@@ -101,16 +150,8 @@ def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
         raise
 
 
-def _set_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001 - Typer calls it
-    context_of(ctx).terminal.json = value
-    return value
+def find_paths(state: str | None) -> "Paths":
+    """Returns the paths of this checkout. Raises StackError when it is none, or not set up."""
+    from a2a_serverless.stack import paths
 
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", callback=_set_json)]
-Url = Annotated[str, typer.Option(envvar="A2A_URL", help="The URL of the deployment.", metavar="URL")]
-Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
-TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
-State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]
-EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
-ApiPort = Annotated[int, typer.Option(envvar="A2A_API_PORT", help="Port of the api on 127.0.0.1.")]
-ReceiverPort = Annotated[int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver.")]
+    return paths.find(state=Path(state).resolve() if state else None)

@@ -1,6 +1,6 @@
 """The commands that talk to agents: send, get, watch, cancel, deliveries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +14,12 @@ from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import item_json, item_line, result_text, sent_json, task_json, task_rows
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.input import read_binary, read_source
-from a2a_serverless.cli.operator_commands import attempt_words
-from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, Json, TaskId, Url, context_of, find
+from a2a_serverless.cli.operator_commands import show_webhook
+from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, TaskId, Url, find
 from a2a_serverless.client import DiscoveredAgent, StreamResponse, text_message
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import download, file_part
-from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Artifact, Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 ENDED_BADLY = 3
@@ -38,7 +38,7 @@ OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of i
 
 
 def send(  # noqa: PLR0913 - the options of a command
-    ctx: typer.Context,
+    cli: CliContext,
     agent: Agent,
     text: Text = "",
     *,
@@ -51,13 +51,11 @@ def send(  # noqa: PLR0913 - the options of a command
     inbox: InboxUrl = None,
     out: Out = None,
     url: Url = LOCAL_URL,
-    _json: Json = False,
 ) -> None:
     """Send a message to an agent, and follow its task.
 
     The agent's answer or artifacts go to stdout, its progress to stderr.
     """
-    cli = context_of(ctx)
     binary = read_binary(file) if file else None
     said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
     message = text_message(said, media_type, context_id=context, task_id=task)
@@ -74,37 +72,16 @@ def send(  # noqa: PLR0913 - the options of a command
 
 
 def get(
-    ctx: typer.Context,
-    agent: Agent,
-    task: TaskId,
-    *,
-    text: OnlyText = False,
-    out: Out = None,
-    url: Url = LOCAL_URL,
-    _json: Json = False,
+    cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, out: Out = None, url: Url = LOCAL_URL
 ) -> None:
     """Show a task as it is now."""
-    cli = context_of(ctx)
     found = find(cli, url, agent).client.get(task)
-    if cli.terminal.json:
-        cli.terminal.data(task_json(found))
-    elif text:
-        cli.terminal.raw(_ended(result_text(found)))
-    else:
-        cli.terminal.rows(task_rows(found))
-    _save(cli, found, out)
+    cli.terminal.result(task_json(found), _ended(result_text(found)) if text else task_rows(found))
+    save_artifacts(cli, found.artifacts, out)
 
 
-def watch(
-    ctx: typer.Context,
-    agent: Agent,
-    task: TaskId,
-    *,
-    url: Url = LOCAL_URL,
-    _json: Json = False,
-) -> None:
+def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
-    cli = context_of(ctx)
     state = None
     for item in watched(find(cli, url, agent), task, cli.sleep):
         if cli.terminal.json:
@@ -115,38 +92,30 @@ def watch(
     raise typer.Exit(_code(state))
 
 
-def cancel(
-    ctx: typer.Context,
-    agent: Agent,
-    task: TaskId,
-    *,
-    url: Url = LOCAL_URL,
-    _json: Json = False,
-) -> None:
+def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
     """Cancel a task. Its worker stops."""
-    cli = context_of(ctx)
     canceled = find(cli, url, agent).client.cancel(task)
-    if cli.terminal.json:
-        cli.terminal.data(task_json(canceled))
-    else:
-        cli.terminal.rows(task_rows(canceled))
+    cli.terminal.result(task_json(canceled), task_rows(canceled))
 
 
-def deliveries(ctx: typer.Context, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL, _json: Json = False) -> None:
+def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
-    cli = context_of(ctx)
     client = find(cli, url, agent).client
     address = f"{client.url}/tasks/{quote(task, safe='')}/deliveries"
     document: Any = fetch(address, cli.transport, {"A2A-Version": "1.0", **client.headers})
     if cli.terminal.json:
         cli.terminal.data(document)
         return
-    for one in document["deliveries"]:
-        cli.terminal.rows([(name, str(value)) for name, value in one.items() if name != "attempts"])
-        for attempt in one["attempts"]:
-            cli.terminal.raw(f"  {attempt_words(attempt)}\n")
+    for webhook in document["deliveries"]:
+        show_webhook(cli.terminal, webhook)
     if not document["deliveries"]:
         cli.terminal.note("The task has no webhooks.")
+
+
+def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None, prefix: str = "") -> None:
+    """Saves artifacts in the folder ``out``, if there is one, and says so."""
+    for path in save(artifacts, out, prefix, lambda url: download(url, cli.transport)) if out else ():
+        cli.terminal.note(f"Saved {path}")
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushRequest | None:
@@ -159,14 +128,11 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushReques
 
 def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
     """Prints only the task's id to stdout, so that a script can use it."""
-    terminal = cli.terminal
-    if terminal.json:
-        terminal.data(sent_json(sent))
-    elif isinstance(sent, Message):
-        terminal.raw(_ended(sent.text()))
+    if isinstance(sent, Message):
+        cli.terminal.result(sent_json(sent), _ended(sent.text()))
     else:
-        terminal.raw(f"{sent.task_id}\n")
-        terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.task_id}")
+        cli.terminal.result(sent_json(sent), f"{sent.task_id}\n")
+        cli.terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.task_id}")
 
 
 def _follow(
@@ -175,36 +141,17 @@ def _follow(
     task_id = ""
     for item in items:
         if isinstance(item.content, Message):
-            _answer(cli, item.content)
+            cli.terminal.result(sent_json(item.content), _ended(item.content.text()))
             return
         cli.terminal.note(item_line(item))
         task_id = item.content.task_id
     task = found.client.get(task_id)
-    _result(cli, task, out)
+    cli.terminal.result(sent_json(task), "" if out else _ended(result_text(task)))
+    save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if code == YOUR_TURN:
         cli.terminal.note(f'Your turn: {cli.program} send {agent} --task {task.task_id} "..."')
     raise typer.Exit(code)
-
-
-def _answer(cli: CliContext, message: Message) -> None:
-    if cli.terminal.json:
-        cli.terminal.data(sent_json(message))
-    else:
-        cli.terminal.raw(_ended(message.text()))
-
-
-def _result(cli: CliContext, task: Task, out: Path | None) -> None:
-    if cli.terminal.json:
-        cli.terminal.data(sent_json(task))
-    elif out is None:
-        cli.terminal.raw(_ended(result_text(task)))
-    _save(cli, task, out)
-
-
-def _save(cli: CliContext, task: Task, out: Path | None) -> None:
-    for path in save(task.artifacts, out, fetch=lambda url: download(url, cli.transport)) if out else ():
-        cli.terminal.note(f"Saved {path}")
 
 
 def _ended(text: str) -> str:

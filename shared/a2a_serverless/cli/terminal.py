@@ -9,18 +9,15 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from a2a_serverless.domain.model import Json, TaskState
-
-if TYPE_CHECKING:
-    from a2a_serverless.cli.errors import Explained
 
 Row: TypeAlias = tuple[str, str | Text]
 STYLES = {
@@ -32,6 +29,15 @@ STYLES = {
     TaskState.AUTH_REQUIRED: "yellow",
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An error: ``text`` and ``remedy`` for people, ``kind`` for programs."""
+
+    kind: str
+    text: str
+    remedy: str = ""
 
 
 @dataclass
@@ -51,6 +57,15 @@ class Terminal:
         """Writes a JSON value to stdout."""
         self.raw(json.dumps(value, ensure_ascii=False, indent=None if one_line else 2) + "\n")
 
+    def result(self, value: Json, shown: Sequence[Row] | str) -> None:
+        """Writes a result to stdout: a JSON value for programs, rows or a text for people."""
+        if self.json:
+            self.data(value)
+        elif isinstance(shown, str):
+            self.raw(shown)
+        else:
+            self.rows(shown)
+
     def raw(self, text: str) -> None:
         """Writes a text to stdout: unchanged for programs, without control characters on a terminal."""
         self.out.file.write(plain(text) if self.out.is_terminal else text)
@@ -58,7 +73,7 @@ class Terminal:
 
     def rows(self, rows: Sequence[Row]) -> None:
         """Writes names and values: in two columns on a terminal, one line each for programs."""
-        width = max(len(name) for name, _ in rows)
+        width = max((len(name) for name, _ in rows), default=0)
         if not self.out.is_terminal:
             self.raw("".join(f"{name:{width}}  {value}\n" for name, value in rows))
             return
@@ -68,10 +83,10 @@ class Terminal:
             table.add_row(name, Text(value) if isinstance(value, str) else value)
         self.out.print(table)
 
-    def fail(self, explained: "Explained") -> None:
+    def fail(self, explained: Explained) -> None:
         """Writes an error: to stderr for people, as JSON to stdout for programs."""
         if self.json:
-            self.data({"error": {"kind": explained.kind, "text": explained.text, "remedy": explained.remedy}})
+            self.data({"error": asdict(explained)})
             return
         self.err.print(explained.text, style="red", markup=False, soft_wrap=True)
         if explained.remedy:

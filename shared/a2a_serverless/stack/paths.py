@@ -17,6 +17,11 @@ class Paths:
     state: Path
 
     @property
+    def demo(self) -> "Paths":
+        """The paths of the demo's stack, which is apart from the one of `up`."""
+        return Paths(self.root, self.state / "demo")
+
+    @property
     def template(self) -> Path:
         return self.root / "template.yaml"
 
