@@ -50,20 +50,21 @@ from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.tasks import TaskService, cancel, get, send
 from a2a_serverless.services.webhooks import Webhooks
-from a2a_serverless.testing import START, Counter, SimulatedLoop, sibling_card
+from a2a_serverless.testing import BASE_URL, START, Counter, SimulatedLoop
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 from tests.wire.schema import assert_notification
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports.system import Clock, Queues
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -193,7 +194,7 @@ class Siblings:
 
     def card(self, agent: str) -> AgentCard:
         self._check(agent)
-        return sibling_card(self.world.engine.agents[agent])
+        return card_of(self.world.engine.agents[agent], BASE_URL, {})
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         self._check(agent)

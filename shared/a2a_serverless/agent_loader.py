@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.access import READ
-from a2a_serverless.domain.agent import Agent, AgentSkill
-from a2a_serverless.domain.card import AgentExtension
+from a2a_serverless.domain.agent import Agent, AgentExtension, AgentSkill
 
 if TYPE_CHECKING:
     from pathlib import Path

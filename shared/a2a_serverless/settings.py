@@ -17,7 +17,7 @@ from a2a_serverless.domain.quota import Quota
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
-    from a2a_serverless.domain.card import SecurityScheme
+    from a2a_serverless.protocol.v1_card import SecurityScheme
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
@@ -59,15 +59,16 @@ class Settings:
     @property
     def schemes(self) -> Mapping[str, SecurityScheme]:
         """The security schemes for agent cards, from the same settings that the API uses to authenticate callers."""
-        from a2a_serverless.domain.card import ApiKeySecurityScheme, OpenIdConnectSecurityScheme
+        from a2a_serverless.protocol import v1_card
 
         if self.anonymous_access:
             return {}
-        found: dict[str, SecurityScheme] = {"apiKey": ApiKeySecurityScheme("X-API-Key")}
+        key = v1_card.ApiKeySecurityScheme(location="header", name="X-API-Key")
+        found = {"apiKey": v1_card.SecurityScheme(api_key_security_scheme=key)}
         if self.trusted_issuer:
-            found["oidc"] = OpenIdConnectSecurityScheme(
-                f"{self.trusted_issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
-            )
+            url = f"{self.trusted_issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
+            oidc = v1_card.OpenIdConnectSecurityScheme(open_id_connect_url=url)
+            found["oidc"] = v1_card.SecurityScheme(open_id_connect_security_scheme=oidc)
         return found
 
     @property

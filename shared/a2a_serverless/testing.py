@@ -32,7 +32,6 @@ from a2a_serverless.adapters.memory import (
 )
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
-from a2a_serverless.domain.card import AgentCard, AgentInterface
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task, TaskKey, TaskState
@@ -50,6 +49,7 @@ from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
 from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.webhooks import Webhooks
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent, Content
     from a2a_serverless.domain.model import Artifact, Json, PushRequest
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -425,7 +426,7 @@ class _Siblings:
         return f"{BASE_URL}/{self._known(agent).id}"
 
     def card(self, agent: str) -> AgentCard:
-        return sibling_card(self._known(agent))
+        return card_of(self._known(agent), BASE_URL, {})
 
     def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
         try:
@@ -461,18 +462,3 @@ class _Siblings:
         if agent not in self._agents:
             raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
         return self._agents[agent]
-
-
-def sibling_card(agent: Agent) -> AgentCard:
-    """The card of an agent of the same deployment."""
-    return AgentCard(
-        name=agent.name,
-        description=agent.description,
-        version=agent.version,
-        interfaces=(AgentInterface(f"{BASE_URL}/{agent.id}", "JSONRPC", "1.0"),),
-        skills=agent.skills,
-        input_modes=agent.input_modes,
-        output_modes=agent.output_modes,
-        streaming=agent.streaming,
-        push=agent.push,
-    )

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
-from a2a_serverless.domain.card import AgentExtension
+from a2a_serverless.domain.agent import AgentExtension, AgentSkill, AgentTask, TaskRejected, agent
 from a2a_serverless.domain.model import Part
 
 if TYPE_CHECKING:

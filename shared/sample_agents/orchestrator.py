@@ -20,8 +20,8 @@ from sample_agents.writing import language_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import Json, JsonObject, Task
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 DEADLINE_S: Final = 3600.0
 JSON: Final = "application/json"
@@ -192,7 +192,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
     """The parts in a form that the agent accepts: data becomes text unless its card accepts data."""
-    modes = card.input_modes
+    modes = card.default_input_modes
     if not modes or any(mode in {JSON, "*/*", "application/*"} for mode in modes):
         return parts
     return [_as_text(part) if part.kind == "data" else part for part in parts]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless import settings
 from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.card import ApiKeySecurityScheme
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.handlers.authentication import AllowAnonymous
@@ -25,7 +25,7 @@ from tests.echo import Writer
 
 BLOBS = "https://blobs.example/"
 KEYS = Es256Keys()
-SIGN_IN = {"apiKey": ApiKeySecurityScheme("X-API-Key")}
+SIGN_IN = settings.read({}).schemes
 ALICE, BOB = "Bearer alice", "Bearer bob"
 # What this deployment cannot show: webhooks leave it to nowhere, and there is no stack to look into.
 SKIPPED = {"webhook", "rotation", "alarms"}

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from a2a_serverless.client import Client, ClientRequest, HttpError, PeerError, Unreachable, discover, text_message
-from a2a_serverless.domain.card import AgentCard
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.protocol.v1_card import AgentCard
 from tests.client.deployment import BASE, Deployment, Locked, answering, rpc
 from tests.echo import Asker, Writer
 

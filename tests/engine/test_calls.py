@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import PushRequest, TaskKey
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 DEADLINE_S = 30
 

@@ -12,12 +12,12 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentSkill
-from a2a_serverless.domain.card import ApiKeySecurityScheme
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
+from a2a_serverless.settings import read
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Make, Names
@@ -43,7 +43,7 @@ def edge_of(*skills: AgentSkill, published: bool = True) -> Edge:
     world = World([replace(Writer().agent, extended_skills=skills)])
     if published:
         publisher = CardPublisher(
-            world.table, world.clock, world.engine.agents, "https://x.example", schemes={"k": ApiKeySecurityScheme("k")}
+            world.table, world.clock, world.engine.agents, "https://x.example", schemes=read({}).schemes
         )
         publish_cards(publisher, "kid", lambda _: b"s" * 64)
     return Edge(world.service, world.table, world.engine.agents, Door(), MemoryCallbackVerifier(), 60)

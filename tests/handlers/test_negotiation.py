@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.card import AgentExtension
+from a2a_serverless.domain.agent import AgentExtension
 from a2a_serverless.protocol.operations import STREAMING, Operation
 from tests.client.deployment import Deployment, Locked
 from tests.echo import Asker

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.card import AgentExtension
+from a2a_serverless.domain.agent import AgentExtension
 from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.handlers.authentication import AllowAnonymous

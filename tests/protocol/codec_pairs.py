@@ -23,7 +23,7 @@ from a2a_serverless.domain.queries import (
 from a2a_serverless.protocol import codecs as new_codecs
 from a2a_serverless.protocol import v0_3 as new_v0_3
 from a2a_serverless.protocol import v1 as new_v1
-from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.validation import read_peer
 from a2a_serverless.wire import codecs as old_codecs
@@ -237,9 +237,9 @@ def new_peer(version: Any, value: Json) -> Json:
     """The same of the new models."""
     try:
         if version == "1.0":
-            item = read_peer(new_v1.StreamResponse, value).content
+            item = read_peer(new_v1.StreamResponse, value, LIMITS).content
         else:
-            item = read_peer(new_v0_3.StreamItem, value).to_v1()
+            item = read_peer(new_v0_3.StreamItem, value, LIMITS).to_v1()
     except A2AError as error:
         return _refused(error)
     return json.loads(new_v1.stream_response(item).json_bytes())

@@ -14,19 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import ArtifactEvent, Event
 from a2a_serverless.domain.model import Message, Task
 from a2a_serverless.domain.queries import PushPage, TaskPage, TaskPush
 from a2a_serverless.protocol import error_bodies as new_codes
 from a2a_serverless.protocol import jsonrpc as new_jsonrpc
-from a2a_serverless.protocol import peer_card, v0_3_card, webhooks
+from a2a_serverless.protocol import webhooks
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.wire import card as old_card
 from a2a_serverless.wire import jsonrpc as old_jsonrpc
 from a2a_serverless.wire import legacy, notification, rest, v0_3, v1
 from tests.protocol import mutations, test_errors, vectors
-from tests.protocol.card_pairs import converted_card
 from tests.protocol.codec_pairs import (
     AT,
     FORMS,
@@ -42,7 +39,7 @@ from tests.protocol.codec_pairs import (
     old_request,
 )
 from tests.protocol.differences import DIFFERENCES, Difference, is_explained, is_listed
-from tests.wire import strategies, test_card, test_jsonrpc, test_v1
+from tests.wire import strategies, test_jsonrpc, test_v1
 from tests.wire.test_fuzz import HOSTILE
 
 if TYPE_CHECKING:
@@ -216,41 +213,6 @@ def test_a_webhook_of_a_peer_tells_of_the_same_task(body: Any) -> None:
     new, old = webhooks.read_notification(content), notification.read_notification(content)
     if "_" not in content.decode():  # today's reader does not know snake_case
         assert (new.task_id, new.state and new.state.short) == (old.task_id, old.state)
-
-
-# --- cards -----------------------------------------------------------------------------------------------------------
-
-
-def _cards() -> list[Any]:
-    schemes = vectors.cases(test_card.test_each_security_scheme_has_two_shapes_and_a_union_card_holds_both)
-    return [test_card.PLAIN, test_card.FULL, *(replace(test_card.PLAIN, schemes={"x": one}) for one, *_ in schemes)]
-
-
-@pytest.mark.parametrize("card", _cards(), ids=lambda card: "+".join(card.schemes) or "plain")
-def test_a_card_is_printed_alike_in_every_form(card: Any) -> None:
-    new = converted_card(card)
-    assert v0_3_card.as_json(new) == json.loads(new.json_bytes()) == old_card.v1_card(card)
-    assert v0_3_card.as_json(v0_3_card.AgentCard.of(new)) == old_card.v0_3_card(card)
-    assert v0_3_card.union_card(new) == old_card.union_card(card)
-    assert v0_3_card.as_json(v0_3_card.LegacyCard.of(new, "u")) == old_card.legacy_card(card, "u")
-
-
-_PRINTED = [old_card.v1_card(test_card.PLAIN), old_card.union_card(test_card.FULL), old_card.v0_3_card(test_card.FULL)]
-
-
-@given(st.sampled_from(_PRINTED).flatmap(lambda card: mutations.changed(card, 2)) | HOSTILE)
-@MANY
-def test_a_card_of_a_peer_is_read_or_refused_alike(card: Any) -> None:
-    new, old = _peer_card(card, new=True), _peer_card(card, new=False)
-    assert new == old
-
-
-def _peer_card(card: Any, *, new: bool) -> Any:
-    try:
-        printed = v0_3_card.as_json(peer_card.read_card(card)) if new else old_card.v1_card(old_card.read_card(card))
-    except A2AError as error:
-        return type(error)
-    return old_card._without_empties(printed)  # noqa: SLF001 - required members are printed even empty
 
 
 # --- envelopes, errors, JSON -----------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol import versions
+from a2a_serverless.protocol.conditional_requests import unchanged
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.peer_card import read_card
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.wire import card, jsonrpc, legacy, rest, v0_3, v0_3_rest, v1
+from a2a_serverless.wire import jsonrpc, legacy, rest, v0_3, v0_3_rest, v1
 from tests.wire import strategies
 from tests.wire.strategies import SOME
 
@@ -114,7 +116,7 @@ def test_any_params_are_read_or_refused(codec: ModuleType, operation: Operation,
 @given(HOSTILE)
 @SOME
 def test_any_answer_of_a_peer_is_read_or_refused(value: Json) -> None:
-    for reader in (v1.parse_task, v1.parse_stream_item, v0_3.parse_stream_item, card.read_card, legacy.parse_send):
+    for reader in (v1.parse_task, v1.parse_stream_item, v0_3.parse_stream_item, read_card, legacy.parse_send):
         with suppress(A2AError):
             reader(value)
 
@@ -154,4 +156,4 @@ def test_any_header_is_read_or_refused(header: str, other: str) -> None:
     with suppress(A2AError):
         rest.check_content_type(header)
     assert rest.answer_type(header, other) in {"application/json", "application/a2a+json"}
-    assert isinstance(card.unchanged(header, '"etag"'), bool)
+    assert isinstance(unchanged(header, '"etag"'), bool)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import Message, PushRequest, Task
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403

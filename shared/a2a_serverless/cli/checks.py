@@ -150,7 +150,7 @@ def card(run: CheckRun) -> str:
 def signature(run: CheckRun) -> str:
     """The served card is signed with a key that the deployment publishes."""
     from a2a_serverless.adapters.jose import is_valid_signature
-    from a2a_serverless.wire.card import signed_by
+    from a2a_serverless.protocol.card_signatures import signed_by
 
     document = run.agent.document
     keys = _published_keys(run)
@@ -211,7 +211,7 @@ def poll(run: CheckRun) -> str:
 
 def stream(run: CheckRun) -> str:
     """Stream items arrive as they happen, not all at the end."""
-    if not run.agent.card.streaming:
+    if not run.agent.card.capabilities.streaming:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
     clock, items = run.cli.clock, run.items
     began, arrived = clock(), list[float]()
@@ -253,7 +253,7 @@ def resume(run: CheckRun) -> str:
 def private_webhook(run: CheckRun) -> str:
     """A webhook whose address is not public is refused, and no task is made."""
     urls = PRIVATE if is_local(run.url) else PRIVATE + LOOPBACK
-    if not run.agent.card.push:
+    if not run.agent.card.capabilities.push_notifications:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     for url in urls:
         try:
@@ -438,7 +438,7 @@ def _receiver(run: CheckRun) -> InboxClient:
 def _round_trip(run: CheckRun) -> list[InboxEntry]:
     """Sends a task with a webhook at the receiver; returns its verified entries up to the task's end."""
     inbox = _receiver(run)
-    if not run.agent.card.push:
+    if not run.agent.card.capabilities.push_notifications:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     try:
         push, last = inbox.expect(), max((entry.number for entry in inbox.list_entries()), default=0)

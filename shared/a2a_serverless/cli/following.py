@@ -16,7 +16,7 @@ SETTLED = TERMINAL | INTERRUPTED
 
 def send_and_follow(found: DiscoveredAgent, request: SendRequest, sleep: Sleep) -> Iterator[StreamResponse]:
     """Sends a message and yields what happens to its task."""
-    if found.card.streaming:
+    if found.card.capabilities.streaming:
         return _follow(found.client, found.client.stream(request), None, sleep)
     sent = found.client.send(request)
     return iter([StreamResponse(None, sent)]) if isinstance(sent, Message) else _poll(found.client, sent, sleep)
@@ -24,7 +24,7 @@ def send_and_follow(found: DiscoveredAgent, request: SendRequest, sleep: Sleep) 
 
 def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[StreamResponse]:
     """Yields a task's items and follows it. Agents of this project start at its first event, others at the present."""
-    if found.card.streaming:
+    if found.card.capabilities.streaming:
         return _follow(found.client, _subscribed(found.client, task_id, 0), task_id, sleep)
     return _poll(found.client, found.client.get(task_id), sleep)
 

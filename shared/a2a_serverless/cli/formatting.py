@@ -1,19 +1,25 @@
 """Formats tasks, events and cards: as lines for people, as A2A 1.0 JSON for programs."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from a2a_serverless.cli.terminal import STYLES, Row, one_line, plain
-from a2a_serverless.client import StreamResponse
-from a2a_serverless.domain.card import AgentCard
 from a2a_serverless.domain.events import ArtifactEvent, Event
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Update
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import v1
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.client import StreamResponse
+    from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 WIDTH = 60
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")
@@ -108,10 +114,10 @@ def card_rows(card: AgentCard, url: str) -> list[Row]:
         ("Version", one_line(card.version, WIDTH)),
         ("About", plain(card.description)),
         ("URL", url),
-        ("Speaks", ", ".join(dict.fromkeys(f"{one.binding} {one.version}" for one in card.interfaces))),
+        ("Speaks", ", ".join(dict.fromkeys(map(_binding, card.supported_interfaces)))),
         ("Can", ", ".join(_abilities(card)) or "answer"),
-        ("Takes", ", ".join(card.input_modes)),
-        ("Gives", ", ".join(card.output_modes)),
+        ("Takes", ", ".join(card.default_input_modes)),
+        ("Gives", ", ".join(card.default_output_modes)),
         *(("Skill", f"{one_line(skill.name, WIDTH)}: {plain(skill.description)}") for skill in card.skills),
     ]
 
@@ -142,8 +148,12 @@ def _part_text(part: Part) -> str:
     return f"[{part.filename or 'a file'}, {part.media_type or 'of unknown type'}: save it with --out]"
 
 
+def _binding(interface: AgentInterface) -> str:
+    return f"{interface.protocol_binding} {interface.protocol_version}"
+
+
 def _abilities(card: AgentCard) -> Iterator[str]:
-    if card.streaming:
+    if card.capabilities.streaming:
         yield "stream"
-    if card.push:
+    if card.capabilities.push_notifications:
         yield "notify webhooks"

@@ -14,7 +14,7 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
 from a2a_serverless.protocol.errors import CODES
-from a2a_serverless.protocol.limits import Limits
+from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import dumps, given, loads
 from a2a_serverless.protocol.versions import VERSION_HEADER
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from a2a_serverless.client.http import ClientResponse, Transport
     from a2a_serverless.domain.push import WireVersion
 
-# Limits for a peer's answers. A document of many chunks is one artifact with as many parts.
-ANSWER: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
@@ -109,7 +107,7 @@ class Client:
     def send(self, request: SendRequest) -> Task | Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
         answer = self._result(Operation.SEND, self._codec.print_send(request))
-        return _not_an_update(self._codec.parse_stream_item(answer, ANSWER))
+        return _not_an_update(self._codec.parse_stream_item(answer, ANSWER_LIMITS))
 
     def get(self, task_id: str, history_length: int | None = None) -> Task:
         """Returns the task as it is now (3.1.3)."""
@@ -144,22 +142,22 @@ class Client:
         return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
 
     def _task(self, result: Json) -> Task:
-        task: Task = self._codec.parse_task(result, ANSWER)
+        task: Task = self._codec.parse_task(result, ANSWER_LIMITS)
         return task
 
     def _result(self, operation: Operation, params: JsonObject) -> Json:
         with self.transport(self._call(operation, params, JSON)) as answer:
-            return _result_in(answer.status, answer.body.read(ANSWER.body + 1))
+            return _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
 
     def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[StreamResponse]:
         with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
             if not _streams(answer):
-                result = _result_in(answer.status, answer.body.read(ANSWER.body + 1))
-                yield StreamResponse(None, self._codec.parse_stream_item(result, ANSWER))
+                result = _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
+                yield StreamResponse(None, self._codec.parse_stream_item(result, ANSWER_LIMITS))
                 return
-            for event in read_events(answer.body, ANSWER.body):
+            for event in read_events(answer.body, ANSWER_LIMITS.body):
                 result = _result_in(answer.status, event.data)
-                yield StreamResponse(event.number, self._codec.parse_stream_item(result, ANSWER))
+                yield StreamResponse(event.number, self._codec.parse_stream_item(result, ANSWER_LIMITS))
 
     def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> ClientRequest:
         named = params | given({"tenant": self.tenant})
@@ -184,7 +182,7 @@ def _streams(answer: ClientResponse) -> bool:
 def _result_in(status: int, body: bytes) -> Json:
     """Returns the ``result`` of a response. Raises its ``error``, or HttpError when it is not JSON-RPC."""
     try:
-        document = loads(body, ANSWER)
+        document = loads(body, ANSWER_LIMITS)
     except A2AError as error:
         if status == OK:
             raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
@@ -202,7 +200,7 @@ def _result_in(status: int, body: bytes) -> Json:
 def words_in(body: bytes) -> str:
     """Returns the message in the body of an error response; empty when there is none."""
     try:
-        return _words(loads(body, ANSWER))
+        return _words(loads(body, ANSWER_LIMITS))
     except A2AError:
         return ""
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.calls import ANSWER, OK, Client, HttpError, words_in
+from a2a_serverless.client.calls import OK, Client, HttpError, words_in
 from a2a_serverless.client.http import ClientRequest, is_local
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
+from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.strict_json import loads
-from a2a_serverless.wire.card import read_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.client.http import Transport
-    from a2a_serverless.domain.card import AgentCard, AgentInterface
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
@@ -50,6 +50,8 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     InvalidAgentResponse, or, when there are credentials, CredentialsKept if ``url`` is not https or the card names
     another host.
     """
+    from a2a_serverless.protocol.peer_card import read_card  # agents of the same deployment need no card
+
     headers = headers or {}
     secret = any(name.lower() in CREDENTIALS for name in headers)
     if secret:
@@ -58,7 +60,7 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     document = fetch(address, transport, headers)
     if not isinstance(document, dict):
         raise InvalidAgentResponse(f"{address} is not an agent card.")
-    card = read_card(document, ANSWER)
+    card = read_card(document)
     interface = interface_of(card)
     if secret:
         _check_host(url, interface.url)
@@ -67,13 +69,14 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
 
 def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
     """Makes the client for an interface that ``interface_of`` has chosen."""
-    version: WireVersion = "1.0" if interface.version == "1.0" else "0.3"
-    return Client(interface.url, transport, headers, interface.tenant, version)
+    version: WireVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
+    return Client(interface.url, transport, headers, interface.tenant or None, version)
 
 
 def interface_of(card: AgentCard) -> AgentInterface:
     """Returns the first JSON-RPC interface of the newest supported version (8.3.2). Raises NoInterface."""
-    spoken = {one.version: one for one in reversed(card.interfaces) if one.binding == "JSONRPC"}
+    interfaces = reversed(card.supported_interfaces)
+    spoken = {one.protocol_version: one for one in interfaces if one.protocol_binding == "JSONRPC"}
     found = spoken.get("1.0") or spoken.get("0.3")
     if found is None:
         raise NoInterface
@@ -92,11 +95,11 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
     """Fetches the JSON document at ``url``. Raises Unreachable, HttpError, or InvalidAgentResponse."""
     with transport(ClientRequest(url, {"Accept": "application/json", **headers})) as answer:
-        status, body = answer.status, answer.body.read(ANSWER.body + 1)
+        status, body = answer.status, answer.body.read(ANSWER_LIMITS.body + 1)
     if status != OK:
         raise HttpError(status, ": ".join(filter(None, [f"no document at {url}", words_in(body)])))
     try:
-        return loads(body, ANSWER)
+        return loads(body, ANSWER_LIMITS)
     except A2AError as error:
         raise InvalidAgentResponse(f"{url} is not a JSON document: {error}") from error
 

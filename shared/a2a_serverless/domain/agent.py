@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.card import AgentCard, AgentExtension
-    from a2a_serverless.domain.model import Json, Message, Part, Task
+    from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -225,6 +225,16 @@ class AgentSkill:
     examples: tuple[str, ...] = ()
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentExtension:
+    """An extension that the agent supports, or requires of its clients (4.4.4)."""
+
+    uri: str
+    description: str = ""
+    required: bool = False
+    params: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

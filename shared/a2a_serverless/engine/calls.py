@@ -21,17 +21,16 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.wire import v1
-from a2a_serverless.wire.card import read_card, v1_card
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, Part, TaskStatus
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Asks the task's own client: takes the question and a unique name, returns the answer."""
@@ -138,6 +137,8 @@ class AgentCalls:
 
     async def card(self, agent: str) -> AgentCard:
         """See ``AgentTask.get_card``."""
+        from a2a_serverless.protocol.peer_card import read_card  # only agents that call others need it
+
         kept = self._steps.get(CARD + agent)
         card = kept.value if kept else self._keep(CARD + agent, await self._card(agent))
         if isinstance(card, str):
@@ -146,9 +147,12 @@ class AgentCalls:
 
     async def _card(self, agent: str) -> Json:
         """The card, or the error text. Either is stored, so that a later run gets the same."""
+        from a2a_serverless.protocol.v1_card import as_json
+
         try:
             with self._busy_call():
-                return v1_card(await self._retry(lambda: self._remote_agents.card(agent)))
+                card: AgentCard = await self._retry(lambda: self._remote_agents.card(agent))
+                return as_json(card)
         except AgentCallFailed as failed:
             return str(failed)
 

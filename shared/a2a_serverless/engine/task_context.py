@@ -31,10 +31,10 @@ from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer, CancelReason
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 
 class AwaitInput(BaseException):

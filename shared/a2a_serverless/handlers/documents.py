@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
+from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
 from a2a_serverless.protocol.errors import VerbNotAllowed
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def serve_document(public: Publications, request: HttpRequest, name: str, jwks_m
 
 def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
     """Whether the client has the current document, by ETag, else by date (RFC 9110, 13.2.2)."""
-    from a2a_serverless.wire.card import unchanged, unchanged_since
-
     etag = asked.get("if-none-match")
     if etag is not None:
         return unchanged(etag, held["etag"])

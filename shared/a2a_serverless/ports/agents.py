@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.card import AgentCard
     from a2a_serverless.domain.model import Message, PushRequest, Task, TaskKey
+    from a2a_serverless.protocol.v1_card import AgentCard
 
 
 class InlineRunner(Protocol):

@@ -27,3 +27,5 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+# For the answers of other agents. A document of many chunks is one artifact with as many parts.
+ANSWER_LIMITS: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)

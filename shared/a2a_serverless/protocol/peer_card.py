@@ -6,13 +6,12 @@ security.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
-from a2a_serverless.protocol import v1_card
-from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol import v1_card, versions
+from a2a_serverless.protocol.limits import ANSWER_LIMITS, Limits
 from a2a_serverless.protocol.protojson import (
     Flag,
     Ident,
@@ -27,7 +26,6 @@ from a2a_serverless.protocol.protojson import (
 )
 from a2a_serverless.protocol.validation import read_peer
 
-_VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 VERSIONS: Final = ("1.0", "0.3")
 
 
@@ -36,14 +34,7 @@ def _is_spoken(interface: object) -> bool:
     if not isinstance(interface, dict):
         return True
     said = interface.get("protocolVersion", interface.get("protocol_version"))
-    return not isinstance(said, str | None) or minor_of(said) in VERSIONS
-
-
-def minor_of(version: str | None) -> str:
-    """``Major.Minor`` of a version; a patch does not matter, and none is 0.3."""
-    said = (version or "").strip() or "0.3"
-    found = _VERSION.fullmatch(said)
-    return found[1] if found else said
+    return not isinstance(said, str | None) or versions.asked(said) in VERSIONS
 
 
 def _spoken(interfaces: object) -> object:
@@ -100,7 +91,7 @@ class PeerCard(_PeerCard):
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """The interfaces of versions that we speak."""
         return [
-            _interface(one.url, one.protocol_binding, minor_of(one.protocol_version), one.tenant or "")
+            _interface(one.url, one.protocol_binding, versions.asked(one.protocol_version), one.tenant or "")
             for one in self.supported_interfaces
         ]
 
@@ -122,7 +113,7 @@ def _interface(url: str, binding: str, version: str, tenant: str = "") -> v1_car
     return v1_card.AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=tenant)
 
 
-def read_card(value: object, limits: Limits = LIMITS) -> v1_card.AgentCard:
+def read_card(value: object, limits: Limits = ANSWER_LIMITS) -> v1_card.AgentCard:
     """The card as one of 1.0. Raises InvalidAgentResponse."""
     names = ("supportedInterfaces", "supported_interfaces")
     is_new = isinstance(value, dict) and any(value.get(name) is not None for name in names)

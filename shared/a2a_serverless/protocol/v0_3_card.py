@@ -8,6 +8,7 @@ from pydantic import Field
 
 from a2a_serverless.protocol import v1_card
 from a2a_serverless.protocol.protojson import ProtoModel
+from a2a_serverless.protocol.v1_card import as_json
 
 PROTOCOL_VERSION: Final = "0.3.0"
 # 0.3's ``type`` of each scheme of 1.0.
@@ -121,6 +122,11 @@ def _scopes(requirement: v1_card.SecurityRequirement) -> dict[str, tuple[str, ..
     return {name: scopes.list for name, scopes in requirement.schemes.items()}
 
 
+def old_card(card: v1_card.AgentCard) -> dict[str, Any]:
+    """The card of 0.3 as JSON values. Raises ValueError when the agent has no interface of that version."""
+    return as_json(AgentCard.of(card))
+
+
 def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
     """One document for clients of both versions; without a 0.3 interface it is the card of 1.0.
 
@@ -129,13 +135,8 @@ def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
     new: dict[str, Any] = as_json(card)
     if not any(one.protocol_version == "0.3" for one in card.supported_interfaces):
         return new
-    merged: dict[str, Any] = _merged(as_json(AgentCard.of(card)), new)
+    merged: dict[str, Any] = _merged(old_card(card), new)
     return merged
-
-
-def as_json(card: ProtoModel) -> dict[str, Any]:
-    """The card as JSON values."""
-    return card.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def _merged(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values

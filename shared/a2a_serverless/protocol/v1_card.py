@@ -18,6 +18,11 @@ from a2a_serverless.protocol.protojson import ProtoModel, violation
 Texts = tuple[str, ...]
 
 
+def as_json(card: ProtoModel) -> dict[str, Any]:
+    """A card of any version as JSON values."""
+    return card.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
 class AgentInterface(ProtoModel):
     """Where and how the agent is spoken to (4.4.6). The version is Major.Minor; ``tenant`` goes into every request."""
 

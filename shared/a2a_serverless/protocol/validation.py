@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
-from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.limits import ANSWER_LIMITS, LIMITS, Limits
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -35,7 +35,7 @@ def read(model: type[M], value: object, limits: Limits = LIMITS) -> M:
         raise InvalidParams(violations=violations(error, limits)) from None
 
 
-def read_peer(model: type[M], value: object, limits: Limits = LIMITS) -> M:
+def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> M:
     """The same of another agent's answer. Raises InvalidAgentResponse: its fault, not our caller's."""
     try:
         return read(model, value, limits)

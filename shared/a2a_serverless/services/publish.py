@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
-from a2a_serverless.domain.card import AgentCard, AgentInterface, OpenIdConnectSecurityScheme
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended_card_name, legacy_card_name
+from a2a_serverless.protocol import v0_3_card, v1_card
+from a2a_serverless.protocol.card_signatures import signature, signed_forms
+from a2a_serverless.protocol.conditional_requests import etag
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.wire import card as cards
+from a2a_serverless.protocol.v1_card import as_json
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.card import SecurityScheme
+    from a2a_serverless.domain.agent import Agent, AgentSkill
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports.keys import Publications
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
+_SHAPES: Final = {"both": v0_3_card.union_card, "v1": as_json, "v0_3": v0_3_card.old_card}
 
 
 def without_scopes(agent: str) -> tuple[str, ...]:
@@ -47,7 +49,7 @@ class CardPublisher:
     agents: Mapping[str, Agent]
     base_url: str
     shape: Literal["both", "v1", "v0_3"] = "both"
-    schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)
+    schemes: Mapping[str, v1_card.SecurityScheme] = field(default_factory=dict)
     scopes: Callable[[str], tuple[str, ...]] = without_scopes
 
 
@@ -69,12 +71,12 @@ def publish(
     A document that was altered meanwhile is published again. ``more`` returns what to store with it that is not served;
     its argument is the stored item so far.
     """
-    digest = cards.etag(dumps(document if basis is None else basis))
+    digest = etag(dumps(document if basis is None else basis))
     before = publisher.public.get_document(name)
     if isinstance(before, dict) and before.get("basis") == digest and _parse_stored(before) == _readable(document):
         return
     body, modified = dumps(document), formatdate(publisher.clock.now() / 1000, usegmt=True)
-    stored: JsonObject = {"body": body.decode(), "etag": cards.etag(body), "modified": modified, "basis": digest}
+    stored: JsonObject = {"body": body.decode(), "etag": etag(body), "modified": modified, "basis": digest}
     publisher.public.publish(name, stored | more(before))
 
 
@@ -106,16 +108,13 @@ def list_documents(publisher: CardPublisher) -> Iterator[tuple[str, Json]]:
     """Yields every document except the key set: its name, and its content without signatures."""
     listed: list[Json] = []
     for agent in publisher.agents.values():
-        card, url = (
-            card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id)),
-            f"{publisher.base_url}/{agent.id}",
-        )
-        yield card_name(agent.id), _card_document(publisher, card)
+        card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
+        yield card_name(agent.id), _SHAPES[publisher.shape](card)
         if agent.extended_skills:
-            more = replace(card, skills=(*agent.skills, *agent.extended_skills))
-            yield extended_card_name(agent.id), {"1.0": cards.v1_card(more), "0.3": cards.v0_3_card(more)}
-        yield legacy_card_name(agent.id), cards.legacy_card(card, f"{publisher.base_url}/legacy/{agent.id}")
-        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+            more = _extended(card, agent)
+            yield extended_card_name(agent.id), {"1.0": as_json(more), "0.3": v0_3_card.old_card(more)}
+        yield legacy_card_name(agent.id), _legacy_document(publisher, agent, card)
+        listed.append(_listing(publisher, agent))
     yield AGENTS, {"agents": listed}
 
 
@@ -145,15 +144,13 @@ def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], by
     listed: list[Json] = []
     for agent in publisher.agents.values():
         card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
-        served = _card_document(publisher, card)
-        basis: Json = {"kid": kid, "forms": [*cards.signed_forms(cards.v1_card(card), served)]}
+        served = _SHAPES[publisher.shape](card)
+        basis: Json = {"kid": kid, "forms": [*signed_forms(as_json(card), served)]}
         publish(publisher, card_name(agent.id), _sign_document(publisher, card, served, kid, sign), basis)
         if agent.extended_skills:
             _publish_extended(publisher, agent, card, kid, sign)
-        url = f"{publisher.base_url}/legacy/{agent.id}"
-        publish(publisher, legacy_card_name(agent.id), cards.legacy_card(card, url))
-        url = f"{publisher.base_url}/{agent.id}"
-        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+        publish(publisher, legacy_card_name(agent.id), _legacy_document(publisher, agent, card))
+        listed.append(_listing(publisher, agent))
     publish(publisher, AGENTS, {"agents": listed})
 
 
@@ -165,56 +162,76 @@ def base_url_in(public: Publications) -> str:
 
 
 def card_of(
-    agent: Agent, base_url: str, schemes: Mapping[str, SecurityScheme], scopes: tuple[str, ...] = ()
-) -> AgentCard:
+    agent: Agent, base_url: str, schemes: Mapping[str, v1_card.SecurityScheme], scopes: tuple[str, ...] = ()
+) -> v1_card.AgentCard:
     """The card of an agent of this deployment: both bindings in both versions, at one URL.
 
     Any one of ``schemes`` is enough; an issuer's tokens must have ``scopes``.
     """
     url = f"{base_url}/{agent.id}"
-    return AgentCard(
+    return v1_card.AgentCard(
         name=agent.name,
         description=agent.description,
         version=agent.version,
-        interfaces=tuple(AgentInterface(url, binding, version) for version in VERSIONS for binding in BINDINGS),
-        skills=agent.skills,
-        input_modes=agent.input_modes,
-        output_modes=agent.output_modes,
-        streaming=agent.streaming,
-        push=agent.push,
-        extended=bool(agent.extended_skills),
-        extensions=agent.extensions,
-        schemes=schemes,
-        security=tuple(
-            {name: scopes if isinstance(one, OpenIdConnectSecurityScheme) else ()} for name, one in schemes.items()
+        default_input_modes=agent.input_modes,
+        default_output_modes=agent.output_modes,
+        supported_interfaces=tuple(
+            v1_card.AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
+            for version in VERSIONS
+            for binding in BINDINGS
         ),
+        capabilities=v1_card.AgentCapabilities(
+            streaming=agent.streaming,
+            push_notifications=agent.push,
+            extensions=tuple(v1_card.AgentExtension(**asdict(one)) for one in agent.extensions),
+            extended_agent_card=bool(agent.extended_skills) or None,
+        ),
+        skills=_skills(agent.skills),
+        security_schemes=schemes,
+        security_requirements=tuple(_requirement(name, scheme, scopes) for name, scheme in schemes.items()),
     )
 
 
+def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, ...]) -> v1_card.SecurityRequirement:
+    needed = v1_card.StringList(list=scopes if scheme.open_id_connect_security_scheme else ())
+    return v1_card.SecurityRequirement(schemes={name: needed})
+
+
+def _skills(skills: Sequence[AgentSkill]) -> tuple[v1_card.AgentSkill, ...]:
+    return tuple(v1_card.AgentSkill(**asdict(one)) for one in skills)
+
+
+def _extended(card: v1_card.AgentCard, agent: Agent) -> v1_card.AgentCard:
+    return card.model_copy(update={"skills": (*card.skills, *_skills(agent.extended_skills))})
+
+
+def _legacy_document(publisher: CardPublisher, agent: Agent, card: v1_card.AgentCard) -> JsonObject:
+    return as_json(v0_3_card.LegacyCard.of(card, f"{publisher.base_url}/legacy/{agent.id}"))
+
+
+def _listing(publisher: CardPublisher, agent: Agent) -> JsonObject:
+    url = f"{publisher.base_url}/{agent.id}"
+    return {"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"}
+
+
 def _publish_extended(
-    publisher: CardPublisher, agent: Agent, card: AgentCard, kid: str, sign: Callable[[bytes], bytes]
+    publisher: CardPublisher, agent: Agent, card: v1_card.AgentCard, kid: str, sign: Callable[[bytes], bytes]
 ) -> None:
     """Publishes the extended card (specification 3.1.11), one form for each version: requests name their version."""
-    more = replace(card, skills=(*agent.skills, *agent.extended_skills))
+    more = _extended(card, agent)
     forms: JsonObject = {
-        "1.0": _sign_document(publisher, more, cards.v1_card(more), kid, sign),
-        "0.3": cards.v0_3_card(more),
+        "1.0": _sign_document(publisher, more, as_json(more), kid, sign),
+        "0.3": v0_3_card.old_card(more),
     }
-    publish(publisher, extended_card_name(agent.id), forms, {"kid": kid, "card": cards.union_card(more)})
-
-
-def _card_document(publisher: CardPublisher, card: AgentCard) -> JsonObject:
-    """The card in the shape that ``publisher.shape`` names."""
-    shapes = {"both": cards.union_card, "v1": cards.v1_card, "v0_3": cards.v0_3_card}
-    return shapes[publisher.shape](card)
+    publish(publisher, extended_card_name(agent.id), forms, {"kid": kid, "card": v0_3_card.union_card(more)})
 
 
 def _sign_document(
-    publisher: CardPublisher, card: AgentCard, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]
+    publisher: CardPublisher, card: v1_card.AgentCard, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]
 ) -> JsonObject:
     """Returns the served document with its signatures; a card for 0.3 only has none: 0.3 has no canonical form."""
     if "supportedInterfaces" not in served:
         return served
     jku = f"{publisher.base_url}/.well-known/jwks.json"
-    forms = cards.signed_forms(cards.v1_card(card), served)
-    return served | {"signatures": [cards.signature(form, kid, sign, jku) for form in forms]}
+    forms = signed_forms(as_json(card), served)
+    return served | {"signatures": [signature(form, kid, sign, jku) for form in forms]}

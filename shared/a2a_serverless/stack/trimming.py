@@ -45,6 +45,8 @@ UNUSED = (
     "boto3/crt.py",  # the SDK's other S3 client
     "s3transfer/crt.py",
     "s3transfer/processpool.py",
+    "pydantic/mypy.py",  # for a type checker
+    "pydantic/v1",  # its first version
     "PIL/_avif*",  # image formats that are not used
     "PIL/_imagingcms*",
     "PIL/_webp*",

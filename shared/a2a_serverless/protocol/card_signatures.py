@@ -1,0 +1,76 @@
+"""Signatures of agent cards (specification 8.4): detached JWS over the card's canonical form."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TYPE_CHECKING, cast
+
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.protocol.strict_json import dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.model import Json, JsonObject
+
+
+def canonical(card: JsonObject) -> bytes:
+    """The card's canonical form (8.4.1): JCS (RFC 8785) of all but its signatures."""
+    import rfc8785
+
+    return rfc8785.dumps({name: value for name, value in card.items() if name != "signatures"})
+
+
+def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None) -> JsonObject:
+    """An AgentCardSignature (8.4.2): a JWS whose payload is the card itself.
+
+    ``sign`` makes an ES256 signature in JWS form (64 bytes, R and S) of what it is given. ``jku`` names the key set.
+    """
+    header = {"alg": "ES256", "kid": kid, "typ": "JOSE"} | ({"jku": jku} if jku else {})
+    protected = _base64url(dumps(dict(header)))
+    signing_input = f"{protected}.{_base64url(canonical(card))}".encode()
+    return {"protected": protected, "signature": _base64url(sign(signing_input))}
+
+
+def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
+    """Each signature of a card that was received: the key's id, what is signed, and the signature (8.4.3).
+
+    What cannot be read of them is left out, and so is every algorithm but ES256.
+    """
+    listed, payload = served.get("signatures"), _base64url(canonical(served))
+    for one in listed if isinstance(listed, list) else []:
+        protected, signed = (one.get("protected"), one.get("signature")) if isinstance(one, dict) else (None, None)
+        try:
+            header, raw = loads(_unbase64url(str(protected))), _unbase64url(str(signed))
+        except (ValueError, A2AError):
+            continue
+        if isinstance(header, dict) and header.get("alg") == "ES256":
+            yield str(header.get("kid")), f"{protected}.{payload}".encode(), raw
+
+
+def signed_forms(card: JsonObject, served: JsonObject) -> list[JsonObject]:
+    """Each form in which clients verify the 1.0 card that is ``served``, alone or among members of 0.3.
+
+    Clients that read it as a 1.0 card and know no other members verify ``card``; SDK 1.3.0 besides drops every empty
+    member, required or not (a requirement without scopes is one); the letter (8.4.3) verifies the document as it was
+    received. A client should verify at least one signature.
+    """
+    forms = [card, cast("JsonObject", without_empties(card)), served]
+    return list({canonical(form): form for form in forms}.values())
+
+
+def without_empties(value: Json) -> Json:
+    """The value without what is empty, or becomes so; None when nothing is left."""
+    if isinstance(value, dict):
+        value = {name: bare for name, inner in value.items() if (bare := without_empties(inner)) is not None}
+    elif isinstance(value, list):
+        value = [bare for inner in value if (bare := without_empties(inner)) is not None]
+    return None if value in ("", [], {}) else value
+
+
+def _base64url(content: bytes) -> str:
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _unbase64url(text: str) -> bytes:
+    return urlsafe_b64decode(text + "==")
