@@ -24,6 +24,7 @@ from a2a_serverless.domain.agent import (
     TaskFailed,
     TaskRejected,
 )
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
-TRIES: Final = 10
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 10.0
 
@@ -102,7 +102,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fen
     after the lease expires: it detects whether the run has died.
     """
     try:
-        taken = _start_run(engine, key)
+        taken = retry_on_conflict(lambda: _start_run(engine, key))
     except heads.AlreadyLeased as leased:
         if leased.fence == fence:
             engine.queues.enqueue(WorkMessage(key, fence), _seconds_until(leased.until, engine.now()))
@@ -179,33 +179,33 @@ def _end_children(engine: Engine, key: TaskKey) -> None:
 
 
 def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]] | None:
-    """Takes the task and returns it with its log; None when there is nothing to run. Raises AlreadyLeased."""
-    for _ in range(TRIES):
-        snapshot = engine.log.read_head(key)
-        if snapshot is None:
-            return None
-        head, now, by = snapshot.head, engine.now(), engine.ids.new()
-        try:
-            change = heads.start_run(snapshot, now=now, by=by)
-        except heads.NotRunnable:
-            return None
-        except heads.TooManyLostRuns:
-            engine.send_to_dead_letters(WorkMessage(key))
-            change = heads.fail_task(
-                snapshot, _agent_message(engine, head, "The task was given up: its workers died."), now=now, by=by
-            )
-            if engine.log.append(change):
-                engine.metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
-                logger.error("task given up", extra={"task": key.task, "fence": head.fence})
-                return None
-            continue
-        loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
-        if loaded is None:
-            return None
-        if loaded[1][-1].n == snapshot.last and engine.log.append(change):
-            _count_start(engine, head, change.after)
-            return HeadSnapshot(change.after, change.event.n), [*loaded[1], change.event]
-    raise TimeoutError("a task could not be taken: too many writers")
+    """Takes the task and returns it with its log; None when there is nothing to run. Raises AlreadyLeased, Conflict."""
+    snapshot = engine.log.read_head(key)
+    if snapshot is None:
+        return None
+    try:
+        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
+    except heads.NotRunnable:
+        return None
+    except heads.TooManyLostRuns:
+        _give_up(engine, snapshot)
+        return None
+    loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
+    if loaded is None:
+        return None
+    check_written(loaded[1][-1].n == snapshot.last and engine.log.append(change))
+    _count_start(engine, snapshot.head, change.after)
+    return HeadSnapshot(change.after, change.event.n), [*loaded[1], change.event]
+
+
+def _give_up(engine: Engine, snapshot: HeadSnapshot) -> None:
+    """Ends a task whose runs were lost too often; raises Conflict."""
+    head = snapshot.head
+    engine.send_to_dead_letters(WorkMessage(head.key))
+    message = _agent_message(engine, head, "The task was given up: its workers died.")
+    check_written(engine.log.append(heads.fail_task(snapshot, message, now=engine.now(), by=engine.ids.new())))
+    engine.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
+    logger.error("task given up", extra={"task": head.key.task, "fence": head.fence})
 
 
 def _count_start(engine: Engine, before: Head, after: Head) -> None:

@@ -13,11 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from a2a_serverless.domain.conflicts import Conflict, retry_on_conflict
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, event_size
 from a2a_serverless.domain.head import (
     RENEW_MS,
+    Change,
     Head,
     HeadSnapshot,
     LeaseLost,
@@ -33,12 +35,12 @@ from a2a_serverless.domain.head import (
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
+from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
 
-TRIES: Final = 20
 SNAPSHOT_BYTES: Final = 512 * 1024
 
 
@@ -140,16 +142,17 @@ class RunSession:
         """Appends a status event. It is in the log when this returns."""
         self.flush()
         by = self._ids.new()
-        for _ in range(TRIES):
+
+        def attempt() -> Change:
             change = report_status(self._snapshot, self.fence, state, message, now=self.now(), by=by)
-            if self._log.append(change):
-                if change.before.state is not state:
-                    self.metrics.count("TaskStates", state=state, task=self.key.task)
-                self._snapshot = HeadSnapshot(change.after, change.event.n)
-                self._bytes_since_snapshot += event_size(change.event)
-                return
-            self.reload_head()
-        raise TimeoutError("a status could not be appended: too many writers")
+            self._check_written(self._log.append(change))
+            return change
+
+        change = retry_on_conflict(attempt)
+        if change.before.state is not state:
+            self.metrics.count("TaskStates", state=state, task=self.key.task)
+        self._snapshot = HeadSnapshot(change.after, change.event.n)
+        self._bytes_since_snapshot += event_size(change.event)
 
     def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> None:
         """Queues the author's ``number``-th chunk of an artifact; it is written soon and before any other write."""
@@ -176,17 +179,17 @@ class RunSession:
     @_store()
     def _append_chunk(self, chunk: Chunk) -> None:
         by = self._ids.new()
-        for _ in range(TRIES):
+
+        def attempt() -> None:
             last = self._snapshot.last + 1
             event = ArtifactEvent(
                 last, self.now(), by, chunk.artifact, chunk.append, chunk.last, chunk.emits, self.fence, chunk.step
             )
-            if self._log.append_chunk(self.key, event, self.head.expires):
-                self._snapshot = replace(self._snapshot, last=event.n)
-                self._bytes_since_snapshot += event_size(event)
-                return
-            self.reload_head()
-        raise TimeoutError("a chunk could not be appended: too many writers")
+            self._check_written(self._log.append_chunk(self.key, event, self.head.expires))
+            self._snapshot = replace(self._snapshot, last=event.n)
+            self._bytes_since_snapshot += event_size(event)
+
+        retry_on_conflict(attempt)
 
     @_store()
     def _store_snapshot(self) -> None:
@@ -213,13 +216,11 @@ class RunSession:
         earlier cancellation of its calls has not seen this one.
         """
         kept = self._log.store_step(self.key, name, result, self.head.expires)
-        for _ in range(TRIES):
-            snapshot = self._log.read_head(self.key)
-            if snapshot is None or not snapshot.head.is_terminal:
-                return kept, False
-            if self._log.update_head(snapshot.head, mark_orphan(snapshot.head, now=self.now())):
-                return kept, True
-        raise TimeoutError("a running call could not be stored in the head: too many writers")
+
+        def decide(head: Head) -> Head | None:
+            return mark_orphan(head, now=self.now()) if head.is_terminal else None
+
+        return kept, update_head(self._log, self.key, decide)
 
     @_store()
     def store_callback(self, callback: str, call: str) -> None:
@@ -275,10 +276,15 @@ class RunSession:
 
     @_store()
     def _move(self, move: Callable[[Head], Head]) -> None:
-        for _ in range(TRIES):
+        def attempt() -> None:
             after = move(self.head)
-            if self._log.update_head(self.head, after):
-                self._snapshot = replace(self._snapshot, head=after)
-                return
+            self._check_written(self._log.update_head(self.head, after))
+            self._snapshot = replace(self._snapshot, head=after)
+
+        retry_on_conflict(attempt)
+
+    def _check_written(self, written: bool) -> None:  # noqa: FBT001 - what the log returns
+        """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""
+        if not written:
             self.reload_head()
-        raise TimeoutError("a head could not be updated: too many writers")
+            raise Conflict

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.ports.agents import ExpectedCallback, InvalidCallback
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "@call/"
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
-TRIES: Final = 20
 
 logger = logging.getLogger(__name__)
 
@@ -96,21 +96,12 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
     """Resumes the task if it waits for the call. If it has ended, has the work that goes on for it canceled."""
     if call.agent and incoming.task_id and call.expected.task is None and not call.done:
         _store_child_task(service, key, call, {"agent": call.agent, "task": incoming.task_id})
-    for _ in range(TRIES):
-        snapshot = service.log.read_head(key)
-        if snapshot is None:
-            return
-        after = (
-            _mark_orphan(snapshot.head, call, incoming, service)
-            if snapshot.head.is_terminal
-            else _wake_task(snapshot.head, call, incoming, service)
-        )
-        if after is None:
-            return
-        if service.log.update_head(snapshot.head, after):
-            service.queues.enqueue(WorkMessage(key))
-            return
-    raise Overloaded
+
+    def decide(head: Head) -> Head | None:
+        return (_mark_orphan if head.is_terminal else _wake_task)(head, call, incoming, service)
+
+    if update_head(service.log, key, decide):
+        service.queues.enqueue(WorkMessage(key))
 
 
 def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: dict[str, Json]) -> None:

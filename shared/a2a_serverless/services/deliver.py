@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import challenges, delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DEADLINE_MS, DUE_SLACK_MS, NextNotification, Verdict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
@@ -48,7 +49,6 @@ TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a t
 DELAY_LIMIT_S: Final = 900
 CHALLENGE: Final = 0  # in place of an event's number
 PAGE: Final = 200
-TRIES: Final = 10
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
 ROUND_MS: Final = DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
@@ -154,7 +154,7 @@ def _claim_and_deliver(
     session: _DeliverySession | None = None
     held = Cursor(message.config_id, "")
     try:
-        claimed = _claim(context, message, remaining_ms)
+        claimed = retry_on_conflict(lambda: _claim(context, message, remaining_ms), lambda: DeliveryOutcome.NOT_YET)
         if isinstance(claimed, DeliveryOutcome):
             return claimed
         session, held = claimed
@@ -195,25 +195,23 @@ def _fail_unreadable(
 def _claim(
     context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
-    for _ in range(TRIES):
-        cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
-        if cursor is None or cursor.state is not CursorState.ACTIVE:
-            return DeliveryOutcome.NOTHING
-        if max(cursor.lease_until, cursor.next_at) > now:
-            return _retry_after_lease(context, message, cursor, now)
-        session = _open_session(context, message.key, cursor, remaining_ms)
-        if isinstance(session, DeliveryOutcome):
-            return session
-        try:
-            context.hosts.check(session.host, now)
-        except CircuitOpen as alone:
-            return _retry_when_closed(context, session, cursor, alone.until)
-        held = delivery.claim_lease(cursor, context.ids.new(), now=now)
-        if context.store.move_cursor(message.key, cursor, held):
-            if cursor.lease_until:
-                context.metrics.count("LeaseLost", of="notifier", task=message.key.task, config=message.config_id)
-            return session, held
-    return DeliveryOutcome.NOT_YET
+    cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
+    if cursor is None or cursor.state is not CursorState.ACTIVE:
+        return DeliveryOutcome.NOTHING
+    if max(cursor.lease_until, cursor.next_at) > now:
+        return _retry_after_lease(context, message, cursor, now)
+    session = _open_session(context, message.key, cursor, remaining_ms)
+    if isinstance(session, DeliveryOutcome):
+        return session
+    try:
+        context.hosts.check(session.host, now)
+    except CircuitOpen as alone:
+        return _retry_when_closed(context, session, cursor, alone.until)
+    held = delivery.claim_lease(cursor, context.ids.new(), now=now)
+    check_written(context.store.move_cursor(message.key, cursor, held))
+    if cursor.lease_until:
+        context.metrics.count("LeaseLost", of="notifier", task=message.key.task, config=message.config_id)
+    return session, held
 
 
 def _open_session(
@@ -558,8 +556,12 @@ def _send_challenge(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     """Sends a challenge; the URL accepts by a 2xx that echoes it. If ownership is not enforced, delivers anyway."""
-    if context.enforce_ownership and (until := _challenge_allowed_at(context, session)):
-        return _retry_when_closed(context, session, cursor, until)
+    if context.enforce_ownership:
+        at = retry_on_conflict(
+            lambda: _challenge_allowed_at(context, session), lambda: context.clock.now() + BUSY_S * 1000
+        )
+        if at:
+            return _retry_when_closed(context, session, cursor, at)
     challenge = context.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
     notification = _Notification(
@@ -584,22 +586,19 @@ def _challenge_allowed_at(context: DeliveryContext, session: _DeliverySession) -
 
     Counts the challenge if the host has not answered any of this owner's yet.
     """
-    for _ in range(TRIES):
-        now = context.clock.now()
-        if context.answered.knows(session.key, session.host, now):
-            return 0
-        before = context.store.get_challenge_state(session.key, session.host)
-        if before.answered:
-            context.answered.learn(session.key, session.host, now)
-            return 0
-        after = challenges.add_challenge(before, now)
-        if after is None:
-            return challenges.next_check_at(before, now)
-        if context.store.store_challenge_state(
-            session.key, session.host, before, after, now // 1000 + challenges.UNANSWERED_S
-        ):
-            return 0
-    return context.clock.now() + BUSY_S * 1000
+    now = context.clock.now()
+    if context.answered.knows(session.key, session.host, now):
+        return 0
+    before = context.store.get_challenge_state(session.key, session.host)
+    if before.answered:
+        context.answered.learn(session.key, session.host, now)
+        return 0
+    after = challenges.add_challenge(before, now)
+    if after is None:
+        return challenges.next_check_at(before, now)
+    expires = now // 1000 + challenges.UNANSWERED_S
+    check_written(context.store.store_challenge_state(session.key, session.host, before, after, expires))
+    return 0
 
 
 def _record_answered(context: DeliveryContext, session: _DeliverySession) -> None:
@@ -609,14 +608,17 @@ def _record_answered(context: DeliveryContext, session: _DeliverySession) -> Non
     """
     now = context.clock.now()
     expires = now // 1000 + challenges.ANSWERED_S
-    for _ in range(TRIES):
-        if context.answered.knows(session.key, session.host, now):
-            return
-        before = context.store.get_challenge_state(session.key, session.host)
-        if before.answered or context.store.store_challenge_state(
-            session.key, session.host, before, challenges.ANSWERED, expires
-        ):
+
+    def attempt() -> None:
+        if not context.answered.knows(session.key, session.host, now):
+            before = context.store.get_challenge_state(session.key, session.host)
+            check_written(
+                before.answered
+                or context.store.store_challenge_state(session.key, session.host, before, challenges.ANSWERED, expires)
+            )
             context.answered.learn(session.key, session.host, now)
+
+    retry_on_conflict(attempt, lambda: None)
 
 
 def _refuse(

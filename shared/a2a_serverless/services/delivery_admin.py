@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.errors import Overloaded, TaskNotFound, UnsupportedOperation
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
+from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import read_existing_head
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.ports.tasks import TaskLog
 
-TRIES: Final = 20
 ATTEMPTS_SHOWN: Final = 100
 EVERYTHING: Final = 1_000_000
 
@@ -144,14 +144,15 @@ def _resume_cursor(admin: DeliveryAdmin, cursor: Cursor) -> Cursor:
 
 
 def _change(admin: DeliveryAdmin, key: TaskKey, config_id: str, change: Callable[[Cursor], Cursor]) -> Cursor:
-    for _ in range(TRIES):
+    def attempt() -> Cursor:
         cursor = admin.store.get_cursor(key, config_id)
         if cursor is None or cursor.state is CursorState.CLOSED:
             raise TaskNotFound("The push notification configuration was not found.")
         after = change(cursor)
-        if admin.store.move_cursor(key, cursor, after):
-            return after
-    raise Overloaded
+        check_written(admin.store.move_cursor(key, cursor, after))
+        return after
+
+    return retry_on_conflict(attempt)
 
 
 def _enqueue(admin: DeliveryAdmin, key: TaskKey, cursor: Cursor) -> Cursor:

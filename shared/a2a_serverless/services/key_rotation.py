@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from a2a_serverless.domain.conflicts import Conflict, check_written, retry_on_conflict
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, promotable_at, revoke, rotate
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.publish import CardPublisher, find_altered, publish, publish_cards
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.ports.keys import KeyFactory, KeyRingStore
 
-TRIES: Final = 10
 CHANGED: Final = (
     "the key ring has changed at every attempt to save it; or its secret was set back to an older version, after which "
     "no other can be saved: store the ring's text as a new version"
@@ -60,26 +60,31 @@ class KeyRotation:
 
 def ensure_ring(rotation: KeyRotation) -> KeyRing:
     """Makes a ring if there is none, publishes its key set and the cards, and returns it."""
-    for _ in range(TRIES):
+
+    def attempt() -> KeyRing:
         ring = rotation.store.load()
-        if ring is not None:
-            return _publish(rotation, ring)
-        now = rotation.publisher.clock.now()
-        rotation.store.save(create_ring(rotation.maker.make(now), rotation.maker.make(now), now=now), None)
-    raise RingChanged
+        if ring is None:
+            now = rotation.publisher.clock.now()
+            rotation.store.save(create_ring(rotation.maker.make(now), rotation.maker.make(now), now=now), None)
+            raise Conflict  # whoever has made the first ring: read it
+        return ring
+
+    return _publish(rotation, retry_on_conflict(attempt, _give_up))
 
 
 def rotate_ring(rotation: KeyRotation) -> KeyRing:
     """Promotes the next key if it has been public for long enough; returns the ring."""
-    for _ in range(TRIES):
+
+    def attempt() -> KeyRing:
         before = ensure_ring(rotation)
         now, listed_at = rotation.publisher.clock.now(), _listed_at(rotation, before.next.kid)
         ring = rotate(before, rotation.maker.make(now), now=now, waits=rotation.waits, listed_at=listed_at)
         if ring == before:
             return before
-        if rotation.store.save(ring, before):
-            return _publish(rotation, ring)
-    raise RingChanged
+        check_written(rotation.store.save(ring, before))
+        return _publish(rotation, ring)
+
+    return retry_on_conflict(attempt, _give_up)
 
 
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
@@ -99,14 +104,16 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
 
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
     """Removes a key from the ring and the published key set at once; raises UnknownKey if the ring has no such key."""
-    for _ in range(TRIES):
+
+    def attempt() -> KeyRing:
         before, now = ensure_ring(rotation), rotation.publisher.clock.now()
         if kid not in before.kids:
             raise UnknownKey(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
         ring = revoke(before, kid, rotation.maker.make(now), now=now)
-        if rotation.store.save(ring, before):
-            return _publish(rotation, ring)
-    raise RingChanged
+        check_written(rotation.store.save(ring, before))
+        return _publish(rotation, ring)
+
+    return retry_on_conflict(attempt, _give_up)
 
 
 def describe(rotation: KeyRotation) -> dict[str, Json]:
@@ -132,12 +139,20 @@ def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
 
     If the stored ring has changed meanwhile, its rotator may have published before us, so it is published again.
     """
-    for _ in range(TRIES):
+
+    def attempt() -> KeyRing:
+        nonlocal ring
         _publish_once(rotation, ring)
-        held = rotation.store.load()
-        if held is None or held == ring:
-            return ring
-        ring = held
+        held = rotation.store.load() or ring
+        if held != ring:
+            ring = held
+            raise Conflict
+        return ring
+
+    return retry_on_conflict(attempt, _give_up)
+
+
+def _give_up() -> NoReturn:
     raise RingChanged
 
 

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import quota as shares
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, RequestBucket, SendBucket, UnfinishedTasks
@@ -33,7 +34,6 @@ SENDS_KEPT_MS: Final = 60_000
 LAG_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
-TRIES: Final = 10
 STREAM_WAIT_S: Final = 15
 # A stream sends something every 15 seconds, and a write may take 45 (handlers/runtime.py): a renewal comes in time.
 STREAM_RENEW_MS: Final = 20_000
@@ -139,7 +139,8 @@ class RateLimiter:
             local = self._owner_state(principal)
         with local.drawing:
             if local.sends == 0 or local.until <= self._clock.now():
-                local.sends, local.until = self._take_sends(principal), self._clock.now() + SENDS_KEPT_MS
+                local.sends = retry_on_conflict(lambda: self._take_sends(principal))
+                local.until = self._clock.now() + SENDS_KEPT_MS
             local.sends -= 1
 
     def admit_upload(self, principal: Principal, size: int) -> None:
@@ -187,16 +188,14 @@ class RateLimiter:
         return local
 
     def _take_sends(self, principal: Principal) -> int:
-        """Takes some sends from the owner's stored bucket; returns how many, at least one."""
-        for _ in range(TRIES):
-            now, before = self._clock.now(), self._owners.get_bucket(principal)
-            share = shares.refill(before or shares.new_bucket(self._quota, now), self._quota, now)
-            after, count = shares.take_sends(share, self._quota)
-            if count == 0:
-                after, count = shares.take_sends(self._count_unfinished(principal, share), self._quota)
-            if self._owners.store_bucket(principal, before, after):
-                return count
-        raise Overloaded
+        """Takes some sends from the owner's stored bucket; returns how many, at least one. Raises Conflict."""
+        now, before = self._clock.now(), self._owners.get_bucket(principal)
+        share = shares.refill(before or shares.new_bucket(self._quota, now), self._quota, now)
+        after, count = shares.take_sends(share, self._quota)
+        if count == 0:
+            after, count = shares.take_sends(self._count_unfinished(principal, share), self._quota)
+        check_written(self._owners.store_bucket(principal, before, after))
+        return count
 
     def _count_unfinished(self, principal: Principal, share: SendBucket) -> SendBucket:
         """Returns the bucket with a new count of the owner's unfinished tasks; raises TooManyRequests at a limit."""

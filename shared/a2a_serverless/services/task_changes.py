@@ -1,18 +1,17 @@
-"""The only way to change a task from outside a run: read the head, decide, append; if refused, start again."""
+"""The ways to change a task from outside a run: read the head, decide, write; on a conflict, begin again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
+from a2a_serverless.domain.errors import TaskNotFound
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.head import Change, HeadSnapshot
+    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.tasks import IdempotencyRecord, TaskLog
-
-TRIES: Final = 20
 
 
 def change_task(
@@ -26,11 +25,33 @@ def change_task(
 
     Raises TaskNotFound if there is no such task of this agent, Overloaded if the head changed at every attempt.
     """
-    for _ in range(TRIES):
-        decided = decide(read_existing_head(log, key, agent))
-        if log.append(decided, receipt):
-            return decided
-    raise Overloaded
+    return retry_on_conflict(lambda: try_change(log, key, agent, decide, receipt))
+
+
+def try_change(
+    log: TaskLog,
+    key: TaskKey,
+    agent: str,
+    decide: Callable[[HeadSnapshot], Change],
+    receipt: IdempotencyRecord | None = None,
+) -> Change:
+    """One attempt of ``change_task``; raises Conflict if the head has changed since it was read."""
+    change = decide(read_existing_head(log, key, agent))
+    check_written(log.append(change, receipt))
+    return change
+
+
+def update_head(log: TaskLog, key: TaskKey, decide: Callable[[Head], Head | None]) -> bool:
+    """Updates the head without an event, as ``decide`` says; False if it says None, or if there is no such task."""
+
+    def attempt() -> bool:
+        snapshot = log.read_head(key)
+        after = snapshot and decide(snapshot.head)
+        if snapshot and after:
+            check_written(log.update_head(snapshot.head, after))
+        return after is not None
+
+    return retry_on_conflict(attempt)
 
 
 def read_existing_head(log: TaskLog, key: TaskKey, agent: str) -> HeadSnapshot:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.conflicts import retry_on_conflict
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound
 from a2a_serverless.domain.events import Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
@@ -15,7 +16,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.services.streams import OffLoop, in_thread
-from a2a_serverless.services.task_changes import change_task, read_existing_head
+from a2a_serverless.services.task_changes import change_task, read_existing_head, try_change
 from a2a_serverless.services.webhooks import Webhooks, new_config
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
-TRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +181,18 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendReque
             snapshot, incoming, now=service.clock.now(), by=by, trace=service.trace, caller=service.caller
         )
 
-    wanted = request.push
-    for _ in range(TRIES):
-        if receipt and (earlier := service.log.find_idempotency(key, agent, message.message_id)):
-            return _answer_repeat(service, Principal(key.tenant, key.owner), agent, receipt, earlier)
-        decided = decide(read_existing_head(service.log, key, agent))
-        if wanted is not None:
-            service.webhooks.add(key, agent, _name_webhook(wanted, message), wire)
-            wanted = None
-        elif service.log.append(decided, receipt):
-            return decided.after
-    raise Overloaded
+    def find_repeat() -> Head | None:
+        earlier = service.log.find_idempotency(key, agent, message.message_id) if receipt else None
+        if earlier is None:
+            return None
+        return _answer_repeat(service, Principal(key.tenant, key.owner), agent, receipt, earlier)
+
+    if request.push is not None:
+        if repeat := find_repeat():
+            return repeat
+        decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
+        service.webhooks.add(key, agent, _name_webhook(request.push, message), wire)
+    return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
 
 
 def _name_webhook(wanted: PushRequest, message: Message) -> PushRequest:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import challenges
 from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import replace_cursor, same_lease
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, Overloaded, TaskNotFound, TooManyRequests
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, mark_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.queue_messages import DeliveryMessage
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000
 DAY_MS: Final = 86_400_000
-TRIES: Final = 20
 CLOSE_POLL_S: Final = 0.1
 _TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -74,16 +74,18 @@ def add(webhooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire
     _check_count(webhooks, key, request.config_id)
     config, cursor = new_config(webhooks, key, request, wire)
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
-    for _ in range(TRIES):
+
+    def attempt() -> Cursor:
         snapshot = read_existing_head(webhooks.log, key, agent)
         _check_count(webhooks, key, config.config_id)
         replaced = webhooks.store.get_cursor(key, config.config_id)
         first = replace_cursor(replaced, replace(cursor, start=snapshot.last), now=webhooks.clock.now())
-        if webhooks.store.add_config(snapshot.head, mark_push(snapshot.head), config, first, replaced):
-            _wait_for_attempt(webhooks.store, webhooks.clock, key, first)
-            webhooks.queues.enqueue(DeliveryMessage(key, config.config_id))
-            return config
-    raise Overloaded
+        check_written(webhooks.store.add_config(snapshot.head, mark_push(snapshot.head), config, first, replaced))
+        return first
+
+    _wait_for_attempt(webhooks.store, webhooks.clock, key, retry_on_conflict(attempt))
+    webhooks.queues.enqueue(DeliveryMessage(key, config.config_id))
+    return config
 
 
 def get(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> PushConfig:
@@ -120,7 +122,7 @@ def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: Wir
     target = _vet(webhooks, request)
     verification = _verification(webhooks, target)
     if verification is Verification.UNVERIFIED and webhooks.enforce_ownership:
-        _count_challenge(webhooks, key, host_of(request.url))
+        retry_on_conflict(lambda: _count_challenge(webhooks, key, host_of(request.url)))
     _count_webhook(webhooks, key)
     config_id, incarnation = request.config_id or webhooks.ids.new(), webhooks.ids.new()
     context = sealing_context(key, config_id)
@@ -177,25 +179,23 @@ def _count_webhook(webhooks: Webhooks, key: TaskKey) -> None:
 
 
 def _count_challenge(webhooks: Webhooks, key: TaskKey, host: str) -> None:
-    """Counts one more webhook at a host that has not answered a challenge of the owner's; raises TooManyRequests."""
+    """Counts one more webhook at a host that has not answered a challenge of the owner; raises Conflict."""
     now = webhooks.clock.now()
     if webhooks.answered.knows(key, host, now):
         return
-    for _ in range(TRIES):
-        before = webhooks.store.get_challenge_state(key, host)
-        if before.answered:
-            webhooks.answered.learn(key, host, now)
-            return
-        after = challenges.add_webhook(before)
-        if after is None:
-            text = (
-                f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
-                "More can be registered there once one of them has."
-            )
-            raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
-        if webhooks.store.store_challenge_state(key, host, before, after, now // 1000 + challenges.UNANSWERED_S):
-            return
-    raise Overloaded
+    before = webhooks.store.get_challenge_state(key, host)
+    if before.answered:
+        webhooks.answered.learn(key, host, now)
+        return
+    after = challenges.add_webhook(before)
+    if after is None:
+        text = (
+            f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
+            "More can be registered there once one of them has."
+        )
+        raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
+    expires = now // 1000 + challenges.UNANSWERED_S
+    check_written(webhooks.store.store_challenge_state(key, host, before, after, expires))
 
 
 def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> None:

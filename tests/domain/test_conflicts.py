@@ -1,0 +1,44 @@
+"""Repeating a refused write."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_serverless.domain.conflicts import TRIES, Conflict, check_written, retry_on_conflict
+from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+
+
+def test_a_refused_write_is_tried_again_from_the_beginning() -> None:
+    answers = iter([False, False, True])
+
+    def attempt() -> str:
+        check_written(next(answers))
+        return "written"
+
+    assert retry_on_conflict(attempt) == "written"
+    assert list(answers) == []
+
+
+def test_it_gives_up_after_a_number_of_conflicts() -> None:
+    tried = []
+
+    def attempt() -> str:
+        tried.append(1)
+        raise Conflict
+
+    with pytest.raises(Overloaded):
+        retry_on_conflict(attempt)
+    assert retry_on_conflict(attempt, lambda: "given up") == "given up"
+    assert len(tried) == 2 * TRIES
+
+
+def test_any_other_error_ends_it_at_once() -> None:
+    answers = iter([TaskNotFound(), None])
+
+    def attempt() -> None:
+        if error := next(answers):
+            raise error
+
+    with pytest.raises(TaskNotFound):
+        retry_on_conflict(attempt)
+    assert list(answers) == [None]
