@@ -68,7 +68,7 @@ def test_the_sweeper_is_scheduled_each_minute(stack: LocalStack) -> None:
 
 
 def test_what_is_deployed_here_is_the_template_with_switches_in_the_functions_environments(stack: LocalStack) -> None:
-    built = json.loads(stack.running.build.template.read_text())
+    built = stack.running.build.template
     sent = stack.client("cloudformation").get_template(StackName=sam.STACK_NAME, TemplateStage="Original")
     here = yaml.safe_load(sent["TemplateBody"])
     switches = local_stack.local_switches(stack.options)

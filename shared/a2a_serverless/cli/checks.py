@@ -1,16 +1,16 @@
 """The checks of the command ``check``, one function each: it returns a description, or raises CheckFailed."""
 
 import base64
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from a2a_serverless.cli.errors import explain
+from a2a_serverless.cli.following import SETTLED
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.options import CliContext, find
 from a2a_serverless.client import (
@@ -27,7 +27,6 @@ from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject, Message, PushRequest, SendRequest, Task, TaskState
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
@@ -47,6 +46,8 @@ Verdict = Literal["PASS", "FAIL", "SKIP"]
 class CheckFailed(Exception):
     """The check failed; ``remedy`` says what to do."""
 
+    verdict: Verdict = "FAIL"
+
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)
         self.remedy = remedy
@@ -54,6 +55,8 @@ class CheckFailed(Exception):
 
 class CheckSkipped(CheckFailed):
     """The check could not be made; ``remedy`` says what it needs."""
+
+    verdict = "SKIP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,6 @@ class CheckRun:
     def client(self) -> Client:
         return self.agent.client
 
-    @property
-    def other(self) -> Client | None:
-        """The same agent with a second caller's credentials; None without A2A_OTHER_AUTHORIZATION."""
-        authorization = self.cli.environment.get("A2A_OTHER_AUTHORIZATION")
-        return replace(self.client, headers={"Authorization": authorization}) if authorization else None
-
     def sent(self) -> Task:
         """Returns the task of the check ``send``. Raises CheckSkipped when there is none."""
         if self.task is None:
@@ -114,9 +111,8 @@ class CheckRun:
         wanted = SendRequest(message or text_message(self.text), return_immediately=True, push=push)
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
-            raise CheckFailed(
-                "the agent answered with a message and made no task", "give a --text that makes it start a task"
-            )
+            remedy = "give a --text that makes it start a task"
+            raise CheckFailed("the agent answered with a message and made no task", remedy)
         return answer
 
     def poll_until_timeout(self) -> Iterator[None]:
@@ -140,9 +136,8 @@ def card(run: CheckRun) -> str:
     found = find(cli, run.url, agent)
     named, asked = found.client.url, f"{run.url.rstrip('/')}/{agent}"
     if "://" not in agent and named != asked:
-        raise CheckFailed(
-            f"the card names {named}, not {asked}", "check that address: clients go where the card points"
-        )
+        remedy = "check that address: clients go where the card points"
+        raise CheckFailed(f"the card names {named}, not {asked}", remedy)
     run.found = found
     return f"{found.card.name} at {named}, A2A {found.client.version}; {len(ids)} agents"
 
@@ -179,9 +174,8 @@ def sign_in(run: CheckRun) -> str:
     except TaskNotFound:
         if is_local(run.url) and not run.agent.document.get("securitySchemes"):
             raise CheckSkipped("this deployment allows anonymous access", "only local stacks may do so") from None
-    raise CheckFailed(
-        "a request without credentials is accepted", "redeploy the template as it is: anonymous access is off"
-    )
+    remedy = "redeploy the template as it is: anonymous access is off"
+    raise CheckFailed("a request without credentials is accepted", remedy)
 
 
 def send(run: CheckRun) -> str:
@@ -196,12 +190,12 @@ def poll(run: CheckRun) -> str:
     task = run.sent()
     for _ in run.poll_until_timeout():
         task = run.client.get(task.task_id)
-        if task.status.state in TERMINAL | INTERRUPTED:
+        if task.status.state in SETTLED:
             break
     if task.status.state is TaskState.COMPLETED:
         return f"completed with {len(task.artifacts)} artifacts"
-    said = task.status.message.text() if task.status.message else "it does not say why"
-    if task.status.state in TERMINAL | INTERRUPTED:
+    if task.status.state in SETTLED:
+        said = task.status.message.text() if task.status.message else "it does not say why"
         raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
     raise CheckFailed(
         f"the task is still {task.status.state} after {run.timeout_s:.0f} s",
@@ -243,10 +237,8 @@ def resume(run: CheckRun) -> str:
     after = numbers[0]
     again = [item.n for item in run.client.subscribe(task_id, after) if item.n is not None]
     if again != [number for number in numbers if number > after]:
-        raise CheckFailed(
-            f"after event {after} came {_listed(again)}; expected {_listed(numbers[1:])}",
-            "a proxy drops the header Last-Event-ID, or events were lost: see the api function's log",
-        )
+        remedy = "a proxy drops the header Last-Event-ID, or events were lost: see the api function's log"
+        raise CheckFailed(f"after event {after} came {_listed(again)}; expected {_listed(numbers[1:])}", remedy)
     return f"after event {after} came the {len(again)} others, each once"
 
 
@@ -262,44 +254,33 @@ def private_webhook(run: CheckRun) -> str:
             continue
         with suppress(A2AError):
             run.client.cancel(made.task_id)
-        raise CheckFailed(
-            f"a webhook at {url} is accepted",
-            "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy",
-        )
+        remedy = "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy"
+        raise CheckFailed(f"a webhook at {url} is accepted", remedy)
     return f"{', '.join(urls)}: each refused"
 
 
 def isolation(run: CheckRun) -> str:
     """A second caller cannot get, follow, list or cancel the task of the first."""
-    task, other = run.sent(), run.other
-    if other is None:
-        raise CheckSkipped(
-            "there is no second caller",
-            '`callers add somebody-else`, and its key in A2A_OTHER_AUTHORIZATION as "Bearer a2a_..."',
-        )
+    task, authorization = run.sent(), run.cli.environment.get("A2A_OTHER_AUTHORIZATION")
+    if not authorization:
+        remedy = '`callers add somebody-else`, and its key in A2A_OTHER_AUTHORIZATION as "Bearer a2a_..."'
+        raise CheckSkipped("there is no second caller", remedy)
+    other = replace(run.client, headers={"Authorization": authorization})
     if other.headers == dict(run.client.headers):
-        raise CheckSkipped(
-            "both callers have the same credentials", "A2A_OTHER_AUTHORIZATION needs those of another owner"
-        )
+        remedy = "A2A_OTHER_AUTHORIZATION needs those of another owner"
+        raise CheckSkipped("both callers have the same credentials", remedy)
     tries: dict[str, Callable[[], object]] = {
         "get": lambda: other.get(task.task_id),
         "follow": lambda: list(other.subscribe(task.task_id)),
         "cancel": lambda: other.cancel(task.task_id),
+        "list": lambda: other.version == "1.0" and task.task_id in other.task_ids(task.context_id),
     }
     for what, attempt in tries.items():
         with suppress(TaskNotFound):
-            attempt()
-            _leaks(what)
-    if other.version == "1.0" and task.task_id in other.task_ids(task.context_id):
-        _leaks("list")
+            if attempt() is not False:
+                remedy = "if these are two owners (`callers list`), delete the deployment, and report it"
+                raise CheckFailed(f"another caller can {what} the task", remedy)
     return "for another caller the task does not exist: get, follow, cancel, list"
-
-
-def _leaks(what: str) -> NoReturn:
-    raise CheckFailed(
-        f"another caller can {what} the task",
-        "if these are two owners (`callers list`), delete the deployment, and report it",
-    )
 
 
 def files(run: CheckRun) -> str:
@@ -320,21 +301,20 @@ def files(run: CheckRun) -> str:
     else:
         raise CheckFailed(f"the file's address is no URL: {told[0].value}", "the api function's log says why")
     if sha256(got).digest() != sha256(content).digest():
-        raise CheckFailed(
-            f"{len(content):,} bytes were uploaded, and {len(got):,} others downloaded", "check the bucket's rules"
-        )
+        text = f"{len(content):,} bytes were uploaded, and {len(got):,} others downloaded"
+        raise CheckFailed(text, "check the bucket's rules")
     return f"{len(content):,} bytes were uploaded and downloaded unchanged"
 
 
 def webhook(run: CheckRun) -> str:
     """The receiver gets verified webhooks up to the task's end."""
     heard = _round_trip(run)
-    keys, used = _published_keys(run), {entry.kid for entry in heard}
-    if not used <= keys.keys():
+    used = {entry.kid for entry in heard}
+    if unknown := used - _published_keys(run).keys():
         raise CheckFailed(
-            f"a key that is not published has signed: {_listed(used - keys.keys())}", "compare with `keys show`"
+            f"a key that is not published has signed: {_listed(sorted(unknown))}", "compare with `keys show`"
         )
-    return f"{len(heard)} verified, signed by {_listed(used)}"
+    return f"{len(heard)} verified, signed by {_listed(sorted(used))}"
 
 
 def rotation(run: CheckRun) -> str:
@@ -357,9 +337,8 @@ def rotation(run: CheckRun) -> str:
         heard = _round_trip(run)
         if {entry.kid for entry in heard} == {after[0]}:
             return f"{after[0]} signs now, after {before[0]}; {len(heard)} verified"
-    raise CheckFailed(
-        f"{_listed({entry.kid for entry in heard})} still signs, not {after[0]}", "the notifier's log says why"
-    )
+    used = _listed(sorted({entry.kid for entry in heard}))
+    raise CheckFailed(f"{used} still signs, not {after[0]}", "the notifier's log says why")
 
 
 def alarms(run: CheckRun) -> str:
@@ -368,11 +347,10 @@ def alarms(run: CheckRun) -> str:
     if stack is None:
         raise CheckSkipped("alarms can only be checked from inside", "--stack NAME with AWS credentials")
     states = run.cli.alarms(stack)
-    loud = sorted(name for name, state in states.items() if state == "ALARM")
+    loud = [name for name, state in states.items() if state == "ALARM"]
     if loud:
-        raise CheckFailed(
-            f"{len(loud)} of {len(states)} alarms are in state ALARM: {_listed(loud)}", "docs/operate.md explains each"
-        )
+        text = f"{len(loud)} of {len(states)} alarms are in state ALARM: {_listed(sorted(loud))}"
+        raise CheckFailed(text, "docs/operate.md explains each")
     if not states:
         raise CheckSkipped("the stack has no alarms", "deploy the template as it is")
     return f"{len(states)} alarms, none in state ALARM"
@@ -405,10 +383,8 @@ def run_check(run: CheckRun, name: str) -> CheckResult:
 def _run(run: CheckRun, check: Check) -> tuple[Verdict, str, str]:
     try:
         return "PASS", check(run), ""
-    except CheckSkipped as error:
-        return "SKIP", str(error), error.remedy
     except CheckFailed as error:
-        return "FAIL", str(error), error.remedy
+        return error.verdict, str(error), error.remedy
     except Exception as error:
         explained = explain(error, run.cli)
         if explained is None:
@@ -426,10 +402,8 @@ def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
 
 def _receiver(run: CheckRun) -> InboxClient:
     if not run.receiver:
-        raise CheckSkipped(
-            "there is no receiver that the deployment can reach",
-            "deploy webhook_receiver/ with ISSUER set to this deployment, and name it by --receiver",
-        )
+        remedy = "deploy webhook_receiver/ with ISSUER set to this deployment, and name it by --receiver"
+        raise CheckSkipped("there is no receiver that the deployment can reach", remedy)
     authorization = run.cli.environment.get("A2A_RECEIVER_AUTHORIZATION")
     headers = {"Authorization": authorization} if authorization else {}
     return InboxClient(run.receiver, run.cli.transport, headers)
@@ -443,16 +417,14 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
     try:
         push, last = inbox.expect(), max((entry.number for entry in inbox.list_entries()), default=0)
     except (HttpError, Unreachable) as error:
-        raise CheckFailed(
-            f"the receiver does not answer as this project's do: {error}",
-            'give its URL without /webhook, and its password in A2A_RECEIVER_AUTHORIZATION, as "Bearer ..."',
-        ) from error
+        remedy = 'give its URL without /webhook, and its password in A2A_RECEIVER_AUTHORIZATION, as "Bearer ..."'
+        raise CheckFailed(f"the receiver does not answer as this project's do: {error}", remedy) from error
     task = run.send(push=push)
     seen: list[InboxEntry] = []
     for _ in run.poll_until_timeout():
         seen = inbox.list_entries(last)
         heard = [entry for entry in seen if entry.verified and entry.task_id == task.task_id]
-        if any(entry.state in {str(state) for state in TERMINAL | INTERRUPTED} for entry in heard):
+        if any(entry.state in SETTLED for entry in heard):
             return heard
     refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.task_id}), "")
     raise CheckFailed(
@@ -464,9 +436,9 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
 
 def _signing_keys(shown: JsonObject) -> tuple[str, str]:
     """Returns the ids of the current and of the next key."""
-    ring = json.loads(json.dumps(shown))
+    ring: Any = shown
     return str(ring["current"]["kid"]), str(ring["next"]["kid"])
 
 
-def _listed(values: object) -> str:
-    return ", ".join(map(str, values if isinstance(values, list) else sorted(values))) or "nothing"  # type: ignore[call-overload]
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "nothing"

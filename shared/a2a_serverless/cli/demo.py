@@ -15,13 +15,13 @@ from rich.text import Text
 
 from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, running_stack
 from a2a_serverless.cli.files import save
+from a2a_serverless.cli.following import SETTLED
 from a2a_serverless.cli.formatting import size_words
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import Json, JsonObject, Message, SendRequest, Task, TaskState
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.stack.errors import StackError
 
 CHAIN = "orchestrator"
@@ -29,7 +29,6 @@ CHAIN_MAKES = ("outline.json", "document.md", "summary.md")
 PAINTER = "image"
 SAILBOAT = "Generate an image of a sailboat on the ocean"
 REFINEMENT = "Please modify the sailboat to be red"
-SETTLED = {str(state) for state in TERMINAL | INTERRUPTED}
 FIXED = 50  # width of a webhook's line without the column "content"
 WIDEST = 60
 
@@ -53,7 +52,7 @@ def run_demo(run: DemoRun, source: DemoInput) -> JsonObject:
 
 def run_on_stack(run: DemoRun, rest_url: str, receiver_url: str, source: DemoInput) -> JsonObject:
     """Runs the demo on a stack that is up, and returns a report."""
-    inbox = InboxClient(receiver_url, run.world.transport)
+    inbox = InboxClient(receiver_url, run.cli.transport)
     chain = _find_agent(run, f"{rest_url}/{CHAIN}")
     title = f"Sending {source.path.name}, {len(source.text):,} characters"
     task = _hand_in(run, chain, inbox, text_message(source.text, source.media_type), title)
@@ -74,15 +73,15 @@ def _make_pictures(run: DemoRun, client: Client, inbox: InboxClient) -> list[Pat
 
 def _find_agent(run: DemoRun, url: str) -> Client:
     """Finds the agent behind the REST API. Its card names the api on port 8000, so the URL is replaced."""
-    with run.phase("card"), run.step("card", "Reading the agent's card through the REST API") as remarks:
-        found = discover(url, run.world.transport)
+    with run.step("card", "Reading the agent's card through the REST API", phase="card") as remarks:
+        found = discover(url, run.cli.transport)
         remarks.append(found.card.name)
     return replace(found.client, url=url)
 
 
 def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message, title: str) -> Task:
     """Sends a message and waits for the verified webhook of its task's end."""
-    with run.phase("send"), run.step("send", title) as remarks:
+    with run.step("send", title, phase="send") as remarks:
         with attribute_failure("receiver"):
             push = inbox.expect()
         task = client.send(SendRequest(message, return_immediately=True, push=push))
@@ -126,20 +125,17 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
                 if entry.state in SETTLED:
                     break
             if time.monotonic() > give_up:
-                raise StackError("webhooks", _timeout_reason(run, heard))
+                told = max((entry.event for entry in heard if entry.event), default=None)
+                last = f"the last verified one was event {told}" if told else "there was none"
+                why = f"no verified webhook had the task's end within {run.timeout_s:.0f} s; {last}"
+                raise StackError("webhooks", why)
     console.print()
     return heard
 
 
-def _timeout_reason(run: DemoRun, heard: list[InboxEntry]) -> str:
-    told = [entry.event for entry in heard if entry.event]
-    last = f"the last verified one was event {max(told)}" if told else "there was none"
-    return f"no verified webhook had the task's end within {run.timeout_s:.0f} s; {last}"
-
-
 def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
     """Fetches the finished task and saves its artifacts. ``needed`` are the names of artifacts that it must have."""
-    with run.phase("GetTask"), run.step("get", "Fetching the task with GetTask") as remarks:
+    with run.step("get", "Fetching the task with GetTask", phase="GetTask") as remarks:
         task = client.get(sent.task_id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
@@ -186,9 +182,8 @@ def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text
 def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -> JsonObject:
     notifications: list[Json] = []
     for entry in run.entries:
-        told = asdict(entry)
-        del told["view"]
-        notifications.append(told | {"verified": entry.verified})
+        told = asdict(entry) | {"verified": entry.verified}
+        notifications.append({name: told[name] for name in told if name != "view"})
     return {
         "taskId": task.task_id,
         "files": [str(path) for path in files],

@@ -4,7 +4,7 @@ import fcntl
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,8 @@ from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.timeline import Phase
 from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.stack import local_stack, logs, processes, sam
+from a2a_serverless.stack import local_stack, processes, sam
+from a2a_serverless.stack.emulator import find_emulator
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.progress import step
@@ -27,7 +28,7 @@ from a2a_serverless.stack.progress import step
 class DemoRun:
     """One run of the demo: its paths and console, the time of its phases, the receiver's entries, the saved files."""
 
-    world: CliContext
+    cli: CliContext
     paths: Paths
     out: Path
     timeout_s: float
@@ -37,22 +38,20 @@ class DemoRun:
 
     @property
     def console(self) -> Console:
-        return self.world.terminal.progress
+        return self.cli.terminal.progress
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Records how long the block took."""
-        began = time.time()
-        yield
-        self.phases.append(Phase(name, began, time.time()))
+    def step(self, name: str, title: str, *, phase: str = "") -> Iterator[list[str]]:
+        """Shows a step, with the remarks that the block adds, and records how long it took as ``phase``.
 
-    @contextmanager
-    def step(self, name: str, title: str) -> Iterator[list[str]]:
-        """Shows a step, with the remarks that the block adds. Errors become a StackError of the part ``name``."""
-        remarks: list[str] = []
+        Errors become a StackError of the part ``name``.
+        """
+        began, remarks = time.time(), list[str]()
         with step(self.console, title) as say, attribute_failure(name):
             yield remarks
             say(", ".join(remarks))
+        if phase:
+            self.phases.append(Phase(phase, began, time.time()))
 
 
 @contextmanager
@@ -66,22 +65,20 @@ def attribute_failure(part: str) -> Iterator[None]:
 
 @contextmanager
 def running_stack(run: DemoRun) -> Iterator[local_stack.RunningStack]:
-    """Runs a fresh stack while the block lasts. It is stopped also when the block fails or SIGTERM arrives."""
+    """Runs a fresh stack while the block lasts, on the usual ports where they are free, else on any.
+
+    It is stopped also when the block fails or SIGTERM arrives.
+    """
     with _exclusive(run.paths), _stoppable(), _cleaned_up(run):
-        yield local_stack.up(run.paths, _options(), run.console)
+        usual = local_stack.Options()
+        ports = _free_port(usual.emulator_port), _free_port(usual.api_port), _free_port(usual.receiver_port)
+        yield local_stack.up(run.paths, local_stack.Options(*ports), run.console)
 
 
-def _options() -> local_stack.Options:
-    """Takes the usual ports where they are free, else any free ones."""
-    usual = local_stack.Options()
-    return local_stack.Options(_free(usual.emulator_port), _free(usual.api_port), _free(usual.receiver_port))
-
-
-def _free(port: int) -> int:
-    try:
+def _free_port(port: int) -> int:
+    with suppress(StackError):
         return processes.claim_port("demo", port)
-    except StackError:
-        return processes.claim_port("demo", 0)
+    return processes.claim_port("demo", 0)
 
 
 @contextmanager
@@ -125,10 +122,9 @@ def _cleaned_up(run: DemoRun) -> Iterator[None]:
 
 def keep_logs(paths: Paths) -> Path | None:
     """Saves the functions' logs before the emulator stops; returns the file, or None when no emulator runs."""
-    if not any(process.name == "emulator" for process in processes.started(paths)):
+    if not (emulator := find_emulator(paths)):
         return None
     path = paths.log("functions")
     with path.open("w") as out:
-        for function in sam.FUNCTIONS:
-            out.writelines(f"[{function}] {line}\n" for line in logs.read(paths, function))
+        sam.write_function_logs(emulator.url, out)
     return paths.relative(path)

@@ -11,8 +11,6 @@ from a2a_serverless.cli.formatting import artifact_text
 from a2a_serverless.domain.model import Artifact, Part
 
 LONGEST = 100
-
-
 Fetch: TypeAlias = Callable[[str], Iterable[bytes]]
 
 
@@ -35,33 +33,23 @@ def save(artifacts: Iterable[Artifact], folder: Path, prefix: str = "", fetch: F
 def _contents(artifact: Artifact, fetch: Fetch | None) -> list[tuple[str, Iterable[bytes]]]:
     """Returns name and content of each binary file, or else of the whole artifact as one text."""
     name = artifact.name or artifact.artifact_id
-    files = [part for part in artifact.parts if _is_file(part, fetch)]
+    files = [(part.filename or name, content) for part in artifact.parts if (content := _file(part, fetch))]
     if files:
-        return [(part.filename or name, _content(part, fetch)) for part in files]
+        return files
     if all(part.kind == "data" for part in artifact.parts):
-        return [(_with_suffix(name, ".json"), [_data(artifact.parts)])]
+        values = [part.value for part in artifact.parts]
+        text = json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=2)
+        return [(f"{name.removesuffix('.json')}.json", [text.encode()])]
     return [(name, [artifact_text(artifact).encode()])]
 
 
-def _is_file(part: Part, fetch: Fetch | None) -> bool:
-    if part.kind == "url":
-        return fetch is not None and str(part.value).startswith(("https://", "http://"))
-    return part.kind == "raw" and not (part.media_type or "").startswith("text/")
-
-
-def _content(part: Part, fetch: Fetch | None) -> Iterable[bytes]:
-    if part.kind == "url" and fetch:
+def _file(part: Part, fetch: Fetch | None) -> Iterable[bytes] | None:
+    """Returns the content of a part that is a binary file, in blocks; None for any other part."""
+    if part.kind == "url" and fetch and str(part.value).startswith(("https://", "http://")):
         return fetch(str(part.value))
-    return [base64.b64decode(str(part.value))]
-
-
-def _data(parts: tuple[Part, ...]) -> bytes:
-    values = [part.value for part in parts]
-    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=2).encode()
-
-
-def _with_suffix(name: str, suffix: str) -> str:
-    return name if name.endswith(suffix) else name + suffix
+    if part.kind == "raw" and not (part.media_type or "").startswith("text/"):
+        return [base64.b64decode(str(part.value))]
+    return None
 
 
 def _safe(name: str) -> str:

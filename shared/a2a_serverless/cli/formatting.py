@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from a2a_serverless.cli.terminal import STYLES, Row, one_line, plain
-from a2a_serverless.domain.events import ArtifactEvent, Event
+from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import Update
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
@@ -40,10 +41,8 @@ def item_json(item: StreamResponse) -> Json:
     """Prints an item of a stream: an A2A StreamResponse, with its ``eventNumber``."""
     content = item.content
     if isinstance(content, Update):
-        response = v1.stream_item(content.event, content.task_id, content.context_id)
-    else:
-        response = v1.stream_item(content, "", "")
-    return {"eventNumber": item.n, **response}
+        return {"eventNumber": item.n, **v1.stream_item(content.event, content.task_id, content.context_id)}
+    return {"eventNumber": item.n, **v1.stream_item(content, "", "")}
 
 
 def item_line(item: StreamResponse) -> Text:
@@ -55,19 +54,14 @@ def _content_line(content: Task | Message | Update) -> Text:
     if isinstance(content, Message):
         return Text(f"» {one_line(content.text(), WIDTH)}")
     if isinstance(content, Task):
-        return status_line(content.status)
-    return event_line(content.event)
-
-
-def event_line(event: Event) -> Text:
-    """Formats an event in one line."""
+        return _status_line(content.status)
+    event = content.event
     if isinstance(event, ArtifactEvent):
-        return Text(f"+ {chunk_words(event.artifact)}")
-    return status_line(TaskStatus(event.state, event.at, event.message))
+        return Text(f"+ {_chunk_words(event.artifact)}")
+    return _status_line(TaskStatus(state=event.state, timestamp=event.at, message=event.message))
 
 
-def status_line(status: TaskStatus) -> Text:
-    """Formats a status in one line: mark, state, the agent's message."""
+def _status_line(status: TaskStatus) -> Text:
     line = Text.assemble((f"{_MARKS.get(status.state, '●')} {status.state}", STYLES.get(status.state, "")))
     if status.message:
         line.append(f"  {one_line(status.message.text(), WIDTH)}", "dim")
@@ -79,8 +73,7 @@ def artifact_json(artifact: Artifact) -> Json:
     return v1.DIALECT.print_artifact(artifact)
 
 
-def chunk_words(artifact: Artifact) -> str:
-    """Formats a chunk: the name of its artifact, and the chunk's size."""
+def _chunk_words(artifact: Artifact) -> str:
     return f"{one_line(artifact.name or artifact.artifact_id, WIDTH)}  {size_words(artifact)}"
 
 
@@ -103,7 +96,7 @@ def task_rows(task: Task) -> list[Row]:
         ("Since", moment(status.timestamp)),
         ("Context", task.context_id),
         *([("Message", plain(status.message.text()))] if status.message else []),
-        *(("Artifact", chunk_words(artifact)) for artifact in task.artifacts),
+        *(("Artifact", _chunk_words(artifact)) for artifact in task.artifacts),
     ]
 
 
@@ -129,8 +122,7 @@ def result_text(task: Task) -> str:
 
 def artifact_text(artifact: Artifact) -> str:
     """Formats an artifact as text: its chunks joined; if it has no text, data as JSON and one line for each file."""
-    text = artifact.text()
-    return text or "\n".join(map(_part_text, artifact.parts))
+    return artifact.text() or "\n".join(map(_part_text, artifact.parts))
 
 
 def moment(at: int) -> str:
@@ -140,8 +132,6 @@ def moment(at: int) -> str:
 
 def _part_text(part: Part) -> str:
     if part.kind == "data":
-        import json
-
         return json.dumps(part.value, ensure_ascii=False, indent=2)
     if part.kind == "url":
         return str(part.value)

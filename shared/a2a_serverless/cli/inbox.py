@@ -62,8 +62,7 @@ class InboxClient:
     def expect(self) -> PushRequest:
         """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError."""
         headers = {"Content-Type": "application/json", **self.headers}
-        call = ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")
-        with self.transport(call) as answer:
+        with self.transport(ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
                 raise HttpError(answer.status, f"the receiver at {self.url} did not register a token")
@@ -98,8 +97,7 @@ class InboxClient:
 def entry_of(view: JsonObject) -> InboxEntry:
     """Parses an entry of the feed."""
     refusal, claimed = _object(view.get("refusal")), _object(view.get("claimed"))
-    words = view | {name: value for name, value in claimed.items() if name not in view}
-    event = view.get("eventNumber")
+    words, event = claimed | view, view.get("eventNumber")
     return InboxEntry(
         number=int(str(view["number"])),
         at=int(str(view["receivedAt"])),

@@ -16,7 +16,7 @@ def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> 
     """Returns the text and its media type. Raises BadParameter, which says what to do."""
     if bool(text) == (file is not None):
         raise typer.BadParameter("give one of TEXT, - (for stdin) or --file PATH")
-    if file is not None:
+    if file:
         return read_file(file), media_type_of(file)
     return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None
 
@@ -26,8 +26,8 @@ def read_binary(path: Path) -> tuple[bytes, str, str | None] | None:
 
     Raises BadParameter.
     """
-    media_type = mimetypes.guess_type(path.name)[0]
-    media_type = None if media_type == "application/octet-stream" else media_type
+    guessed = mimetypes.guess_type(path.name)[0]
+    media_type = None if guessed == "application/octet-stream" else guessed
     try:
         size = path.stat().st_size
         if media_type_of(path) or (size <= LARGEST and (media_type or "text/").startswith("text/")):

@@ -16,7 +16,7 @@ from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, started, wait_until_ready
 
 REGION = "us-east-1"
-ACCOUNT = "000000000000"
+_NO_PROXY = {"NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}
 
 
 def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
@@ -30,8 +30,7 @@ def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
         "GATEWAY_PORT": str(port),
         "IOT_MTLS_ENABLED": "0",
         "TMPDIR": str(scratch),
-        "NO_PROXY": LOOPBACK,
-        "no_proxy": LOOPBACK,
+        **_NO_PROXY,
     }
     python, program = paths.emulator.with_name("python"), Path(guarded_emulator.__file__)
     process = start(paths, "emulator", [python, "-P", program], env, port=port)
@@ -39,11 +38,15 @@ def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
     return process
 
 
+def find_emulator(paths: Paths) -> Process | None:
+    """Return the emulator of the running stack; None when none runs."""
+    return next((process for process in started(paths) if process.name == "emulator"), None)
+
+
 def running_emulator(paths: Paths) -> Process:
     """Return the emulator of the running stack. Raises `StackError` when none runs."""
-    for process in started(paths):
-        if process.name == "emulator":
-            return process
+    if emulator := find_emulator(paths):
+        return emulator
     raise StackError("emulator", "is not running", remedy="a2a-serverless up")
 
 
@@ -58,8 +61,7 @@ def aws_environment(endpoint: str, *, account: str = "test") -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "NO_PROXY": LOOPBACK,
-        "no_proxy": LOOPBACK,
+        **_NO_PROXY,
     }
 
 

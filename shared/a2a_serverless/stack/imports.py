@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +53,9 @@ class ImportFailure:
     is_import: bool
     missing: str | None
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
 
 def agent_paths(template: Mapping[str, Any]) -> list[str]:
     """Return the import paths of a built template's agents."""
@@ -74,17 +76,15 @@ def write_manifests(build: Path, paths: Sequence[str], *, python: Path, runs_her
     with agent, reason and functions. A build for another machine cannot always be imported here: without ``runs_here``
     only modules that are missing in the folder are errors, and agents are described with this machine's environment.
     """
-    described, reasons = _described(build / RUN_QUEUED, paths, python, runs_here=runs_here)
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for reason in reasons:
-        found[reason].append("worker")
-    inline = [
-        path for path in paths if any(one["runs"] == "inline" for one in described.get(path, [{"runs": "inline"}]))
-    ]
-    for reason in _described(build / RUN_INLINE, inline, python, runs_here=runs_here)[1]:
-        found[reason].append("api")
-    if found:
-        whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in found.items())
+    described, in_worker = _described(build / RUN_QUEUED, paths, python, runs_here=runs_here)
+    unknown = [{"runs": "inline"}]
+    inline = [path for path in paths if any(one["runs"] == "inline" for one in described.get(path, unknown))]
+    in_api = _described(build / RUN_INLINE, inline, python, runs_here=runs_here)[1]
+    whys = []
+    for reason in dict.fromkeys(in_worker + in_api):
+        names = [name for name, reasons in (("api", in_api), ("worker", in_worker)) if reason in reasons]
+        whys.append(f"{reason} (in the zip of {', '.join(names)})")
+    if whys:
         raise StackError("build", "; ".join(whys), remedy=REMEDY)
     for folder in (build / name for name in READ_AGENTS):
         if folder.is_dir():
@@ -96,7 +96,7 @@ def check_agents_here(root: Path, paths: Sequence[str]) -> None:
     """Import the agents in the environment of this checkout, which serves the local api. Raises ``StackError``."""
     _, failed = _run([sys.executable, "-B"], {**os.environ, "PYTHONPATH": str(root / "shared")}, paths)
     if failed:
-        whys = (f"{one.path} cannot be imported in {sys.prefix}: {one.kind}: {one.text}" for one in failed)
+        whys = (f"{one.path} cannot be imported in {sys.prefix}: {one}" for one in failed)
         raise StackError("api", "; ".join(whys), remedy=REMEDY)
 
 
@@ -118,7 +118,7 @@ def _reasons(folder: Path, failure: ImportFailure, *, runs_here: bool) -> Iterat
     if failure.missing and not _is_there(folder, failure.missing):
         yield f"{path} needs the module {failure.missing!r}, which is not there"
     elif runs_here or not failure.is_import:
-        yield f"{path} cannot be imported: {failure.kind}: {failure.text}"
+        yield f"{path} cannot be imported: {failure}"
     else:
         yield from (
             f"{path} needs the module {module!r}, which is not there"

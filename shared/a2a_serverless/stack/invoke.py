@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
-from typing import Any
-from urllib.parse import urlsplit
 
 from a2a_serverless.stack import sam
 from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.packaging import functions_of
 from a2a_serverless.stack.paths import Paths, find
 from a2a_serverless.stack.processes import LOOPBACK
 
@@ -48,7 +47,7 @@ def call_of(function: str, event: str, root: Path) -> FunctionCall:
     name = function.lower().removesuffix("function")
     events = sorted(path.relative_to(root).as_posix() for path in (root / "events").glob(f"{name}-*.json"))
     if name not in sam.FUNCTIONS:
-        known = ", ".join(one.title() for one in sam.FUNCTIONS)
+        known = ", ".join(map(str.title, sam.FUNCTIONS))
         raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {known}")
     if not (root / event).is_file():
         raise StackError("invoke", f"there is no event {event!r}", remedy=f"EVENT is one of {', '.join(events)}")
@@ -60,12 +59,11 @@ def write_inputs(
 ) -> tuple[Path, Path]:
     """Write the template and the environment file for SAM, which sets only variables that the template names."""
     folder.mkdir(parents=True, exist_ok=True)
-    document: dict[str, Any] = json.loads(built.template.read_text())
-    for resource in document["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = str(built.path / resource["Properties"]["CodeUri"])
-    properties = document["Resources"][call.logical_id]["Properties"]
-    properties["Environment"] = {"Variables": dict.fromkeys(environment, "")}
+    document = built.template
+    functions = functions_of(document)
+    for properties in functions.values():
+        properties["CodeUri"] = str(built.path / properties["CodeUri"])
+    functions[call.logical_id]["Environment"] = {"Variables": dict.fromkeys(environment, "")}
     template, values = folder / "template.yaml", folder / "env.json"
     template.write_text(json.dumps(document, indent=1))
     values.write_text(json.dumps({call.logical_id: dict(environment)}, indent=1))
@@ -98,15 +96,14 @@ def relayed(address: str, port: int) -> Iterator[None]:
         server = _Relay((address, port), _Pipe)
     except OSError as error:
         why = f"{address}:{port} cannot be used ({error.strerror})"
-        raise StackError(
-            "docker", why, remedy="its bridge has to be on this machine: no remote or rootless daemon"
-        ) from error
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
+        remedy = "its bridge has to be on this machine: no remote or rootless daemon"
+        raise StackError("docker", why, remedy=remedy) from error
+    with server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
 
 
 class _Relay(ThreadingTCPServer):
@@ -136,18 +133,17 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 def invoke(paths: Paths, call: FunctionCall, arguments: Sequence[str]) -> int:
     """Run SAM; return its exit code. The function's answer goes to stdout, its log to stderr. Raises `StackError`."""
     emulator, target = running_emulator(paths), sam.this_machine()
-    address, port = bridge(docker), urlsplit(emulator.url).port or 0
+    address = bridge(docker)
     deployment, built = sam.outputs(emulator.url), sam.build(paths, target)
-    endpoint = f"http://localhost:{port}"
-    environment = sam.function_environment(deployment, call.function) | aws_environment(endpoint)
+    environment = sam.function_environment(deployment, call.function)
+    environment |= aws_environment(f"http://localhost:{emulator.port}")
     environment |= {"NO_PROXY": "localhost", "no_proxy": "localhost"}
     template, values = write_inputs(paths.state / "invoke", built, call, environment)
     command: list[str | Path] = [paths.sam, "local", "invoke", call.logical_id, "--template", template]
-    command += ["--config-file", paths.root / sam.CONFIGURATION]
-    command += ["--event", call.event, "--env-vars", values, "--add-host", f"localhost:{address}"]
-    command += [*sam.overrides(target.parameters), *arguments]
+    command += ["--config-file", paths.root / sam.CONFIGURATION, "--event", call.event, "--env-vars", values]
+    command += ["--add-host", f"localhost:{address}", *sam.overrides(target.parameters), *arguments]
     ours = without_aws(os.environ) | aws_environment(emulator.url) | {"SAM_CLI_TELEMETRY": "0"}
-    with relayed(address, port):
+    with relayed(address, emulator.port):
         return subprocess.run(command, cwd=paths.root, env=ours, check=False).returncode  # noqa: S603 - SAM, by path
 
 

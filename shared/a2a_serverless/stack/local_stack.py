@@ -1,17 +1,22 @@
 """Starts the whole local stack, and stops it."""
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless.stack import processes, sam, servers
-from a2a_serverless.stack.emulator import start_emulator
+from a2a_serverless.stack import processes, sam
+from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
 from a2a_serverless.stack.imports import check_agents_here
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
+
+READY_S = 30
 
 
 @dataclass(frozen=True)
@@ -51,22 +56,8 @@ def local_parameters(options: Options) -> dict[str, str]:
 
 def local_switches(options: Options) -> dict[str, str]:
     """Return the variables that functions of a local run get besides the template's."""
-    return {
-        "PUBLIC_BASE_URL": options.api_url,
-        "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*",
-        "ANONYMOUS_ACCESS": "on",
-        **options.switches,
-    }
-
-
-def receiver_environment(paths: Paths, options: Options) -> dict[str, str]:
-    """Return the webhook receiver's configuration for a local run."""
-    return {
-        "ISSUER": options.api_url,
-        "AUDIENCE": options.webhook_url,
-        "REPLAY_DB": str(paths.state / "receiver.db"),
-        "OPEN_REGISTRATION": "true",
-    }
+    switches = {"PUBLIC_BASE_URL": options.api_url, "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*", "ANONYMOUS_ACCESS": "on"}
+    return {**switches, **options.switches}
 
 
 def up(paths: Paths, options: Options, console: Console) -> RunningStack:
@@ -76,20 +67,22 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     Running servers are not touched before the build is complete. Raises `StackError`.
     """
     with _undone_on_failure(paths, console):
-        emulator = _emulator(paths, options, console)
+        emulator = find_emulator(paths) or _start_emulator(paths, options, console)
         with step(console, "Building the functions") as say:
             built = sam.build(paths, sam.this_machine())
             say("" if built.fresh else "nothing changed")
             check_agents_here(paths.root, built.agents)
-        stop_servers(paths)
-        environment = receiver_environment(paths, options)
-        receiver = servers.start_receiver(paths, environment, port=options.receiver_port)
+        for process in processes.started(paths):
+            if process != emulator:
+                processes.stop(paths, process)
+        receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), local_switches(options))
         with step(console, f"Starting the api on {options.api_url}"):
-            api = servers.start_api(paths, deployment, port=options.api_port)
+            api = _start_api(paths, deployment, options)
+            processes.wait_until_ready(api, "/", seconds=READY_S)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
-            servers.wait_for(receiver)
+            processes.wait_until_ready(receiver, "/", seconds=READY_S)
     return RunningStack(built, deployment, emulator, api, receiver)
 
 
@@ -98,19 +91,28 @@ def down(paths: Paths, console: Console) -> None:
     _stop(paths, processes.started(paths), console)
 
 
-def stop_servers(paths: Paths) -> None:
-    """Stop the api and the receiver, but not the emulator."""
-    for process in processes.started(paths):
-        if process.name != "emulator":
-            processes.stop(paths, process)
-
-
-def _emulator(paths: Paths, options: Options, console: Console) -> Process:
-    for process in processes.started(paths):
-        if process.name == "emulator":
-            return process
+def _start_emulator(paths: Paths, options: Options, console: Console) -> Process:
     with step(console, f"Starting the AWS emulator on http://{LOOPBACK}:{options.emulator_port}"):
         return start_emulator(paths, port=options.emulator_port)
+
+
+def _start_api(paths: Paths, deployment: sam.Deployment, options: Options) -> Process:
+    """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
+    env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
+    return _serve(paths, "api", paths.root / "shared", "a2a_serverless.wiring.api:make_app", env, options.api_port)
+
+
+def _start_receiver(paths: Paths, options: Options) -> Process:
+    env = {"ISSUER": options.api_url, "AUDIENCE": options.webhook_url, "OPEN_REGISTRATION": "true"}
+    env |= {"REPLAY_DB": str(paths.state / "receiver.db")}
+    return _serve(paths, "receiver", paths.root / "webhook_receiver", "app:app", env, options.receiver_port)
+
+
+def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:
+    port = processes.claim_port(name, port)
+    server = [sys.executable, "-P", "-m", "a2a_serverless.stack.serve"]
+    command: list[str | Path] = [*server, app, "--app-dir", folder, "--port", str(port)]
+    return processes.start(paths, name, command, without_aws(os.environ) | dict(env), port=port)
 
 
 def _stop(paths: Paths, running: Iterable[Process], console: Console) -> None:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,23 @@ def pack(
         trim(folder)
     # The template is written as JSON: SAM reads it seven times with a parser that is fast only for JSON.
     template = yaml.load((build / "template.yaml").read_text(), Loader=yaml.CSafeLoader)
-    _pack_agents(build, [*agent_paths(template), *local_agents], python=python, runs_here=runs_here)
+    agents = [*agent_paths(template), *local_agents]
+    is_complete = write_manifests(build, agents, python=python, runs_here=runs_here)
     for folder in functions(build):
+        if folder.name not in (RUN_AGENTS if is_complete else READ_AGENTS):
+            trim_agents(folder, agents)
         compile_sources(folder, python=python, cache=compiled)
     with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
         list(pool.map(write_zip, functions(build)))
-    _name_zips(template)
+    for properties in functions_of(template).values():
+        properties["CodeUri"] = f"{Path(properties['CodeUri']).stem}.zip"
     (build / "template.yaml").write_text(json.dumps(template, indent=1))
+
+
+def functions_of(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the properties of a template's functions, by logical id."""
+    resources = template["Resources"].items()
+    return {name: one["Properties"] for name, one in resources if one["Type"] == "AWS::Serverless::Function"}
 
 
 def functions(build: Path) -> list[Path]:
@@ -59,31 +69,31 @@ def interpreter(runtime: str) -> Path:
     version = runtime.removeprefix("python")
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return Path(sys.executable)
-    for candidate in (shutil.which(runtime), _found_by_uv(version)):
-        if candidate and _version(candidate) == version:
-            return Path(candidate)
-    raise StackError(
-        "build",
-        f"no {runtime} to compile with, and without compiled files every cold start takes about twice as long",
-        remedy=f"`uv python install {version}`, or build for another Runtime",
-    )
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    found = _output([uv, "python", "find", "--no-python-downloads", version]) if uv else ""
+    if not found:
+        why = f"no {runtime} to compile with, and without compiled files every cold start takes about twice as long"
+        raise StackError("build", why, remedy=f"`uv python install {version}`, or build for another Runtime")
+    return Path(found)
 
 
 def compile_sources(folder: Path, *, python: Path, cache: Path) -> None:
     """Compile every source to an unchecked-hash `.pyc`, using and filling the folder `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
-    pending = [(source, cache / _key(folder, source)) for source in sorted(folder.rglob("*.py"))]
-    fresh = [source for source, kept in pending if not kept.exists()]
-    if fresh:
+    kept: dict[Path, Path] = {}
+    for source in sorted(folder.rglob("*.py")):
+        content = source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes()
+        kept[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
+    if fresh := [source for source in kept if not kept[source].exists()]:
         _compile(python, folder, fresh)
-    tag = _cache_tag(python)
-    for source, kept in pending:
+    tag = _output([python, "-c", "import sys; print(sys.implementation.cache_tag)"])
+    for source, copy in kept.items():
         target = source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
-        if kept.exists():
+        if copy.exists():
             target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(kept, target)
+            shutil.copyfile(copy, target)
         elif target.exists():
-            shutil.copyfile(target, kept)
+            shutil.copyfile(target, copy)
 
 
 def write_zip(folder: Path) -> None:
@@ -96,49 +106,13 @@ def write_zip(folder: Path) -> None:
             out.writestr(entry, path.read_bytes())
 
 
-def _pack_agents(build: Path, paths: list[str], *, python: Path, runs_here: bool) -> None:
-    """Write the manifests, and remove the agents' code from functions that do not need it."""
-    is_complete = write_manifests(build, paths, python=python, runs_here=runs_here)
-    keep = RUN_AGENTS if is_complete else READ_AGENTS
-    for folder in functions(build):
-        if folder.name not in keep:
-            trim_agents(folder, paths)
-
-
-def _name_zips(template: dict[str, Any]) -> None:
-    for resource in template["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = f"{Path(resource['Properties']['CodeUri']).stem}.zip"
-
-
-def _key(folder: Path, source: Path) -> str:
-    name = source.relative_to(folder).as_posix().encode()
-    return hashlib.sha256(name + b"\0" + source.read_bytes()).hexdigest() + ".pyc"
-
-
 def _compile(python: Path, folder: Path, sources: list[Path]) -> None:
-    command: list[str | Path] = [python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
-    command += ["-s", folder, "-p", "/var/task", "-i", "-"]
-    listed = "\n".join(str(source) for source in sources)
+    options = ["-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-p", "/var/task", "-i", "-", "-s"]
+    command: list[str | Path] = [python, "-m", "compileall", *options, folder]
+    listed = "\n".join(map(str, sources))
     # Some packages have files that this version cannot compile (templates, newer syntax); they are never imported.
     subprocess.run(command, input=listed, text=True, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
 
 
-def _cache_tag(python: Path) -> str:
-    return _ask(python, "import sys; print(sys.implementation.cache_tag)")
-
-
-def _version(python: str) -> str:
-    return _ask(python, "import sys; print('%d.%d' % sys.version_info[:2])")
-
-
-def _ask(python: str | Path, question: str) -> str:
-    return subprocess.run([python, "-c", question], capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-
-
-def _found_by_uv(version: str) -> str | None:
-    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
-    if not Path(uv).exists():
-        return None
-    command = [uv, "python", "find", "--no-python-downloads", version]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None  # noqa: S603
+def _output(command: Sequence[str | Path]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603

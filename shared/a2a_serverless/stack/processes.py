@@ -47,11 +47,9 @@ def claim_port(part: str, port: int) -> int:
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
-            raise StackError(
-                part,
-                f"port {port} on {LOOPBACK} cannot be used ({error.strerror})",
-                remedy="`a2a-serverless down` if it is an earlier run, or give another port",
-            ) from error
+            why = f"port {port} on {LOOPBACK} cannot be used ({error.strerror})"
+            remedy = "`a2a-serverless down` if it is an earlier run, or give another port"
+            raise StackError(part, why, remedy=remedy) from error
         return int(probe.getsockname()[1])
 
 
@@ -70,8 +68,9 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
         )
     child.returncode = 0  # it outlives this command on purpose; set, so that Popen gives no ResourceWarning
     process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log))
-    _record(paths, name).parent.mkdir(parents=True, exist_ok=True)
-    _record(paths, name).write_text(json.dumps(asdict(process)))
+    record = _record(paths, name)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps(asdict(process)))
     return process
 
 
@@ -79,10 +78,12 @@ def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
     """Return when GET `path` is answered with a status below 500. Raises `StackError` if it ends or takes too long."""
     give_up = time.monotonic() + seconds
     while not _answers(process.url + path):
+        log = Path(process.log)
         if not is_alive(process):
-            raise StackError(process.name, f"ended before it was ready: {_last_line(process)}", log=Path(process.log))
+            *_, last = ["it said nothing", *log.read_text(errors="replace").strip().splitlines()]
+            raise StackError(process.name, f"ended before it was ready: {last}", log=log)
         if time.monotonic() > give_up:
-            raise StackError(process.name, f"not ready after {seconds:.0f} s", log=Path(process.log))
+            raise StackError(process.name, f"not ready after {seconds:.0f} s", log=log)
         time.sleep(PAUSE_SECONDS)
 
 
@@ -90,8 +91,7 @@ def started(paths: Paths) -> list[Process]:
     """Return the stack's processes that still run; remove the records of the others."""
     found = []
     for record in sorted((paths.state / "run").glob("*.json")):
-        process = Process(**json.loads(record.read_text()))
-        if is_alive(process):
+        if is_alive(process := Process(**json.loads(record.read_text()))):
             found.append(process)
         else:
             record.unlink()
@@ -128,18 +128,16 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 def _start_time(pid: int) -> str | None:
     """Return the start time of a process as a string, None when there is no such process or it is a zombie."""
-    if not Path("/proc/self/stat").exists():
-        return _start_time_by_ps(pid)
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
-
-
-def _start_time_by_ps(pid: int) -> str | None:
-    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    state, _, born = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip().partition(" ")  # noqa: S603
+    if Path("/proc/self/stat").exists():
+        try:
+            state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        born = fields[18]
+    else:
+        command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+        state, _, born = said.partition(" ")
     return None if state.startswith("Z") else born.strip() or None
 
 
@@ -152,8 +150,3 @@ def _answers(url: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _last_line(process: Process) -> str:
-    lines = Path(process.log).read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

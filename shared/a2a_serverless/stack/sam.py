@@ -8,10 +8,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.imports import agent_paths, local_agent_paths
-from a2a_serverless.stack.packaging import interpreter, pack
+from a2a_serverless.stack.packaging import functions_of, interpreter, pack
 from a2a_serverless.stack.paths import Paths
 
 STACK_NAME = "a2a-serverless"
@@ -51,6 +52,10 @@ class Target:
     def parameters(self) -> dict[str, str]:
         return {"Runtime": self.runtime, "Architecture": self.architecture}
 
+    @property
+    def runs_here(self) -> bool:
+        return (sys.platform, _ARCHITECTURES.get(platform.machine())) == ("linux", self.architecture)
+
 
 @dataclass(frozen=True)
 class Build:
@@ -60,13 +65,15 @@ class Build:
     fresh: bool
 
     @property
-    def template(self) -> Path:
-        return self.path / "template.yaml"
+    def template(self) -> dict[str, Any]:
+        """The built template."""
+        template: dict[str, Any] = json.loads((self.path / "template.yaml").read_text())
+        return template
 
     @property
     def agents(self) -> list[str]:
         """The import paths of its agents."""
-        return agent_paths(json.loads(self.template.read_text()))
+        return agent_paths(self.template)
 
 
 @dataclass(frozen=True)
@@ -84,11 +91,8 @@ class Deployment:
 def this_machine() -> Target:
     """Return the target of this machine, where the emulator runs functions. Raises `StackError` unless it is Linux."""
     if sys.platform != "linux":
-        raise StackError(
-            "build",
-            "functions are built for Linux, and the emulator runs them on this machine",
-            remedy="use a Linux machine, virtual machine or container",
-        )
+        why = "functions are built for Linux, and the emulator runs them on this machine"
+        raise StackError("build", why, remedy="use a Linux machine, virtual machine or container")
     runtime = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return Target(runtime, _ARCHITECTURES[platform.machine()])
 
@@ -105,17 +109,16 @@ def build(paths: Paths, target: Target) -> Build:
     work = paths.builds / f"unfinished-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     try:
-        configured: list[str | Path] = ["--config-file", paths.root / CONFIGURATION]  # not the user's samconfig.toml
-        _sam(paths, "build", [*configured, "--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
-        compiled, here = paths.compiled / target.runtime, _ARCHITECTURES.get(platform.machine())
-        runs_here = (sys.platform, here) == ("linux", target.architecture)
-        local_agents = local_agent_paths(paths.root)
-        pack(work, python=python, compiled=compiled, local_agents=local_agents, runs_here=runs_here)
+        _sam(paths, "build", ["--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
+        compiled, agents = paths.compiled / target.runtime, local_agent_paths(paths.root)
+        pack(work, python=python, compiled=compiled, local_agents=agents, runs_here=target.runs_here)
         with contextlib.suppress(OSError):  # another process has made the same build meanwhile
             work.rename(done)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    _forget_old_builds(paths)
+    builds = sorted(paths.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in builds[KEPT_BUILDS:]:
+        shutil.rmtree(old.parent, ignore_errors=True)
     return Build(done, fresh=True)
 
 
@@ -123,17 +126,14 @@ def release(paths: Paths, target: Target) -> Path:
     """Build for AWS, into the default folder of `sam deploy`; return the folder."""
     built = build(paths, target)
     shutil.rmtree(paths.release, ignore_errors=True)
-    shutil.copytree(built.path, paths.release)
-    return paths.release
+    return Path(shutil.copytree(built.path, paths.release))
 
 
 def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> dict[str, Any]:
     """Return a copy of the template with more variables for every function; used for the emulator only."""
-    copy: dict[str, Any] = json.loads(json.dumps(template))
-    for resource in copy["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            environment = resource["Properties"].setdefault("Environment", {}).setdefault("Variables", {})
-            environment.update(switches)
+    copy = deepcopy(dict(template))
+    for properties in functions_of(copy).values():
+        properties.setdefault("Environment", {}).setdefault("Variables", {}).update(switches)
     return copy
 
 
@@ -146,24 +146,24 @@ def deploy(
     stack_name: str = STACK_NAME,
 ) -> Deployment:
     """Deploy a build into the emulator at `endpoint`; return its outputs. Raises `StackError`."""
-    env = without_aws(os.environ) | aws_environment(endpoint)
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
-    switched = _switched(built, switches, paths.state / "switched" / stack_name)
-    arguments: list[str | Path] = ["--config-file", paths.root / CONFIGURATION, "--config-env", "local"]
-    arguments += ["--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
+    switched = _write_switched(built, switches, paths.state / "switched" / stack_name)
+    options = ["--config-env", "local", "--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
     try:
-        _sam(paths, "deploy", arguments, env)
+        _sam(paths, "deploy", options, without_aws(os.environ) | aws_environment(endpoint))
     except StackError as error:
-        log = paths.relative(_keep_logs(paths, endpoint))
-        raise StackError("sam deploy", _failures(endpoint, stack_name) or error.why, log=log) from error
+        log = paths.log("sam-deploy")
+        with log.open("a") as out:
+            write_function_logs(endpoint, out)
+        why = _failures(endpoint, stack_name) or error.why
+        raise StackError("sam deploy", why, log=paths.relative(log)) from error
     return outputs(endpoint, stack_name)
 
 
 def outputs(endpoint: str, stack_name: str = STACK_NAME) -> Deployment:
     """Return the outputs of the stack that is deployed at `endpoint`. Raises `StackError` when there is none."""
-    cloudformation = client("cloudformation", endpoint)
     try:
-        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
+        (stack,) = client("cloudformation", endpoint).describe_stacks(StackName=stack_name)["Stacks"]
     except (BotoCoreError, ClientError) as error:
         raise StackError("stack", f"not deployed at {endpoint}", remedy="a2a-serverless up") from error
     return Deployment(endpoint, {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]})
@@ -185,40 +185,16 @@ def function_log(endpoint: str, function: str) -> list[str]:
     return [str(event["message"]).rstrip() for event in sorted(events, key=lambda event: int(event["timestamp"]))]
 
 
+def write_function_logs(endpoint: str, out: TextIO) -> None:
+    """Write the logs of all functions: they are gone when the emulator stops."""
+    for function in FUNCTIONS:
+        out.writelines(f"[{function}] {line}\n" for line in function_log(endpoint, function))
+
+
 def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (boto3 makes the type)
     """Make a boto3 client of the emulator, independent of the machine's AWS settings."""
     made: Any = Session(account, "test", region_name=REGION)
     return made.client(service, endpoint_url=endpoint)
-
-
-def _switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
-    """Write a build's template with switches into another folder, with links to the rest of the build."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for path in built.path.iterdir():
-        if path != built.template:
-            (folder / path.name).symlink_to(path)
-    template = folder / built.template.name
-    template.write_text(json.dumps(with_switches(json.loads(built.template.read_text()), switches), indent=1))
-    return template
-
-
-def _sam(paths: Paths, command: str, arguments: list[str | Path], env: dict[str, str]) -> None:
-    log = paths.log(f"sam-{command}")
-    # python-uv looks for uv on the PATH; SAM's environment has the locked version.
-    path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
-    with log.open("wb") as out:
-        done = subprocess.run(  # noqa: S603 (SAM, by path)
-            [paths.sam, command, *arguments],
-            cwd=paths.root,
-            env=env | {"PATH": path, **_SETTINGS},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
-        raise StackError(f"sam {command}", _reason(log), log=paths.relative(log))
 
 
 def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
@@ -227,10 +203,37 @@ def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
     return ["--parameter-overrides", *pairs]
 
 
-def _reason(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Error") or "FAILED" in line]
-    return (causes or lines or ["it said nothing"])[-1]
+def _write_switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
+    """Write a build's template with switches into another folder, with links to the rest of the build."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    template = folder / "template.yaml"
+    template.write_text(json.dumps(with_switches(built.template, switches), indent=1))
+    for path in built.path.iterdir():
+        if path.name != template.name:
+            (folder / path.name).symlink_to(path)
+    return template
+
+
+def _sam(paths: Paths, command: str, options: list[str | Path], env: dict[str, str]) -> None:
+    """Run SAM with the project's configuration, not the user's samconfig.toml. Raises `StackError`."""
+    log = paths.log(f"sam-{command}")
+    # python-uv looks for uv on the PATH; SAM's environment has the locked version.
+    path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
+    with log.open("wb") as out:
+        done = subprocess.run(  # noqa: S603 (SAM, by path)
+            [paths.sam, command, "--config-file", paths.root / CONFIGURATION, *options],
+            cwd=paths.root,
+            env=env | {"PATH": path, **_SETTINGS},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode:
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        causes = [line for line in lines if line.startswith("Error") or "FAILED" in line]
+        raise StackError(f"sam {command}", (causes or lines or ["it said nothing"])[-1], log=paths.relative(log))
 
 
 def _failures(endpoint: str, stack_name: str) -> str:
@@ -244,30 +247,11 @@ def _failures(endpoint: str, stack_name: str) -> str:
     return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
 
 
-def _keep_logs(paths: Paths, endpoint: str) -> Path:
-    """Append the functions' logs to SAM's log, because the emulator may stop next; return the file."""
-    log = paths.log("sam-deploy")
-    with log.open("a") as out:
-        for function in FUNCTIONS:
-            out.writelines(f"[{function}] {line}\n" for line in function_log(endpoint, function))
-    return log
-
-
-def _forget_old_builds(paths: Paths) -> None:
-    builds = sorted(paths.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in builds[KEPT_BUILDS:]:
-        shutil.rmtree(old.parent, ignore_errors=True)
-
-
 def _digest(paths: Paths, target: Target) -> str:
+    """Return a digest of everything that a build depends on."""
     digest = hashlib.sha256(repr(target).encode())
-    for path in _inputs(paths.root):
+    inner = (path for folder in INPUT_FOLDERS for path in sorted((paths.root / folder).rglob("*")))
+    files = (path for path in inner if path.is_file() and "__pycache__" not in path.parts)
+    for path in (*(paths.root / name for name in INPUTS), *files):
         digest.update(path.relative_to(paths.root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _inputs(root: Path) -> Iterator[Path]:
-    yield from (root / name for name in INPUTS)
-    for folder in INPUT_FOLDERS:
-        files = (path for path in (root / folder).rglob("*") if path.is_file())
-        yield from sorted(path for path in files if "__pycache__" not in path.parts)

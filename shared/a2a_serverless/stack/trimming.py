@@ -15,6 +15,10 @@ from typing import Any
 LIBRARY = "a2a_serverless"
 OWN_AGENTS = "my_agents"  # the folder for the user's own agents, empty at first
 SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
+_UNUSED_UTILITIES = (
+    "auth_alpha circuit_breaker data_masking feature_flags idempotency kafka metadata parameters parser streaming "
+    "validation"
+)
 UNUSED = (
     ".lock",  # uv's
     "bin",  # console scripts
@@ -29,17 +33,7 @@ UNUSED = (
     "boto3/ec2",
     "aws_lambda_powertools/event_handler",  # parts of Powertools that are not used: docs/adr/0010
     "aws_lambda_powertools/metrics/provider/datadog",
-    "aws_lambda_powertools/utilities/auth_alpha",
-    "aws_lambda_powertools/utilities/circuit_breaker",
-    "aws_lambda_powertools/utilities/data_masking",
-    "aws_lambda_powertools/utilities/feature_flags",
-    "aws_lambda_powertools/utilities/idempotency",
-    "aws_lambda_powertools/utilities/kafka",
-    "aws_lambda_powertools/utilities/metadata",
-    "aws_lambda_powertools/utilities/parameters",
-    "aws_lambda_powertools/utilities/parser",
-    "aws_lambda_powertools/utilities/streaming",
-    "aws_lambda_powertools/utilities/validation",
+    *(f"aws_lambda_powertools/utilities/{name}" for name in _UNUSED_UTILITIES.split()),
     "boto3/examples",
     "botocore/data/*/*/examples-1.json",
     "boto3/crt.py",  # the SDK's other S3 client
@@ -99,9 +93,11 @@ def trim(folder: Path) -> None:
     for model in folder.glob("botocore/data/**/*.json.gz"):
         _write(model.with_suffix(""), _undocumented(json.loads(gzip.decompress(model.read_bytes()))))
         model.unlink()
-    endpoints = folder / "botocore/data/endpoints.json"
-    if endpoints.exists():
-        _write(endpoints, _only_our_services(json.loads(endpoints.read_text())))
+    if (endpoints := folder / "botocore/data/endpoints.json").exists():
+        document = json.loads(endpoints.read_text())
+        for partition in document["partitions"]:
+            partition["services"] = {name: one for name, one in partition["services"].items() if name in SERVICES}
+        _write(endpoints, document)
 
 
 def trim_agents(folder: Path, paths: Iterable[str]) -> None:
@@ -109,15 +105,14 @@ def trim_agents(folder: Path, paths: Iterable[str]) -> None:
     tops = {path.partition(":")[0].partition(".")[0] for path in paths} | {OWN_AGENTS}
     for top in tops - {LIBRARY}:
         for path in (folder / top, folder / f"{top}.py"):
-            if path.exists():
-                _remove(path)
+            _remove(path)
 
 
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _write(path: Path, document: object) -> None:
@@ -133,9 +128,3 @@ def _undocumented(value: Any) -> Any:  # noqa: ANN401 - JSON
             for name, inner in value.items()
         }
     return [_undocumented(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _only_our_services(endpoints: dict[str, Any]) -> dict[str, Any]:
-    for partition in endpoints["partitions"]:
-        partition["services"] = {name: data for name, data in partition["services"].items() if name in SERVICES}
-    return endpoints
