@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from types import MappingProxyType
 
 import pytest
@@ -21,6 +20,14 @@ LOCAL_SWITCHES = {
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
 }
+QUOTAS = (
+    "requests_per_owner_per_second",
+    "sends_per_owner_per_minute",
+    "tasks_per_owner",
+    "streams_per_owner",
+    "uploaded_mib_per_owner_per_day",
+    "streams_per_deployment",
+)
 ELSEWHERE = [
     "",
     "https://dynamodb.us-east-1.amazonaws.com",
@@ -132,15 +139,16 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "key_ring_rotation_days",
         "webhook_trusted_domains",
         "webhook_allowed_domains",
-        "trusted_issuer",
-        "quota",
+        "oidc_issuer",
+        "oidc_audience",
+        "oidc_claims",
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
         "agents",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
-    assert {field.name for field in fields(Settings)} == harmless | local
+    assert {*Settings.model_fields} == harmless | local | {*QUOTAS}
 
 
 # ---- Invalid values
@@ -178,6 +186,19 @@ def test_a_switch_is_on_or_off(name: str) -> None:
 def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be one of .*, not 'maybe'"):
         read(HERE | {name: "maybe"})
+
+
+def test_every_invalid_variable_is_named_at_once() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read({"BLOCKING_SECONDS": "0", "CARD_SHAPE": "v2", "AGENT_URLS": "billing=ftp://key@example.com"})
+    assert str(refusal.value) == (
+        "BLOCKING_SECONDS must be a whole number from 1 to 900, not '0'; "
+        "AGENT_URLS must be a list of name=url, separated by commas; CARD_SHAPE must be one of both, v1, v0_3, not 'v2'"
+    )
+
+
+def test_a_variable_in_lower_case_is_another_one() -> None:
+    assert read({"blocking_seconds": "5", "values": "x", "VALUES": "y"}).blocking_seconds == 20
 
 
 def test_an_issuer_needs_an_audience_and_its_keys_are_found_by_discovery() -> None:

@@ -8,10 +8,11 @@ cannot open a real deployment.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.quota import Quota
 
@@ -19,42 +20,147 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
-Ownership: TypeAlias = Literal["enforce", "warn", "off"]
-CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
-
 DAY_MS: Final = 86_400_000
-_CLAIMS: Final = ("owner", "tenant", "audience", "scopes", "scope-prefix", "keys")
+# The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
+_CLAIMS: Final = {
+    "owner": "owner_claim",
+    "tenant": "tenant_claim",
+    "audience": "audience_claim",
+    "scopes": "scope_claims",
+    "scope-prefix": "scope_prefix",
+    "keys": "jwks_url",
+}
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class SettingsError(ValueError):
-    """A variable is wrong or missing. The text names it and the allowed values."""
+    """Variables are wrong or missing. The text names each, and what is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+def _read(parse: Callable[[str], object]) -> BeforeValidator:
+    """Parses the text of a variable. A value that is no text is the parsed one."""
+    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
+
+
+def _whole(least: int, most: int) -> BeforeValidator:
+    def parse(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}, not {text!r}")
+        return int(text)
+
+    return _read(parse)
+
+
+def _choice(*choices: str) -> BeforeValidator:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {text!r}")
+        return text
+
+    return _read(parse)
+
+
+def _parse_switch(text: str) -> bool:
+    if text.lower() not in {"on", "off"}:
+        raise ValueError(f'must be "on" or "off", not {text!r}')
+    return text.lower() == "on"
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _list(pattern: str, what: str) -> BeforeValidator:
+    def parse(text: str) -> tuple[str, ...]:
+        if not all(re.fullmatch(pattern, item) for item in _split(text)):
+            raise ValueError(f"must be a list of {what}, not {text!r}")
+        return _split(text)
+
+    return _read(parse)
+
+
+def _parse_urls(text: str) -> dict[str, str]:
+    pairs = {name.strip(): url.strip().rstrip("/") for name, _, url in (item.partition("=") for item in _split(text))}
+    if not all(name and url.startswith(("https://", "http://")) for name, url in pairs.items()):
+        raise ValueError("must be a list of name=url, separated by commas")
+    return pairs
+
+
+def _parse_claims(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in _split(text):
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name not in _CLAIMS or not value or name in found:
+            names = ", ".join(_CLAIMS)
+            raise ValueError(f"must be a list of name=value with each of {names} once at most, not {item!r}")
+        found[name] = value
+    return found
+
+
+Ownership: TypeAlias = Literal["enforce", "warn", "off"]
+CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
+_Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
+_Items: TypeAlias = Annotated[tuple[str, ...], _read(_split)]
+_PATH: Final = _list(r"\w+(\.\w+)*:\w+", "import paths such as package.module:attribute")
+_ORIGIN: Final = _list(r"\*|https?://[^/?#\s,@]+", "origins such as https://app.example.com, or *")
+
+
+class Settings(BaseModel):
     """The parsed environment. Names are those of the variables in lower case and contain the units."""
 
+    model_config = ConfigDict(frozen=True, alias_generator=str.upper, validate_by_name=True)
+
     values: Mapping[str, str]
-    blocking_seconds: int = 20
-    task_max_life_days: int = 7
-    task_retention_days: int = 30
-    jwks_max_age_seconds: int = 3600
-    key_ring_rotation_days: int = 30
-    webhook_ownership: Ownership = "enforce"
-    webhook_trusted_domains: tuple[str, ...] = ()
-    webhook_allowed_domains: tuple[str, ...] = ()
-    webhook_local_allow: tuple[str, ...] = ()
-    trusted_issuer: TrustedIssuer | None = None
-    webhooks_per_owner_per_day: int = 100_000
-    cors_origins: tuple[str, ...] = ()
-    quota: Quota = field(default_factory=Quota)
-    agent_urls: Mapping[str, str] = field(default_factory=dict)
-    agents: tuple[str, ...] = ()
-    local_agents: tuple[str, ...] = ()
-    anonymous_access: bool = False
-    card_shape: CardShape = "both"
-    idempotency: bool = True
+    blocking_seconds: Annotated[int, _whole(1, 900)] = 20
+    task_max_life_days: Annotated[int, _whole(1, 30)] = 7
+    task_retention_days: Annotated[int, _whole(1, 3650)] = 30
+    jwks_max_age_seconds: Annotated[int, _whole(1, 86_400)] = 3600
+    key_ring_rotation_days: Annotated[int, _whole(1, 3650)] = 30
+    webhook_ownership: Annotated[Ownership, _choice(*get_args(Ownership))] = "enforce"
+    webhook_trusted_domains: _Items = ()
+    webhook_allowed_domains: _Items = ()
+    webhook_local_allow: _Items = ()
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    oidc_claims: Annotated[Mapping[str, str], _read(_parse_claims)] = {}
+    webhooks_per_owner_per_day: Annotated[int, _whole(1, 100_000_000)] = 100_000
+    cors_origins: Annotated[tuple[str, ...], _ORIGIN] = ()
+    requests_per_owner_per_second: Annotated[int, _whole(0, 100_000)] = 0
+    sends_per_owner_per_minute: Annotated[int, _whole(0, 1_000_000)] = 0
+    tasks_per_owner: Annotated[int, _whole(0, 10_000)] = 0
+    streams_per_owner: Annotated[int, _whole(0, 10_000)] = 0
+    uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
+    streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
+    agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
+    agents: Annotated[tuple[str, ...], _PATH] = ()
+    local_agents: Annotated[tuple[str, ...], _PATH] = ()
+    anonymous_access: _Switch = False
+    card_shape: Annotated[CardShape, _choice(*get_args(CardShape))] = "both"
+    idempotency: _Switch = True
+
+    @property
+    def quota(self) -> Quota:
+        """The limits for each owner."""
+        return Quota(
+            requests=self.requests_per_owner_per_second,
+            sends=self.sends_per_owner_per_minute,
+            tasks=self.tasks_per_owner,
+            streams=self.streams_per_owner,
+            uploads=1024 * 1024 * self.uploaded_mib_per_owner_per_day,
+            streams_in_all=self.streams_per_deployment,
+        )
+
+    @property
+    def trusted_issuer(self) -> TrustedIssuer | None:
+        """The trusted issuer of OIDC tokens; None without one."""
+        from a2a_serverless.domain.access import TrustedIssuer
+
+        if not self.oidc_issuer:
+            return None
+        claims = {_CLAIMS[name]: value for name, value in self.oidc_claims.items()}
+        scopes = tuple(claims.pop("scope_claims", "").split())
+        found: dict[str, Any] = {"jwks_url": "", **claims, "scope_claims": scopes}
+        return TrustedIssuer(self.oidc_issuer, self.oidc_audience, **found)
 
     @property
     def schemes(self) -> Mapping[str, SecurityScheme]:
@@ -74,7 +180,10 @@ class Settings:
     @property
     def local(self) -> bool:
         """Whether ``AWS_ENDPOINT_URL`` is on this machine."""
-        return _aws_is_here(self.values)
+        try:
+            return urlsplit(self.values.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
+        except ValueError:
+            return False
 
     def need(self, name: str) -> str:
         """A required variable; raises SettingsError when it is not set."""
@@ -87,145 +196,37 @@ class Settings:
         """A variable that may be empty."""
         return self.values.get(name, "").strip()
 
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """Checks what several variables say together, and the switches that only local runs may have."""
+        switches = {
+            "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
+            "ANONYMOUS_ACCESS": self.anonymous_access,
+            "LOCAL_AGENTS": bool(self.local_agents),
+            "CARD_SHAPE": self.card_shape != "both",
+            "IDEMPOTENCY": not self.idempotency,
+            "WEBHOOK_OWNERSHIP=off": self.webhook_ownership == "off",
+        }
+        wrong = []
+        if self.oidc_issuer and not self.oidc_audience:
+            wrong.append("OIDC_ISSUER needs OIDC_AUDIENCE")
+        if not (keys := self.oidc_claims.get("keys", "https://")).startswith("https://"):
+            wrong.append(f"OIDC_CLAIMS: keys must be an https URL, not {keys!r}")
+        if not self.local and any(switches.values()):
+            names = ", ".join(name for name, on in switches.items() if on)
+            wrong.append(f"{names}: only for local runs, where AWS_ENDPOINT_URL is on this machine")
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
+
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """Parses the settings from an environment; raises SettingsError for an invalid value."""
-    settings = Settings(
-        values=environment,
-        blocking_seconds=_whole(environment, "BLOCKING_SECONDS", 20, 1, 900),
-        task_max_life_days=_whole(environment, "TASK_MAX_LIFE_DAYS", 7, 1, 30),
-        task_retention_days=_whole(environment, "TASK_RETENTION_DAYS", 30, 1, 3650),
-        jwks_max_age_seconds=_whole(environment, "JWKS_MAX_AGE_SECONDS", 3600, 1, 86_400),
-        key_ring_rotation_days=_whole(environment, "KEY_RING_ROTATION_DAYS", 30, 1, 3650),
-        webhook_ownership=_choice(environment, "WEBHOOK_OWNERSHIP", get_args(Ownership)),
-        webhook_trusted_domains=_list(environment, "WEBHOOK_TRUSTED_DOMAINS"),
-        webhook_allowed_domains=_list(environment, "WEBHOOK_ALLOWED_DOMAINS"),
-        webhook_local_allow=_list(environment, "WEBHOOK_LOCAL_ALLOW"),
-        trusted_issuer=_trust(environment),
-        webhooks_per_owner_per_day=_whole(environment, "WEBHOOKS_PER_OWNER_PER_DAY", 100_000, 1, 100_000_000),
-        cors_origins=_origins(environment, "CORS_ORIGINS"),
-        quota=Quota(
-            requests=_whole(environment, "REQUESTS_PER_OWNER_PER_SECOND", 0, 0, 100_000),
-            sends=_whole(environment, "SENDS_PER_OWNER_PER_MINUTE", 0, 0, 1_000_000),
-            tasks=_whole(environment, "TASKS_PER_OWNER", 0, 0, 10_000),
-            streams=_whole(environment, "STREAMS_PER_OWNER", 0, 0, 10_000),
-            uploads=1024 * 1024 * _whole(environment, "UPLOADED_MIB_PER_OWNER_PER_DAY", 0, 0, 100_000_000),
-            streams_in_all=_whole(environment, "STREAMS_PER_DEPLOYMENT", 0, 0, 100_000),
-        ),
-        agent_urls=_pairs(environment, "AGENT_URLS"),
-        agents=_import_paths(environment, "AGENTS"),
-        local_agents=_import_paths(environment, "LOCAL_AGENTS"),
-        anonymous_access=_switch(environment, "ANONYMOUS_ACCESS", default=False),
-        card_shape=_choice(environment, "CARD_SHAPE", get_args(CardShape)),
-        idempotency=_switch(environment, "IDEMPOTENCY", default=True),
-    )
-    opened = _opened(settings)
-    if opened and not _aws_is_here(environment):
-        raise SettingsError(f"{', '.join(opened)}: only for local runs, where AWS_ENDPOINT_URL is on this machine")
-    return settings
-
-
-def _trust(environment: Mapping[str, str]) -> TrustedIssuer | None:
-    """The trusted issuer of OIDC tokens; None without one."""
-    from a2a_serverless.domain.access import TrustedIssuer
-
-    if not (issuer := _text(environment, "OIDC_ISSUER")):
-        return None
-    if not (audience := _text(environment, "OIDC_AUDIENCE")):
-        raise SettingsError("OIDC_ISSUER needs OIDC_AUDIENCE")
-    claims = _named(environment, "OIDC_CLAIMS", _CLAIMS)
-    if not (keys := claims.get("keys", "https://")).startswith("https://"):
-        raise SettingsError(f"OIDC_CLAIMS: keys must be an https URL, not {keys!r}")
-    return TrustedIssuer(
-        issuer,
-        audience,
-        claims.get("keys", ""),
-        claims.get("audience", "aud"),
-        claims.get("owner", "sub"),
-        claims.get("tenant", ""),
-        tuple(claims.get("scopes", "").split()),
-        claims.get("scope-prefix", ""),
-    )
-
-
-def _opened(settings: Settings) -> list[str]:
-    """The local switches that are on."""
-    switches = {
-        "WEBHOOK_LOCAL_ALLOW": bool(settings.webhook_local_allow),
-        "ANONYMOUS_ACCESS": settings.anonymous_access,
-        "LOCAL_AGENTS": bool(settings.local_agents),
-        "CARD_SHAPE": settings.card_shape != "both",
-        "IDEMPOTENCY": not settings.idempotency,
-        "WEBHOOK_OWNERSHIP=off": settings.webhook_ownership == "off",
-    }
-    return [name for name, on in switches.items() if on]
-
-
-def _aws_is_here(environment: Mapping[str, str]) -> bool:
+    """Parses the settings from an environment; raises SettingsError, which names every invalid value."""
+    given: dict[str, object] = {name: text.strip() for name, text in environment.items() if text.strip()}
+    if "OIDC_ISSUER" not in given:
+        given.pop("OIDC_CLAIMS", None)
     try:
-        return urlsplit(environment.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
-    except ValueError:
-        return False
-
-
-def _text(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(name, "").strip()
-
-
-def _whole(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = environment.get(name, "").strip() or str(default)
-    if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
-        raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {text!r}")
-    return int(text)
-
-
-def _switch(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = environment.get(name, "").strip().lower() or ("on" if default else "off")
-    if text not in {"on", "off"}:
-        raise SettingsError(f'{name} must be "on" or "off", not {text!r}')
-    return text == "on"
-
-
-def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...]) -> Any:  # noqa: ANN401
-    text = environment.get(name, "").strip() or choices[0]
-    if text not in choices:
-        raise SettingsError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
-    return text
-
-
-def _list(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(item.strip() for item in environment.get(name, "").split(",") if item.strip())
-
-
-def _import_paths(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
-    paths = _list(environment, name)
-    if not all(re.fullmatch(r"\w+(\.\w+)*:\w+", path) for path in paths):
-        raise SettingsError(f"{name} must be a list of import paths such as package.module:attribute, not {paths!r}")
-    return paths
-
-
-def _origins(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
-    origins = _list(environment, name)
-    if not all(one == "*" or re.fullmatch(r"https?://[^/?#\s,@]+", one) for one in origins):
-        raise SettingsError(f"{name} must be a list of origins such as https://app.example.com, or *")
-    return origins
-
-
-def _named(environment: Mapping[str, str], name: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Parses a list such as ``owner=...,tenant=...`` with only these names."""
-    found: dict[str, str] = {}
-    for item in _list(environment, name):
-        key, _, value = (part.strip() for part in item.partition("="))
-        if key not in names or not value or key in found:
-            raise SettingsError(
-                f"{name} must be a list of name=value with each of {', '.join(names)} once at most, not {item!r}"
-            )
-        found[key] = value
-    return found
-
-
-def _pairs(environment: Mapping[str, str], name: str) -> dict[str, str]:
-    pairs = [item.partition("=") for item in _list(environment, name)]
-    if not all(key.strip() and value.strip().startswith(("https://", "http://")) for key, _, value in pairs):
-        raise SettingsError(f"{name} must be a list of name=url, separated by commas")
-    return {key.strip(): value.strip().rstrip("/") for key, _, value in pairs}
+        return Settings.model_validate(given | {"VALUES": environment}, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = [(*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    raise SettingsError("; ".join(" ".join(words) for words in found))

@@ -1,18 +1,16 @@
 import json
 import os
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.handlers.runtime import STREAMED
-from a2a_serverless.settings import read
+from a2a_serverless.settings import Settings, read
 from sample_agents import models
 from tests.functions.template import ROOT, functions, resources, settings, template
-from tests.test_settings import LOCAL_SWITCHES
+from tests.test_settings import LOCAL_SWITCHES, QUOTAS
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
@@ -67,8 +65,8 @@ def test_no_level_keeps_metrics_out_of_the_log() -> None:
 
 
 def test_every_variable_that_code_reads_is_set_by_the_template_and_the_other_way_round() -> None:
-    readers = "need|get|_text|_whole|_switch|_choice|_list|_origins|_pairs|_named|_import_paths"
-    read = {models.VARIABLE, *re.findall(rf'(?:{readers})\((?:environment, )?"([A-Z_]+)"', _code())}
+    required = re.findall(r'(?:need|get)\("([A-Z_]+)"', _code())
+    read = {models.VARIABLE, *required, *(name.upper() for name in Settings.model_fields if name != "values")}
     given = {name for properties in functions().values() for name in properties["Environment"]["Variables"]}
     given |= set(template()["Globals"]["Function"]["Environment"]["Variables"])
     assert {name for name in given if not name.startswith(OTHERS)} <= read
@@ -205,7 +203,8 @@ def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
 
 def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
     given = {name: str(value) for name, value in settings()["Environment"].items()}
-    assert replace(read(given), agents=(), quota=Quota(), values={}) == read({})
+    others = {"agents": (), "values": {}, **dict.fromkeys(QUOTAS, 0)}
+    assert read(given).model_copy(update=others) == read({})
 
 
 def test_what_a_deployer_reads_stays_short() -> None:

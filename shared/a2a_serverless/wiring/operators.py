@@ -45,7 +45,7 @@ def make_operations(stack: StackName) -> Operations:
     aws = aws_of(stack)
     deployed = DeployedStack(aws, stack.name)
     outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
-    settings = Settings({name: deployed.output(output) for name, output in outputs.items()})
+    settings = Settings(values={name: deployed.output(output) for name, output in outputs.items()})
     table = task_table(settings, aws)
     admin = DeliveryAdmin(
         log=task_log(table, settings, aws),

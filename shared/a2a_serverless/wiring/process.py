@@ -37,7 +37,7 @@ def make_metrics(environment: Mapping[str, str]) -> Metrics:
     """The metrics, which a function writes to its log for CloudWatch (embedded metric format)."""
     from a2a_serverless.adapters.metrics import EmfMetrics
 
-    settings = Settings(environment)
+    settings = Settings(values=environment)
     return EmfMetrics(
         settings.get("POWERTOOLS_METRICS_NAMESPACE"),
         settings.get("POWERTOOLS_SERVICE_NAME"),
