@@ -25,7 +25,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from a2a_serverless.adapters.egress import connect, strict_ssl_context
+from a2a_serverless.adapters.egress import strict_ssl_context
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import MemoryMetrics, MemorySealer, MemoryTable
 from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -37,6 +37,7 @@ from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver

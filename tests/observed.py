@@ -19,7 +19,7 @@ from a2a_serverless.protocol import sse
 from tests.edge import check_frame, conforming, form_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import ResponseBody
+    from a2a_serverless.http_client.transport import ResponseBody
     from tests.edge import Form
 
 WHOLE = 64 * 1024 * 1024

@@ -9,9 +9,9 @@ from jsonschema import ValidationError
 
 from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import SendRequest, TaskState
-from tests.client.test_http import Handler, serving
 from tests.conformance import live
 from tests.echo import Writer
+from tests.http_client.test_transport import Handler, serving
 from tests.observed import asked, observed
 
 pytestmark = pytest.mark.enable_socket

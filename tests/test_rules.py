@@ -121,10 +121,10 @@ OUTBOUND: Final = {
     "adapters/http_connection.py": "webhooks: connects to the vetted address",
     "adapters/egress.py": "webhooks: resolves the name once and checks every address",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
-    "client/timed_http.py": "the connections of the client: one deadline over each exchange",
-    "client/http.py": "the client's own requests, and calls to other agents at addresses of the operator's",
+    "http_client/connections.py": "the connections of the HTTP client: one deadline over each exchange",
+    "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
+    "http_client/transport.py": "requests of ours, to addresses of the operator's",
     "handlers/runtime.py": "Lambda's own Runtime API",
-    "handlers/schedules.py": "CloudFormation's answer URL",
     "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
     "stack/processes.py": "the local stack, on a user's machine",
     "stack/serve.py": "none: it serves on this machine, and asks how far the head of a request has come",
@@ -168,7 +168,7 @@ def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() 
 
 UNOBSERVED: Final = {
     "adapters/test_deadlines.py": "peers that never end their answers",
-    "client/test_http.py": "the client's transport itself",
+    "http_client/test_transport.py": "the client's transport itself",
     "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",
     "conformance/test_shipped_agents.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",

@@ -17,10 +17,10 @@ import pytest
 from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentials, credentials_of
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.secrets import text_of
-from a2a_serverless.client.http import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 from tests.adapters.clouds import cloud, error
 from tests.echo import agent_of
 from tests.world import World

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, connect, resolve, strict_ssl_context, vet
+from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, ResolveHost, SystemResolver, strict_ssl_context
 from a2a_serverless.adapters.http_connection import (
     MAX_AGE_SECONDS,
     MAX_IDLE_CONNECTIONS,
@@ -32,11 +32,20 @@ from a2a_serverless.adapters.http_connection import (
 )
 from a2a_serverless.adapters.webhook_sender import MAX_ANSWER, WebhookSender
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed
+from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.http_client.sockets import connect, resolve
 from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context
 
 pytestmark = pytest.mark.enable_socket
+
+
+def vet(url: str, policy: EgressPolicy, resolver: ResolveHost = resolve) -> WebhookTarget:
+    """The check at registration."""
+    target = check_url(url, policy)
+    SystemResolver(resolver).check(target)
+    return target
+
 
 URL = "https://hooks.example.com/a2a"
 PUBLIC = "93.184.215.14"

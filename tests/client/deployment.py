@@ -19,10 +19,10 @@ from tests.edge import Edge
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import ResponseBody
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.http_client.transport import ResponseBody
 
 BASE = "http://127.0.0.1:8000"
 STEP_MS = 1_000

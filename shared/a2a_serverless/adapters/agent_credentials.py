@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.http_client.transport import is_local
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.client.http import ClientRequest, ClientResponse
+    from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 
 Headers: TypeAlias = Mapping[str, str]
 

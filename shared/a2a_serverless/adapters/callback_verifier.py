@@ -85,7 +85,7 @@ class SignedCallbackVerifier:
         return str(document["body"]).encode() if isinstance(document, dict) else b""
 
     def _fetched(self, issuer: str) -> bytes:
-        from a2a_serverless.client import ClientRequest, Unreachable, over_urllib
+        from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
         from a2a_webhook_receiver.keys import MAX_BYTES
         from a2a_webhook_receiver.outbound import Unreachable as NoKeys
 

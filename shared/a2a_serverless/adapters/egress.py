@@ -7,26 +7,24 @@ on a laptop and in every Lambda image, updated with the dependency.
 
 from __future__ import annotations
 
-import socket
 import ssl
-import time
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, check_url, is_loopback
+from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, is_loopback
+from a2a_serverless.http_client.sockets import resolve
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable
 
-    from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
+    from a2a_serverless.domain.url_policy import WebhookTarget
+    from a2a_serverless.http_client.sockets import Deadline
 
 # (host, port) -> addresses; raises OSError when the name does not resolve.
 ResolveHost: TypeAlias = "Callable[[str, int], Iterable[str]]"
-# (address, port, seconds) -> a connected TCP socket; raises OSError.
-Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3
@@ -35,43 +33,6 @@ MAX_DIALS: Final = 3
 MAX_LOOKUPS: Final = 256
 _LOOKUPS: Final[dict[tuple[int, str, int], _Lookup]] = {}
 _LOCK: Final = Lock()
-
-
-class Deadline:
-    """One time budget for a whole exchange; every wait asks for the time that is left."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._start = clock()
-        self._end = self._start + seconds
-
-    def left(self) -> float:
-        """Seconds left, more than 0; raises TimeoutError when the time is up."""
-        left = self._end - self._clock()
-        if left <= 0:
-            raise TimeoutError("the deadline has passed")
-        return left
-
-    def elapsed_ms(self) -> int:
-        return round((self._clock() - self._start) * 1000)
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a name, in the order of the system's resolver."""
-    return [str(answer[4][0]) for answer in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
-def connect(address: str, port: int, seconds: float) -> socket.socket:
-    """A TCP connection to a literal address. Not ``create_connection``, which would resolve the address again."""
-    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        sock.settimeout(seconds)
-        sock.connect((address, port))
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def strict_ssl_context() -> ssl.SSLContext:
@@ -97,13 +58,6 @@ class SystemResolver:
         addresses_of(target, self._resolver, LOOKUP_SECONDS)
 
 
-def vet(url: str, policy: EgressPolicy, resolver: ResolveHost = resolve) -> WebhookTarget:
-    """The check at registration. Raises UrlNotAllowed, or NameUnresolved when the name has no address at present."""
-    target = check_url(url, policy)
-    addresses_of(target, resolver, LOOKUP_SECONDS)
-    return target
-
-
 def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> tuple[str, ...]:
     """The checked addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
     literal = target.host.strip("[]")
@@ -113,15 +67,6 @@ def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -
         return check_addresses(_look_up_shared(target, resolver, seconds), target)
     except (OSError, UnicodeError) as error:
         raise NameUnresolved("the name does not resolve") from error
-
-
-def dial(target: WebhookTarget, addresses: tuple[str, ...], deadline: Deadline, connector: Connector) -> socket.socket:
-    """A connection to the first address that answers; each try gets its share of the time that is left."""
-    *first, last = addresses[:MAX_DIALS]
-    for index, address in enumerate(first):
-        with suppress(OSError):
-            return connector(address, target.port, deadline.left() / (len(first) + 1 - index))
-    return connector(last, target.port, deadline.left())
 
 
 def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:

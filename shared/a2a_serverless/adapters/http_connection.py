@@ -16,7 +16,7 @@ import h11
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.adapters.egress import Deadline
+    from a2a_serverless.http_client.sockets import Deadline
 
 CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
 MAX_HEAD: Final = 16 * 1024

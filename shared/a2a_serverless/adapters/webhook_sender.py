@@ -16,26 +16,19 @@ from typing import TYPE_CHECKING, Final
 
 import h11
 
-from a2a_serverless.adapters.egress import (
-    LOOKUP_SECONDS,
-    Deadline,
-    addresses_of,
-    connect,
-    dial,
-    resolve,
-    secure,
-    strict_ssl_context,
-)
+from a2a_serverless.adapters.egress import LOOKUP_SECONDS, MAX_DIALS, addresses_of, secure, strict_ssl_context
 from a2a_serverless.adapters.http_connection import Connection, ConnectionPool, TooLarge
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import MAX_LINK, MAX_URL, NameUnresolved, UrlNotAllowed, check_url
+from a2a_serverless.http_client.sockets import Deadline, connect, dial, resolve
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.adapters.egress import Connector, ResolveHost
+    from a2a_serverless.adapters.egress import ResolveHost
     from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
+    from a2a_serverless.http_client.sockets import Connector
 
 MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer body; the echo of a challenge is far smaller
 MAX_OVERHEAD: Final = 48 * 1024  # bytes of heads, interim answers, chunk framing and trailers together
@@ -209,7 +202,7 @@ class WebhookSender:
             return self._connector(address, port, seconds)
 
         addresses = addresses_of(target, self._resolver, min(LOOKUP_SECONDS, deadline.left()))
-        sock = dial(target, addresses, deadline, connector)
+        sock = dial(addresses[:MAX_DIALS], target.port, deadline.left, connector)
         report.connected = True
         if target.scheme == "https":
             sock = secure(sock, target, self._ssl_context, deadline)

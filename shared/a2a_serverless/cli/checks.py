@@ -24,9 +24,9 @@ from a2a_serverless.client import (
 )
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import INLINE, download, file_part
-from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject, Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.http_client.transport import is_local
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName

@@ -5,9 +5,9 @@ import sys
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
-from a2a_serverless.client.http import is_local
 from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
+from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.errors import code_of
 
 UNAUTHORIZED = 401

@@ -26,7 +26,7 @@ from a2a_serverless.client.discovery import (
     discover,
     interface_of,
 )
-from a2a_serverless.client.http import (
+from a2a_serverless.http_client.transport import (
     ClientRequest,
     ClientResponse,
     ResponseTimeout,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
 from a2a_serverless.client.events import read_events
-from a2a_serverless.client.http import ClientRequest
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
+from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
@@ -23,8 +23,8 @@ from a2a_serverless.wire import jsonrpc, v1
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from a2a_serverless.client.http import ClientResponse, Transport
     from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.http_client.transport import ClientResponse, Transport
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"

@@ -10,7 +10,7 @@ from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.sse import last_event_id
 
 if TYPE_CHECKING:
-    from a2a_serverless.client.http import ResponseBody
+    from a2a_serverless.http_client.transport import ResponseBody
 
 
 @dataclass(frozen=True, slots=True)

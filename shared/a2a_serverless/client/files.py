@@ -7,18 +7,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.client.calls import JSON, OK, HttpError
-from a2a_serverless.client.http import ClientRequest
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.domain.model import Part
+from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.protocol.strict_json import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_serverless.client.calls import Client
-    from a2a_serverless.client.http import Transport
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.http_client.transport import Transport
 
 INLINE: Final = 4 * 1024 * 1024
 BLOCK: Final = 1024 * 1024

@@ -78,12 +78,3 @@ def make_rotator_handler(
         return result
 
     return handler
-
-
-def put_answer(url: str, body: bytes) -> None:
-    """PUTs the answer to the presigned URL of CloudFormation's request."""
-    from urllib.request import Request, urlopen
-
-    request = Request(url, data=body, method="PUT", headers={"content-type": ""})  # noqa: S310 - CloudFormation's own
-    with urlopen(request, timeout=20):  # noqa: S310
-        pass

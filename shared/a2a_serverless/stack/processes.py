@@ -11,18 +11,17 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from pathlib import Path
 
+from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 
 LOOPBACK = "127.0.0.1"
 PAUSE_SECONDS = 0.05
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,7 @@ def _start_time(pid: int) -> str | None:
 
 def _answers(url: str) -> bool:
     try:
-        _DIRECT.open(url, timeout=2).close()
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code < 500  # noqa: PLR2004 (below 500 the server works)
-    except OSError:
+        with over_urllib(ClientRequest(url, seconds=2)) as answer:
+            return answer.status < HTTPStatus.INTERNAL_SERVER_ERROR  # below that the server works
+    except Unreachable:
         return False
-    return True

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache, partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler, put_answer
+from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler
 from a2a_serverless.services.key_rotation import (
     KeyRingError,
     KeyRotation,
@@ -60,8 +62,17 @@ def make_rotator(
         "rotate": lambda _: said(rotate_ring(rotation())),
         "revoke": lambda event: said(revoke_key(rotation(), str(event["kid"]))),
     }
-    handler = make_rotator_handler(commands, answer or put_answer)
+    handler = make_rotator_handler(commands, answer or _put_answer)
     return start_handler(handler, environment, metrics, "rotator", (KeyRingError, SettingsError, UnknownCommand))
+
+
+def _put_answer(url: str, body: bytes) -> None:
+    """PUTs the answer to the presigned URL of CloudFormation's request."""
+    from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+
+    with over_urllib(ClientRequest(url, {"content-type": ""}, body, seconds=20, put=True)) as answer:
+        if answer.status != HTTPStatus.OK:
+            raise Unreachable(urlsplit(url).netloc, f"HTTP {answer.status}")  # without the signature
 
 
 def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:

@@ -10,7 +10,7 @@ from urllib.request import build_opener
 import pytest
 
 from a2a_serverless.client import ClientRequest, ResponseTimeout, Unreachable, over_urllib
-from a2a_serverless.client.timed_http import BoundedHandler
+from a2a_serverless.http_client.connections import BoundedHandler
 from tests.adapters.strangers import DRIPS, ENOUGH, Line, once, serve
 
 pytestmark = pytest.mark.enable_socket

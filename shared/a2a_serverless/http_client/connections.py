@@ -7,7 +7,6 @@ them just below the timeout. Here each operation gets only the time that is left
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -17,7 +16,11 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.request import AbstractHTTPHandler, HTTPHandler, HTTPSHandler, Request
 
+from a2a_serverless.http_client.sockets import connect, dial, resolve
+
 if TYPE_CHECKING:
+    import socket
+
     from _typeshed import WriteableBuffer
 
 Left: TypeAlias = Callable[[], float]
@@ -26,12 +29,6 @@ Left: TypeAlias = Callable[[], float]
 
 ResolveHost: TypeAlias = Callable[[str, int], list[str]]
 """Returns the addresses of a host and port; raises OSError."""
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """Returns the addresses that the system's resolver gives, in its order. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 class BoundedHandler(HTTPHandler, HTTPSHandler):
@@ -96,18 +93,8 @@ class _SocketReader(RawIOBase):
 
 
 def _connected(address: tuple[str, int], *_: object, left: Left, resolver: ResolveHost) -> socket.socket:
-    """Connects to the first address that answers; each try gets its share of the time that is left."""
     host, port = address
-    *first, last = _looked_up(partial(resolver, host, port), left())
-    for index, one in enumerate(first):
-        try:
-            return _timed(socket.create_connection((one, port), left() / (len(first) + 1 - index)), left)
-        except OSError:
-            continue
-    return _timed(socket.create_connection((last, port), left()), left)
-
-
-def _timed(sock: socket.socket, left: Left) -> socket.socket:
+    sock = dial(_looked_up(partial(resolver, host, port), left()), port, left, connect)
     sock.settimeout(left())
     return sock
 

@@ -3,7 +3,7 @@
 The built-in transport uses ``urllib``: it is in the standard library, is imported in a quarter of the time of the best
 maintained alternative, and uses the environment's proxy for hosts other than this machine. It follows no redirects,
 because credentials would go to the redirect's target, and it accepts http and https only. One deadline covers the whole
-exchange: DNS lookup, connect, TLS, writing and reading (``client/timed_http.py``).
+exchange: DNS lookup, connect, TLS, writing and reading (``http_client/connections.py``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
+
+from a2a_serverless.http_client.sockets import Deadline
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
@@ -59,11 +60,9 @@ class ResponseBody(Protocol):
 
     def read(self, limit: int, /) -> bytes:
         """Returns at most ``limit`` bytes; empty at the end of the body."""
-        ...
 
     def readline(self, limit: int, /) -> bytes:
         """Returns the next line with its line end, at most ``limit`` bytes; empty at the end of the body."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,28 +108,16 @@ def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's responses ha
 
     request = Request(call.url, call.body, dict(call.headers), method=call.verb)  # noqa: S310 - the scheme was checked
     try:
-        left = (lambda: call.seconds) if call.waits else _countdown(call.seconds)
+        left = (lambda: call.seconds) if call.waits else Deadline(call.seconds).left
         return _opener(left, local=is_local(call.url)).open(request, timeout=call.seconds)
     except HTTPError as error:
         return error  # a response like any other
 
 
-def _countdown(seconds: float) -> Callable[[], float]:
-    """Returns a function that gives the seconds left, more than 0; it raises TimeoutError when none are left."""
-    end = monotonic() + seconds
-
-    def left() -> float:
-        if (rest := end - monotonic()) <= 0:
-            raise TimeoutError
-        return rest
-
-    return left
-
-
 def _opener(left: Callable[[], float], *, local: bool) -> OpenerDirector:
     from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
-    from a2a_serverless.client.timed_http import BoundedHandler
+    from a2a_serverless.http_client.connections import BoundedHandler
 
     class Stay(HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
