@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, CachedApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, CachedApiKeyStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.model import Principal

@@ -13,11 +13,9 @@ import pytest
 from rich.console import Console
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.dynamodb.erasure import MemoryErasureStore
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.adapters.dynamodb.keys import path
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
-from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryBlobStore
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.operator_commands import moment_of
 from a2a_serverless.cli.options import CliContext as Outside
@@ -55,7 +53,7 @@ class Deployed:
         erasure = ErasureService(
             log=table,
             store=table,
-            erasure_store=MemoryErasureStore(table, MemoryOwnerStore(clock.now)),
+            erasure_store=DynamoErasureStore(table.items.as_table()),
             blobs=MemoryBlobStore(),
             api_keys=MemoryApiKeyStore(),
             clock=clock,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import (
+    MemoryApiKeyStore,
     MemoryKeyRingStore,
     MemoryMetrics,
     MemoryQueues,

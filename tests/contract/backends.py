@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
-from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore, MemoryErasureStore
-from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore, MemoryOwnerStore
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
+from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
@@ -67,14 +67,13 @@ class Store:
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    owners = MemoryOwnerStore(now)
-    erasure_store = MemoryErasureStore(table, owners)
-    stores = [one for one in vars(table).values() if hasattr(one, "raw")]
+    items = table.items.as_table()
+    erasure_store = DynamoErasureStore(items)
 
     def left() -> int:
-        return sum(len(items) for one in stores for items in one.raw.values())
+        return sum(map(len, table.items.partitions.values()))
 
-    blobs, keys = MemoryBlobStore(), MemoryApiKeyStore()
+    blobs, keys, owners = MemoryBlobStore(), DynamoApiKeyStore(items), DynamoOwnerStore(items, now)
     return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, left)
 
 

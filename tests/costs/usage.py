@@ -14,9 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore, MemoryApiKeyStore
-from a2a_serverless.adapters.memory import MemoryServiceTokenSealer
+from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier, require_worker
 from a2a_serverless.client import Client, ClientRequest, text_message

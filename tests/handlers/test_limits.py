@@ -12,8 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryTable
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal, TaskState

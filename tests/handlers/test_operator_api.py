@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
-from a2a_serverless.adapters.dynamodb.erasure import MemoryErasureStore
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryCallbackVerifier
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryBlobStore, MemoryCallbackVerifier
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
@@ -45,7 +43,7 @@ def made_world() -> World:
 
 def erasure_of(world: World) -> ErasureService:
     table, clock = world.table, world.clock
-    erasure_store = MemoryErasureStore(table, MemoryOwnerStore(clock.now))
+    erasure_store = DynamoErasureStore(table.items.as_table())
     api_keys = MemoryApiKeyStore()
     return ErasureService(
         table, table, erasure_store, MemoryBlobStore(), api_keys, clock, world.ids, lambda *names: "/".join(names) + "/"

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
-from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore, MemoryApiKeyStore
+from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore
+from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.adapters.oidc import (
     COOL_DOWN_MS,
     FIRST_COOL_DOWN_MS,

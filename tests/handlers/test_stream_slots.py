@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal

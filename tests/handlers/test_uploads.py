@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import MemoryApiKeyStore
 from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.model import PushRequest

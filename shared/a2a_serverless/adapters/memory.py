@@ -1,7 +1,7 @@
 """In-memory implementations of the storage and queue ports, for tests and for running without AWS.
 
-They keep every contract of ``ports``: the contract tests run against them and against DynamoDB. ``MemoryTable``
-implements three ports in one object, as one DynamoDB table serves all three.
+The stores are those of ``adapters.dynamodb``, with their keys and items, over a dictionary in place of the table. The
+contract tests run against them and against DynamoDB.
 """
 
 from __future__ import annotations
@@ -10,420 +10,217 @@ import base64
 import hashlib
 import heapq
 import json
-from dataclasses import dataclass, replace
-from itertools import chain, count, islice
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
+from itertools import count, islice
 from threading import RLock
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from a2a_serverless.adapters.dynamodb import items, keys, log_format
-from a2a_serverless.adapters.dynamodb.snapshots import snapshot_name
-from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.circuit_breaker import FORGET_MS
+from a2a_serverless.adapters.dynamodb import keys
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
+from a2a_serverless.adapters.dynamodb.items import WriteConflict, is_live, make_place
+from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.domain.contents import UploadSlot
-from a2a_serverless.domain.events import replay
-from a2a_serverless.domain.head import Change, Head, HeadSnapshot
-from a2a_serverless.domain.push import CursorState, close_cursor
 from a2a_serverless.domain.url_policy import check_addresses
-from a2a_serverless.ports.tasks import DueItem, TaskEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.domain.circuit_breaker import OpenBreaker
-    from a2a_serverless.domain.events import ArtifactEvent, Event
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.table import Table
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.key_ring import KeyRing
-    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey
-    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.url_policy import WebhookTarget
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
-    from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, StepResult
-
-P = TypeVar("P")
-K = TypeVar("K")
-V = TypeVar("V")
 
 LONGEST_DELAY_S: Final = 900
-DAY_S: Final = 86_400
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
-class _ExpiringItems(Generic[P, K, V]):
-    """Items of one kind by partition and name. An expired item counts as absent; ``expires`` is in seconds."""
+class MemoryItems:
+    """``adapters.dynamodb.table.Table`` over a dictionary: its queries, and its conditional writes. ``now`` is in ms.
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    ``on_put`` gets every item that a write puts.
+    """
+
+    def __init__(self, now: Callable[[], int], on_put: Callable[[Item], None] = lambda _: None) -> None:
         self._now = now
-        self._items: dict[P, dict[K, tuple[V, int]]] = {}
+        self._on_put = on_put
+        self._lock = RLock()
+        self.partitions: dict[str, dict[str, Item]] = {}
+        self._sort_keys: dict[str, list[str]] = {}
+        self._indexed: dict[tuple[str, str], Item] = {}
 
-    def get(self, partition: P, name: K) -> V | None:
-        return self.all(partition, (name,)).get(name)
+    def as_table(self) -> Table:
+        """The same for the stores, which are annotated with the real one."""
+        return cast("Table", self)
 
-    def all(self, partition: P, names: Sequence[K] | None = None) -> dict[K, V]:
-        items = self._items.get(partition, {})
-        found = items if names is None else {name: items[name] for name in names if name in items}
-        return {name: value for name, (value, expires) in found.items() if expires * 1000 > self._now()}
+    def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
+        del consistent
+        item = self._find(pk, sk)
+        return item if is_live(item, self._now()) else None
 
-    def put(self, partition: P, name: K, value: V, expires: int) -> None:
-        self._items.setdefault(partition, {})[name] = (value, expires)
+    def query_range(
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
+    ) -> Iterator[Item]:
+        with self._lock:
+            names = self._sort_keys.get(pk, [])
+            found = names[bisect_left(names, first) : bisect_right(names, last)]
+            rows = [self.partitions[pk][sk] for sk in (reversed(found) if newest_first else found)]
+        return islice(self._live(rows), limit or None)
 
-    def change(self, partition: P, name: K, value: V) -> None:
-        self.put(partition, name, value, self._items[partition][name][1])
+    def query_prefix(self, pk: str, prefix: str) -> Iterator[Item]:
+        return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
 
-    def delete(self, partition: P, name: K) -> None:
-        self._items.get(partition, {}).pop(name, None)
+    def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
+        found = self._query_index(("due_shard", shard), "due_at", since, until)
+        return islice(self._live(found), limit or None)
 
-    @property
-    def raw(self) -> dict[P, dict[K, tuple[V, int]]]:
-        """All items with the second in which they expire, expired ones too."""
-        return self._items
+    def query_newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+        del index
+        return list(islice(self._live(reversed(self._query_index(held, "st", first, last))), limit))
 
-    def clear(self, partition: P, *, really: bool) -> int:
-        """Deletes a partition, if ``really``; returns its number of items."""
-        count = len(self._items.get(partition, {}))
-        if really:
-            self._items.pop(partition, None)
-        return count
+    def query_index(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+        del index
+        found = self._query_index(held, "st", after or "", keys.NEWEST)
+        return [item for item in found if item["st"]["S"] != after][:limit]
 
-    def everything(self) -> Iterator[tuple[P, K, V]]:
-        for partition in self._items:
-            yield from ((partition, name, value) for name, value in self.all(partition).items())
+    def list_keys(self, pk: str) -> list[Item]:
+        with self._lock:
+            return [make_place(pk, sk) for sk in self._sort_keys.get(pk, [])]
+
+    def erase(self, places: Iterable[Item]) -> int:
+        with self._lock:
+            return sum(self._remove(place["pk"]["S"], place["sk"]["S"]) for place in places)
+
+    def put(self, item: Item) -> _Action:
+        return _Action(item, lambda _: True, lambda _: item)
+
+    def put_new(self, item: Item, unlike: str | None = None) -> _Action:
+        def allowed(found: Item | None) -> bool:
+            differs = bool(unlike and found and unlike in found and found[unlike] != item[unlike])
+            return differs or not is_live(found, self._now())
+
+        return _Action(item, allowed, lambda _: item)
+
+    def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> _Action:
+        changed = {name: value for name, value in after.items() if before.get(name) != value}
+
+        def allowed(found: Item | None) -> bool:
+            same = found is not None and all(found.get(name) == value for name, value in held.items())
+            return same and is_live(found, self._now())
+
+        def apply(found: Item | None) -> Item:
+            kept = {name: value for name, value in (found or {}).items() if name in after or name not in before}
+            return kept | changed
+
+        return _Action(where, allowed, apply)
+
+    def count(self, where: Item, attribute: str, limit: int, *, expires: int, by: int = 1) -> _Action:
+        def used(found: Item | None) -> int:
+            return int((found or {}).get(attribute, {"N": "0"})["N"])
+
+        def apply(found: Item | None) -> Item:
+            numbers = {attribute: {"N": str(used(found) + by)}, "expires": {"N": str(expires)}}
+            return {**where, **(found or {}), **numbers}
+
+        return _Action(where, lambda found: used(found) + by <= limit, apply)
+
+    def delete(self, where: Item, held: Mapping[str, Any]) -> _Action:
+        def allowed(found: Item | None) -> bool:
+            return found is None or all(found.get(name) == value for name, value in held.items())
+
+        return _Action(where, allowed, lambda _: None)
+
+    def write(self, *actions: _Action) -> WriteConflict | None:
+        with self._lock:
+            found = [self._find(*action.place) for action in actions]
+            refused = [not action.allowed(item) for action, item in zip(actions, found, strict=True)]
+            if any(refused):
+                return WriteConflict(tuple(item if no else None for item, no in zip(found, refused, strict=True)))
+            for action, item in zip(actions, found, strict=True):
+                self._store(action.place, action.apply(item))
+        return None
+
+    def _find(self, pk: str, sk: str) -> Item | None:
+        return self.partitions.get(pk, {}).get(sk)
+
+    def _store(self, place: tuple[str, str], item: Item | None) -> None:
+        pk, sk = place
+        if item is None:
+            self._remove(pk, sk)
+            return
+        if self._find(pk, sk) is None:
+            insort(self._sort_keys.setdefault(pk, []), sk)
+        self.partitions.setdefault(pk, {})[sk] = item
+        self._indexed.pop(place, None)
+        if "st" in item or "due_shard" in item:
+            self._indexed[place] = item
+        self._on_put(item)
+
+    def _remove(self, pk: str, sk: str) -> int:
+        """Removes an item, if it is there; returns the number of keys, 1, as the table's ``erase`` counts them."""
+        if self.partitions.get(pk, {}).pop(sk, None):
+            self._sort_keys[pk].remove(sk)
+        self._indexed.pop((pk, sk), None)
+        return 1
+
+    def _query_index(self, held: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
+        name, value = held
+        with self._lock:
+            mine = [item for item in self._indexed.values() if item.get(name) == {"S": value} and by in item]
+        return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
+
+    def _live(self, rows: Iterable[Item]) -> Iterator[Item]:
+        return (item for item in rows if is_live(item, self._now()))
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredEvent:
-    """An event as text: readers cannot change the log, and a value that is not JSON fails when it is written."""
+class _Action:
+    """Replaces the item at ``where`` by what ``apply`` returns (None deletes it), if it is ``allowed``."""
 
-    by: str
-    text: str
+    where: Item
+    allowed: Callable[[Item | None], bool]
+    apply: Callable[[Item | None], Item | None]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.where["pk"]["S"], self.where["sk"]["S"]
 
 
-class MemoryTable:
-    """``TaskLog``, ``PushStore`` and ``Publications`` in one. ``feed`` holds what the table's stream would carry."""
+class MemoryTable(DynamoTaskLog, DynamoTaskIndex, DynamoPushStore, DynamoBreakerStore, DynamoPublications):
+    """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.feed: list[tuple[TaskKey, Event]] = []
-        self._lock = RLock()
-        self._heads: _ExpiringItems[TaskKey, None, Head] = _ExpiringItems(now)
-        self._events: _ExpiringItems[TaskKey, int, _StoredEvent] = _ExpiringItems(now)
-        self._steps: _ExpiringItems[TaskKey, str, str] = _ExpiringItems(now)
-        self._configs: _ExpiringItems[TaskKey, str, PushConfig] = _ExpiringItems(now)
-        self._cursors: _ExpiringItems[TaskKey, str, Cursor] = _ExpiringItems(now)
-        self._attempts: _ExpiringItems[TaskKey, tuple[str, int, int, int], Attempt] = _ExpiringItems(now)
-        self._breakers: _ExpiringItems[str, None, OpenBreaker] = _ExpiringItems(now)
-        self._webhooks: _ExpiringItems[tuple[str, str], int, int] = _ExpiringItems(now)
-        self._challenges: _ExpiringItems[tuple[str, str], str, ChallengeState] = _ExpiringItems(now)
-        self._idempotency: _ExpiringItems[tuple[str, str, str], str, IdempotencyRecord] = _ExpiringItems(now)
-        self._callbacks: _ExpiringItems[str, None, tuple[TaskKey, str]] = _ExpiringItems(now)
-        self._documents: dict[str, str] = {}
-        self._put_off: dict[tuple[str, str], str] = {}
+        self.items = MemoryItems(now, self._add_to_feed)
+        super().__init__(self.items.as_table(), PayloadStore(MemoryBlobStore()))
 
-    def create(self, opening: NewTask) -> IdempotencyRecord | None:
-        head, event, receipt = opening.head, opening.event, opening.idempotency
-        text = log_format.dump_event(event)
-        with self._lock:
-            written = self._events.get(head.key, event.n)
-            if written and written.by == event.append_id:
-                return None
-            if receipt and (earlier := self.find_idempotency(head.key, receipt.agent, receipt.message_id)):
-                return earlier
-            if written:
-                raise RuntimeError("there is a task with this id already")
-            self._heads.put(head.key, None, head, head.expires)
-            self._store_event(head.key, event, text, head.expires)
-            self._store_idempotency(head, receipt)
-            for config, cursor in opening.pushes:
-                self._store_config(head, config, cursor)
-        return None
+    def _add_to_feed(self, item: Item) -> None:
+        if item["sk"]["S"].startswith(keys.EVENTS):
+            self.feed.extend((keys.task_key(item["pk"]["S"]), event) for event in self._events([item]))
 
-    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
-        with self._lock:
-            return self._idempotency.get((key.tenant, key.owner, agent), message_id)
 
-    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
-        with self._lock:
-            head = self._heads.get(key, None)
-            return HeadSnapshot(head, max(self._events.all(key))) if head else None
+class MemoryOwnerStore(DynamoOwnerStore):
+    """The limits and counters of owners, in memory."""
 
-    def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
-        with self._lock:
-            head = self._heads.get(key, None)
-            return (head, list(self._run(key, 0))) if head else None
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(MemoryItems(now).as_table(), now)
 
-    def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
-        with self._lock:
-            head = self._heads.get(key, None)
-            return (head, replay(key.task, head.context_id, self._run(key, 0))) if head else None
 
-    def read_task_at(self, head: Head, n: int) -> Task:
-        return replay(head.key.task, head.context_id, self.read(head.key, 0, n))
+class MemoryApiKeyStore(DynamoApiKeyStore):
+    """API keys, in memory."""
 
-    def store_snapshot(self, key: TaskKey) -> str:
-        """Returns the snapshot's name and stores nothing: with the log in memory, a snapshot saves no reading."""
-        read = self.read_task(key)
-        return snapshot_name(read[1], log_format.dump_snapshot(read[1]).encode()) if read else ""
-
-    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
-        with self._lock:
-            return list(islice(self._run(key, after), limit))
-
-    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
-        key, event, text = change.before.key, change.event, log_format.dump_event(change.event)
-        with self._lock:
-            written = self._events.get(key, event.n)
-            if written:
-                return written.by == event.append_id
-            if receipt and self.find_idempotency(key, receipt.agent, receipt.message_id):
-                return False
-            if not self._shift(change.before, change.after):
-                return False
-            self._store_event(key, event, text, change.after.expires)
-            self._store_idempotency(change.after, receipt)
-        return True
-
-    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
-        text = log_format.dump_event(event)
-        with self._lock:
-            written = self._events.get(key, event.n)
-            if written:
-                return written.by == event.append_id
-            self._store_event(key, event, text, expires)
-        return True
-
-    def update_head(self, before: Head, after: Head) -> bool:
-        with self._lock:
-            return self._shift(before, after) or self._heads.get(before.key, None) == after
-
-    def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
-        with self._lock:
-            return {name: log_format.load_step(text) for name, text in self._steps.all(key).items()}
-
-    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
-        text = log_format.dump_step(result)
-        with self._lock:
-            kept = self._steps.get(key, name)
-            if kept is None:
-                self._steps.put(key, name, text, expires)
-        return log_format.load_step(kept or text)
-
-    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
-        with self._lock:
-            self._callbacks.put(callback, None, (key, call), expires)
-
-    def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
-        with self._lock:
-            return self._callbacks.get(callback, None)
-
-    def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
-        with self._lock:
-            heads = [(head.due_at, key, None) for key, _, head in self._heads.everything()]
-            cursors = [
-                (cursor.due_at, key, name)
-                for key, name, cursor in self._cursors.everything()
-                if cursor.state is not CursorState.EXHAUSTED
-            ]
-        rows = [(at, key, name) for at, key, name in chain(heads, cursors) if at is not None and at <= until]
-        mine = sorted((row for row in rows if keys.shard(row[1]) == shard), key=lambda row: row[0])
-        return (DueItem(_place(key, name), key, name) for _, key, name in mine)
-
-    def postpone(self, due: DueItem, now: int) -> None:
-        key, name = due.key, due.config_id
-        if key is None:
-            return
-        with self._lock:
-            kept = self._heads.get(key, None) if name is None else self._cursors.get(key, name)
-            if kept is None or kept.due_at is None or kept.due_at > now:
-                return
-            item = {"due_at": {"S": keys.moment(kept.due_at)}, "put_off": {"S": self._put_off.get(due.item_key, "")}}
-            after = items.postpone_item(item, now)
-            self._put_off[due.item_key] = after["put_off"]["S"]
-            due_at = int(after["due_at"]["S"])
-            if isinstance(kept, Head):
-                self._heads.change(key, None, replace(kept, due_at=due_at))
-            elif name is not None:
-                self._cursors.change(key, name, replace(kept, due_at=due_at))
-
-    def list_page(
-        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
-    ) -> tuple[list[TaskEntry], str | None]:
-        with self._lock:
-            heads = [
-                head
-                for key, _, head in self._heads.everything()
-                if (key.tenant, key.owner) == (principal.tenant, principal.owner)
-            ]
-        entries = [
-            TaskEntry(
-                head.key.task, head.agent, head.state, f"{keys.moment(head.status_at)}#{keys.part(head.key.task)}"
-            )
-            for head in heads
-            if head.status_at >= since and context_id in {None, head.context_id}
-        ]
-        rest = sorted((entry for entry in entries if not after or entry.position < after), key=_position, reverse=True)
-        return rest[:limit], rest[limit - 1].position if len(rest) > limit else None
-
-    def add_config(
-        self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
-    ) -> bool:
-        with self._lock:
-            kept = self._configs.get(before.key, config.config_id)
-            if kept and kept.incarnation == config.incarnation:
-                return True
-            if self._cursors.get(before.key, config.config_id) != replaced or not self._shift(before, after):
-                return False
-            self._store_config(after, config, cursor)
-        return True
-
-    def close_config(self, key: TaskKey, before: Cursor) -> bool:
-        with self._lock:
-            kept, after = self._cursors.get(key, before.config_id), close_cursor(before)
-            if kept == before:
-                self._cursors.change(key, before.config_id, after)
-                self._configs.delete(key, before.config_id)
-            return kept in (before, after)
-
-    def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
-        with self._lock:
-            return self._configs.get(key, config_id)
-
-    def list_configs(self, key: TaskKey) -> list[PushConfig]:
-        with self._lock:
-            return sorted(self._configs.all(key).values(), key=lambda config: config.config_id)
-
-    def list_cursors(self, key: TaskKey) -> list[Cursor]:
-        with self._lock:
-            return sorted(self._cursors.all(key).values(), key=lambda cursor: cursor.config_id)
-
-    def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
-        with self._lock:
-            return self._cursors.get(key, config_id)
-
-    def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
-        with self._lock:
-            kept = self._cursors.get(key, before.config_id)
-            if kept == before:
-                self._cursors.change(key, before.config_id, after)
-            return kept in (before, after)
-
-    def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
-        with self._lock:
-            kept = [one for one in (self._configs.get(key, config_id), self._cursors.get(key, config_id)) if one]
-            if all(one.incarnation == incarnation for one in kept):
-                self._configs.delete(key, config_id)
-                self._cursors.delete(key, config_id)
-
-    def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
-        with self._lock:
-            place = (attempt.config_id, attempt.n, attempt.k, attempt.at)
-            self._attempts.put(key, place, attempt, expires)
-
-    def list_attempts(self, key: TaskKey) -> list[Attempt]:
-        with self._lock:
-            kept = self._attempts.all(key).values()
-        return sorted(kept, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
-
-    def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
-        owner = key.tenant, key.owner
-        with self._lock:
-            used = self._webhooks.get(owner, day) or 0
-            if used < limit:
-                self._webhooks.put(owner, day, used + 1, (day + 2) * DAY_S)
-        return used < limit
-
-    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
-        with self._lock:
-            return self._challenges.get((key.tenant, key.owner), host) or ChallengeState()
-
-    def store_challenge_state(
-        self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
-    ) -> bool:
-        with self._lock:
-            kept = self.get_challenge_state(key, host)
-            if kept == before:
-                self._challenges.put((key.tenant, key.owner), host, after, expires)
-            return kept in (before, after)
-
-    def list_exhausted(self, limit: int = 100, since: int = 0) -> Sequence[tuple[TaskKey, str]]:
-        with self._lock:
-            ended = [
-                (cursor.due_at or 0, (key, name))
-                for key, name, cursor in self._cursors.everything()
-                if cursor.state is CursorState.EXHAUSTED and cursor.due_at is not None and cursor.due_at >= since
-            ]
-        return [row for _, row in sorted(ended, key=lambda pair: pair[0])[:limit]]
-
-    def get_open_breaker(self, host: str) -> OpenBreaker | None:
-        with self._lock:
-            return self._breakers.get(host, None)
-
-    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        with self._lock:
-            self._breakers.put(host, None, open_breaker, (open_breaker.until + FORGET_MS) // 1000)
-
-    def publish(self, name: str, document: Json) -> None:
-        with self._lock:
-            self._documents[name] = log_format.dump_document(document)
-
-    def get_document(self, name: str) -> Json:
-        with self._lock:
-            return log_format.load_document(self._documents.get(name, "null"))
-
-    def stored(self, principal: Principal, context_id: str | None) -> list[TaskKey]:
-        """The owner's tasks (of one context, if given), expired ones too."""
-        with self._lock:
-            heads = [head for partition in self._heads.raw.values() for head, _ in partition.values()]
-        return [
-            head.key
-            for head in heads
-            if (head.key.tenant, head.key.owner) == (principal.tenant, principal.owner)
-            and context_id in {None, head.context_id}
-        ]
-
-    def erase(self, key: TaskKey, *, really: bool = True) -> int:
-        """Deletes a task; returns its number of items. Only counts them if not ``really``."""
-        shelves = (self._heads, self._events, self._steps, self._configs, self._cursors, self._attempts)
-        with self._lock:
-            return sum(items.clear(key, really=really) for items in shelves)
-
-    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        """Deletes idempotency records and callback addresses; returns their number."""
-        places = [((key.tenant, key.owner, agent), message_id) for agent, message_id in receipts]
-        with self._lock:
-            for place in places:
-                self._idempotency.delete(*place)
-            return len(places) + sum(self._callbacks.clear(name, really=True) for name in callbacks)
-
-    def erase_owner(self, principal: Principal, *, really: bool = True) -> int:
-        """Deletes an owner's counters and challenge states; returns their number. Only counts if not ``really``."""
-        with self._lock:
-            shelves = (self._webhooks, self._challenges)
-            return sum(items.clear((principal.tenant, principal.owner), really=really) for items in shelves)
-
-    def _shift(self, before: Head, after: Head) -> bool:
-        head = self._heads.get(before.key, None)
-        if head is None or head.rev != before.rev:
-            return False
-        self._heads.change(before.key, None, after)
-        return True
-
-    def _run(self, key: TaskKey, after: int) -> Iterator[Event]:
-        for n in count(after + 1):
-            written = self._events.get(key, n)
-            if written is None:
-                return
-            yield log_format.load_event(written.text, n, written.by)
-
-    def _store_event(self, key: TaskKey, event: Event, text: str, expires: int) -> None:
-        self._events.put(key, event.n, _StoredEvent(event.append_id, text), expires)
-        self.feed.append((key, event))
-
-    def _store_idempotency(self, head: Head, receipt: IdempotencyRecord | None) -> None:
-        if receipt:
-            partition = (head.key.tenant, head.key.owner, receipt.agent)
-            self._idempotency.put(partition, receipt.message_id, receipt, head.expires)
-
-    def _store_config(self, head: Head, config: PushConfig, cursor: Cursor) -> None:
-        self._configs.put(head.key, config.config_id, config, head.expires)
-        self._cursors.put(head.key, cursor.config_id, cursor, head.expires)
+    def __init__(self) -> None:
+        super().__init__(MemoryItems(lambda: 0).as_table())
 
 
 class MemoryQueues:
@@ -574,14 +371,6 @@ class MemoryServiceTokenSealer:
         if sealed not in self._sealed:
             raise ValueError("not sealed here")
         return self._sealed[sealed]
-
-
-def _place(key: TaskKey, config_id: str | None) -> tuple[str, str]:
-    return keys.task(key), keys.HEAD if config_id is None else keys.cursor(config_id)
-
-
-def _position(entry: TaskEntry) -> str:
-    return entry.position
 
 
 class MemoryCallbackVerifier:

@@ -1,4 +1,4 @@
-"""API keys in the table, and in memory. A found key is cached for a while, so a revoked one works that much longer."""
+"""API keys. A found key is cached for a while, so a revoked one works that much longer."""
 
 from __future__ import annotations
 
@@ -51,26 +51,6 @@ class DynamoApiKeyStore:
     def list_all(self) -> list[ApiKey]:
         # Keys are hex digits. An earlier release stored service tokens in this partition, under another prefix.
         return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]
-
-
-class MemoryApiKeyStore:
-    """``ports.ApiKeyStore`` in memory."""
-
-    def __init__(self) -> None:
-        self._keys: dict[str, ApiKey] = {}
-
-    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        del fresh
-        return self._keys.get(digest)
-
-    def add(self, key: ApiKey) -> None:
-        self._keys[key.digest] = key
-
-    def revoke(self, digest: str) -> None:
-        self._keys.pop(digest, None)
-
-    def list_all(self) -> list[ApiKey]:
-        return [self._keys[digest] for digest in sorted(self._keys)]
 
 
 class CachedApiKeyStore:

@@ -1,19 +1,16 @@
-"""Finds, counts and deletes everything that is stored of tasks and owners, in the table and in memory."""
+"""Finds, counts and deletes everything that is stored of tasks and owners."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.adapters.dynamodb.owners import MemoryOwnerStore
     from a2a_serverless.adapters.dynamodb.table import Table
-    from a2a_serverless.adapters.memory import MemoryTable
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.model import Principal, TaskKey
 
 PAGE: Final = 100
 
@@ -55,33 +52,3 @@ class DynamoErasureStore:
         streams = [place["sk"] for place in places if place["sk"]["S"].startswith(keys.STREAMS)]
         self._table.erase({"pk": {"S": keys.OPEN}, "sk": sk} for sk in streams)
         return self._table.erase(places)
-
-
-class MemoryErasureStore:
-    """``ports.ErasureStore`` in memory."""
-
-    def __init__(self, table: MemoryTable, owners: MemoryOwnerStore) -> None:
-        self._table = table
-        self._owners = owners
-
-    def list_tasks(
-        self, principal: Principal, context_id: str | None, after: str | None
-    ) -> tuple[list[TaskKey], str | None]:
-        del after
-        return self._table.stored(principal, context_id), None
-
-    def count_items(self, key: TaskKey) -> int:
-        return self._table.erase(key, really=False)
-
-    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        self._owners.forget_unfinished(Principal(key.tenant, key.owner))
-        return self._table.erase_related(key, receipts, callbacks)
-
-    def erase_task(self, key: TaskKey) -> int:
-        return self._table.erase(key)
-
-    def count_owner_items(self, principal: Principal) -> int:
-        return self._table.erase_owner(principal, really=False) + self._owners.erase(principal, really=False)
-
-    def erase_owner(self, principal: Principal) -> int:
-        return self._table.erase_owner(principal) + self._owners.erase(principal)

@@ -9,7 +9,7 @@ version is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.adapters.dynamodb import keys
@@ -33,6 +33,16 @@ _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
     Head: {"state": TaskState},
     Cursor: {"state": CursorState, "verification": Verification},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConflict:
+    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the conflicting item.
+
+    It is None where there was none, and where the table (an emulator's) did not return it.
+    """
+
+    found: tuple[Item | None, ...]
 
 
 def make_place(pk: str, sk: str) -> Item:

@@ -1,8 +1,7 @@
-"""An owner's limits and counters, in the table and in memory. They expire after ``KEPT_S`` without a change."""
+"""An owner's limits and counters. They expire after ``KEPT_S`` without a change."""
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
@@ -72,69 +71,6 @@ class DynamoOwnerStore:
 
     def _expires(self) -> int:
         return self._now() // 1000 + KEPT_S
-
-
-class MemoryOwnerStore:
-    """``ports.OwnerStore`` in memory."""
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
-        self._lock = RLock()
-        self._buckets: dict[Principal, SendBucket] = {}
-        self._unfinished: dict[Principal, UnfinishedTasks] = {}
-        self._streams: dict[Principal, dict[str, int]] = {}
-        self._uploads: dict[Principal, dict[int, int]] = {}
-
-    def get_bucket(self, principal: Principal) -> SendBucket | None:
-        return self._buckets.get(principal)
-
-    def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
-        with self._lock:
-            same = self._buckets.get(principal) == before
-            if same:
-                self._buckets[principal] = after
-        return same
-
-    def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
-        return self._unfinished.get(principal)
-
-    def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
-        self._unfinished[principal] = counted
-
-    def lease_stream(self, principal: Principal, name: str, until: int) -> None:
-        with self._lock:
-            self._streams.setdefault(principal, {})[name] = -(-until // 1000)
-
-    def release_stream(self, principal: Principal, name: str) -> None:
-        with self._lock:
-            self._streams.get(principal, {}).pop(name, None)
-
-    def count_streams(self, principal: Principal | None, limit: int) -> int:
-        with self._lock:
-            streams = [self._streams.get(principal, {})] if principal else self._streams.values()
-            return min(limit, sum(until * 1000 > self._now() for held in streams for until in held.values()))
-
-    def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
-        with self._lock:
-            days = self._uploads.setdefault(principal, {})
-            if days.get(day, 0) + size > limit:
-                return False
-            days[day] = days.get(day, 0) + size
-            return True
-
-    def forget_unfinished(self, principal: Principal) -> None:
-        """Drops the count of the owner's unfinished tasks."""
-        self._unfinished.pop(principal, None)
-
-    def erase(self, principal: Principal, *, really: bool = True) -> int:
-        """Deletes everything of an owner; returns the number of items. Only counts them if not ``really``."""
-        with self._lock:
-            several = len(self._streams.get(principal, {})) + len(self._uploads.get(principal, {}))
-            count = (principal in self._buckets) + (principal in self._unfinished) + several
-            if really:
-                for kept in (self._buckets, self._unfinished, self._streams, self._uploads):
-                    kept.pop(principal, None)
-        return count
 
 
 def _bucket_item(share: SendBucket) -> Item:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb.items import Item, is_live
+from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
@@ -43,16 +43,6 @@ PASSING: Final = frozenset(
         "TransactionInProgressException",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WriteConflict:
-    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the conflicting item.
-
-    It is None where there was none, and where the table (an emulator's) did not return it.
-    """
-
-    found: tuple[Item | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from a2a_serverless.domain.head import Head, HeadSnapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
     from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-    from a2a_serverless.adapters.dynamodb.table import Action, Table, WriteConflict
+    from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import Task, TaskKey
