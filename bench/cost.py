@@ -25,7 +25,7 @@ GIGABYTE: Final = 1_000_000_000
 
 ASSUMED: Final[dict[str, float]] = {
     "table_call_ms": 5,  # DynamoDB within a region, transactions included
-    "bell_ms": 10,  # SQS SendMessage
+    "queue_message_ms": 10,  # SQS SendMessage
     "post_ms": 60,  # a webhook's answer; the second POST reuses the connection
     "invocation_ms": 6,  # decode, sign, encode: measured CPU on two shared cores, doubled
     "cold_share": 0.01,  # of invocations
@@ -117,7 +117,7 @@ def _storage(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 def _calls(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
     per, more = PRICES["per_million"], _more(scale, usage)
     requests = scale.tasks * usage["requests"]
-    queues = scale.tasks * (usage["bells"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
+    queues = scale.tasks * (usage["queue_messages"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
     invoked = scale.tasks * (sum(one["invocations"] for one in usage["functions"].values()) + more)
     traces = requests * ASSUMED["sampled"]
     yield Item("API Gateway", requests, "requests", requests * per["api_gateway_rest_request"] / MILLION)
@@ -138,7 +138,7 @@ def _compute(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 
 def _seconds(one: Mapping[str, float]) -> float:
     """Returns how long a function runs for one task, with its share of cold starts."""
-    waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in ("table_call", "bell", "post"))
+    waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in ("table_call", "queue_message", "post"))
     starts = one["invocations"] * (ASSUMED["invocation_ms"] + ASSUMED["cold_share"] * ASSUMED["cold_ms"])
     return (waits + starts) / 1000
 

@@ -27,7 +27,7 @@ def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
     assert table.feed == [(KEY, new.event), (KEY, change.event), (KEY, event)]
 
 
-def test_bells_ring_in_the_order_in_which_they_are_due() -> None:
+def test_messages_arrive_in_the_order_in_which_they_are_due() -> None:
     queues = MemoryQueues(lambda: NOW)
     queues.enqueue(DELIVERY, 2)
     queues.enqueue(WORK, 1)
@@ -37,14 +37,14 @@ def test_bells_ring_in_the_order_in_which_they_are_due() -> None:
     assert queues.waiting == [(NOW, WORK), (NOW + 1000, WORK), (NOW + 2000, DELIVERY)]
 
 
-def test_a_bell_is_taken_once_and_not_before_it_is_due() -> None:
+def test_a_message_is_taken_once_and_not_before_it_is_due() -> None:
     queues = MemoryQueues(lambda: NOW)
     queues.enqueue(DELIVERY, 2)
     queues.enqueue(WORK)
     assert [queues.pop(), queues.pop(), queues.pop(NOW + 1999), queues.pop(NOW + 2000)] == [WORK, None, None, DELIVERY]
 
 
-def test_bells_may_get_lost() -> None:
+def test_messages_may_get_lost() -> None:
     queues = MemoryQueues(lambda: NOW)
     queues.enqueue(WORK)
     queues.clear()

@@ -21,7 +21,7 @@ KEY = TaskKey("租户", "owner", "task")
 
 
 class Queues:
-    """Two queues and the bells over them."""
+    """Two queues and the messages over them."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -46,7 +46,7 @@ def queues() -> Iterator[Queues]:
 
 
 @pytest.mark.parametrize("message", [WorkMessage(KEY), DeliveryMessage(KEY, "hook")])
-def test_a_bell_goes_to_its_own_queue_and_can_be_read_there(queues: Queues, message: QueueMessage) -> None:
+def test_a_message_goes_to_its_own_queue_and_can_be_read_there(queues: Queues, message: QueueMessage) -> None:
     queues.queues.enqueue(message)
     mine, other = queues.work, queues.deliveries
     if isinstance(message, DeliveryMessage):
@@ -56,14 +56,14 @@ def test_a_bell_goes_to_its_own_queue_and_can_be_read_there(queues: Queues, mess
     assert queues.payloads(other) == []
 
 
-def test_a_bell_carries_ids_and_nothing_else(queues: Queues) -> None:
+def test_a_message_carries_ids_and_nothing_else(queues: Queues) -> None:
     queues.queues.enqueue(DeliveryMessage(KEY, "hook"))
     (body,) = queues.payloads(queues.deliveries)
     ids = {"tenant": "租户", "owner": "owner", "task": "task", "config": "hook"}
     assert json.loads(body) == {"v": 1, "kind": "deliver", **ids}
 
 
-def test_all_bells_of_an_owner_are_of_one_group_and_those_of_another_of_another() -> None:
+def test_all_messages_of_an_owner_are_of_one_group_and_those_of_another_of_another() -> None:
     sent: list[dict[str, Any]] = []
 
     class Client:
@@ -85,7 +85,7 @@ def test_all_bells_of_an_owner_are_of_one_group_and_those_of_another_of_another(
 
 
 @pytest.mark.parametrize("delay_s", [1, 900])
-def test_a_delayed_bell_does_not_ring_yet(queues: Queues, delay_s: int) -> None:
+def test_a_delayed_message_does_not_arrive_yet(queues: Queues, delay_s: int) -> None:
     queues.queues.enqueue(WorkMessage(KEY), delay_s)
     assert queues.payloads(queues.work) == []
     assert queues.delayed(queues.work) == 1
@@ -111,7 +111,7 @@ class Recorded:
         return {"Failed": failed} if failed else {}
 
 
-def test_many_bells_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_group() -> None:
+def test_many_messages_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_group() -> None:
     client: Any = Recorded()
     work = [WorkMessage(replace(KEY, task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
     webhooks: list[QueueMessage] = [DeliveryMessage(KEY, "one"), DeliveryMessage(KEY, "two")]
@@ -128,7 +128,7 @@ def test_many_bells_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_
     assert all(len({entry["Id"] for entry in entries}) == len(entries) for _, entries in client.calls)
 
 
-def test_many_bells_arrive(queues: Queues) -> None:
+def test_many_messages_arrive(queues: Queues) -> None:
     queues.queues.enqueue_many(
         [WorkMessage(KEY), DeliveryMessage(KEY, "hook"), WorkMessage(replace(KEY, task="other"))]
     )

@@ -155,7 +155,7 @@ class Live:
         self._relayed = 0
 
     def step(self, start: Callable[[QueueMessage], object]) -> None:
-        """What is due now: news in the table's stream, bells in the queues."""
+        """What is due now: news in the table's stream, messages in the queues."""
         records = self.table.feed[self._relayed :]
         self._relayed += len(records)
         relay(self.post.store, self.queues, [key for key, _ in records], self.service.clock.now())

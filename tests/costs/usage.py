@@ -196,7 +196,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
     return {
         "requests": 2,
         "posts": _each(_totals(by)["receiver.post"]),
-        "bells": _each(_totals(by)["queue.enqueue"]),
+        "queue_messages": _each(_totals(by)["queue.enqueue"]),
         "write_units": TASK_UNITS + CONFIG_UNITS + _each(wrote),
         "read_units": _each(read),
         "log_lines": _each(len(lines)),
@@ -205,7 +205,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
             function: {
                 "invocations": _each(count),
                 "table_calls": _each(sum(n for call, n in calls[function].items() if call.startswith("table."))),
-                "bells": _each(calls[function]["queue.enqueue"]),
+                "queue_messages": _each(calls[function]["queue.enqueue"]),
                 "posts": _each(calls[function]["receiver.post"]),
             }
             for function, count in sorted(world.noted.invocations.items())

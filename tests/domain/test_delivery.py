@@ -356,7 +356,7 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
 
 @pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.PERMANENT])
 def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
-    """So a bell that comes early may be dropped."""
+    """So a message that comes early may be dropped."""
     waiting = [delivery.postpone(CURSOR, NOW + 30_000, now=NOW, chance=0.5)]
     waiting += [
         delivery.record_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)

@@ -350,13 +350,13 @@ def test_a_due_time_that_has_drifted_far_away_is_brought_back() -> None:
     assert reported(TaskState.INPUT_REQUIRED, far).head.due_at == NOW + GRACE_MS
 
 
-def test_looking_again_counts_the_bells_that_rang() -> None:
+def test_rescheduling_counts_the_messages_that_were_enqueued() -> None:
     head = submitted().head
     assert reschedule(head, at=NOW + 9, enqueued=True) == replace(head, due_at=NOW + 9, rings=1, rev=2)
     assert reschedule(head, at=None, enqueued=False) == replace(head, due_at=None, rings=0, rev=2)
 
 
-def test_a_run_and_a_message_set_the_count_of_bells_back() -> None:
+def test_a_run_and_a_follow_up_reset_the_count_of_messages() -> None:
     enqueued = HeadSnapshot(replace(submitted().head, rings=4), 1)
     assert taken(enqueued).head.rings == 0
     assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.rings == 0

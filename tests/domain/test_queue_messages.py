@@ -1,4 +1,4 @@
-"""Bells carry ids only, and only what is a bell is taken for one."""
+"""Queue messages carry ids only; anything else is refused."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WORK: dict[str, Json] = {"v": 1, "kind": "work", "tenant": "t", "owner": "o", "t
 
 @settings(deadline=None)
 @given(MESSAGES)
-def test_a_bell_comes_out_of_its_message_as_it_went_in(message: QueueMessage) -> None:
+def test_a_queue_message_is_read_as_it_was_written(message: QueueMessage) -> None:
     assert from_json(json.loads(json.dumps(to_json(message)))) == message
 
 
-def test_rule_05_a_bell_carries_ids_and_a_number_and_nothing_else() -> None:
+def test_rule_05_a_queue_message_carries_ids_and_a_number_and_nothing_else() -> None:
     key = TaskKey("t", "o", "x")
     assert to_json(WorkMessage(key)) == WORK
     assert to_json(WorkMessage(key, 3)) == WORK | {"fence": 3}
@@ -40,7 +40,7 @@ def test_rule_05_a_bell_carries_ids_and_a_number_and_nothing_else() -> None:
 
 @settings(deadline=None)
 @given(JSON)
-def test_what_is_no_bell_is_refused(value: Json) -> None:
+def test_what_is_no_queue_message_is_refused(value: Json) -> None:
     with pytest.raises(InvalidMessage):
         from_json(value)
 
@@ -64,7 +64,7 @@ def test_what_is_no_bell_is_refused(value: Json) -> None:
         ({"kind": "deliver", "config": {}}, "config is missing or wrong"),
     ],
 )
-def test_a_bad_bell_is_refused_by_name(change: dict[str, Json], text: str) -> None:
+def test_an_invalid_queue_message_is_refused_by_name(change: dict[str, Json], text: str) -> None:
     with pytest.raises(InvalidMessage, match=text):
         from_json(WORK | change)
 

@@ -36,7 +36,7 @@ async def for_ever(task: AgentTask) -> None:
 
 
 def world_with_task(work: Work, *, push: bool = False, **world: Any) -> tuple[World, TaskKey]:
-    """A world with a task that nobody runs yet; its bell has got lost."""
+    """A world with a task that nobody runs yet; its queue message was lost."""
     made = World([agent_of(work)], **world)
     key = ME.key(made.send("hello", push=push).task_id)
     made.queue.clear()
@@ -69,7 +69,7 @@ def test_a_run_takes_the_task_and_brings_it_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "unknown"])
-def test_a_bell_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:  # noqa: FBT001
+def test_a_message_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:  # noqa: FBT001
     world, key = world_with_task(Writer().work)
     world.cancel(key.task)
     before = world.events(key.task)
@@ -77,7 +77,7 @@ def test_a_bell_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> None:
     assert world.events(key.task) == before
 
 
-def test_rule_06_two_workers_with_the_same_bell_make_one_run() -> None:
+def test_rule_06_two_workers_with_the_same_message_make_one_run() -> None:
     writer = Writer()
     world, key = world_with_task(writer.work)
     together = Together(world)
@@ -104,7 +104,7 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
     assert max(leases) <= LEASE_MS
 
 
-def test_rule_06_the_first_renewal_rings_one_bell_past_the_lease() -> None:
+def test_rule_06_the_first_renewal_enqueues_one_message_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)
     enqueued: list[tuple[int, int]] = []
@@ -124,7 +124,7 @@ def test_rule_06_the_first_renewal_rings_one_bell_past_the_lease() -> None:
     assert world.queue.waiting[0][0] - begun > RENEW_MS + LEASE_MS
 
 
-def test_a_run_that_is_shorter_than_a_third_of_its_lease_rings_nothing() -> None:
+def test_a_run_that_is_shorter_than_a_third_of_its_lease_enqueues_nothing() -> None:
     world, key = world_with_task(Writer(seconds=1).work)
     world.run(key)
     assert world.queue.waiting == []
@@ -225,7 +225,7 @@ def test_rule_06_work_is_handed_on_before_time_ends_and_nothing_is_doubled(run_m
     assert (runs > 1) is (run_ms < 24_000)
 
 
-def test_a_run_that_hands_on_lets_go_and_rings_at_once() -> None:
+def test_a_run_that_hands_on_releases_the_lease_and_enqueues_at_once() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)
     (ending,) = together.run(together.worker(key, time_ms=50_000))
@@ -294,7 +294,7 @@ def test_a_cancel_reaches_running_work_within_two_seconds_and_nothing_is_written
     assert bodies[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"
 
 
-def test_a_canceled_task_rings_for_no_more_work() -> None:
+def test_a_canceled_task_enqueues_no_more_work() -> None:
     world, key = world_with_task(for_ever)
     world.plan(3_000, lambda: world.cancel(key.task))
     world.run(key)

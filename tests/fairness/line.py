@@ -24,7 +24,7 @@ IN_FLIGHT: Final = 30
 
 
 class Line:
-    """``ports.Queues``. ``fair`` is whether bells are told apart by their groups."""
+    """``ports.Queues``. ``fair`` is whether messages are told apart by their groups."""
 
     def __init__(self, now: Callable[[], int], *, fair: bool) -> None:
         self._now = now
@@ -44,7 +44,7 @@ class Line:
             self.enqueue(message)
 
     def take(self, kind: type[QueueMessage]) -> tuple[int, QueueMessage] | None:
-        """The next bell of a kind, and the number by which it is said to be done."""
+        """The next message of a kind, and the number by which it is said to be done."""
         with self._lock:
             ready = [row for row in self._waiting if row[0] <= self._now() and isinstance(row[2], kind)]
             if not ready:
@@ -55,7 +55,7 @@ class Line:
             return chosen[1], chosen[2]
 
     def done(self, number: int) -> None:
-        """A bell has been answered."""
+        """A message has been answered."""
         with self._lock:
             group, since = self._in_flight.pop(number)
             self._spent.append((self._now(), group, self._now() - since))

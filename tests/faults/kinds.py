@@ -87,7 +87,7 @@ def unheard(instead: Outcome) -> Kind:
 
 
 class Astray:
-    """A queue with which something happens to some bells."""
+    """A queue with which something happens to some messages."""
 
     def __init__(self, queue: Any, fate: str, random: Random) -> None:
         self._queue = queue
@@ -109,7 +109,7 @@ class Astray:
 
 
 def astray(fate: str) -> Kind:
-    """Bells are lost, doubled, or late and so out of order."""
+    """Messages are lost, doubled, or late and so out of order."""
 
     def kind(seed: int, tasks: int) -> Trial:
         random = Random(seed)  # noqa: S311 - a seed, not a secret
@@ -123,7 +123,7 @@ def undisturbed(seed: int, tasks: int) -> Trial:
 
 
 def stale_receipt(seed: int, tasks: int) -> Trial:
-    """A bell comes again while its first answer is still under way: the queue took it for forgotten."""
+    """A message comes again while its first answer is still under way: the queue took it for forgotten."""
     trial = Trial(seed, tasks)
 
     def on_message(message: QueueMessage) -> None:
@@ -137,7 +137,7 @@ def stale_receipt(seed: int, tasks: int) -> Trial:
 
 
 class Jumping:
-    """A clock that is another few seconds off for each bell."""
+    """A clock that is another few seconds off for each message."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
@@ -294,7 +294,7 @@ def shy(seed: int, tasks: int) -> Trial:
 
 
 def everything(seed: int, tasks: int) -> Trial:
-    """Deaths, lost answers, failing receivers and bells astray, all at once."""
+    """Deaths, lost answers, failing receivers and lost messages, all at once."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     faults = Dice(Killed, ("table.", "queue.", "receiver.", "signer."), late=seed % 2 == 0, chance=0.03, random=random)
     trial = Trial(seed, tasks, faults=faults, between=lambda queue: Astray(queue, "lost", random))
@@ -314,17 +314,17 @@ KINDS: Final[dict[str, Kind]] = {
     "killed after the POST": thrown(Killed, ("receiver.post",), late=True),
     "killed at a byte of the POST": killed_on_the_wire,
     "killed while signing": thrown(Killed, ("signer.", "sealer."), late=True),
-    "killed before ringing": thrown(Killed, ("queue.enqueue",), late=False),
-    "killed after ringing": thrown(Killed, ("queue.enqueue",), late=True),
+    "killed before enqueuing": thrown(Killed, ("queue.enqueue",), late=False),
+    "killed after enqueuing": thrown(Killed, ("queue.enqueue",), late=True),
     "table throttles": thrown(Broken, ("table.",), late=False, chance=0.05),
     "table times out after commit": thrown(Broken, WRITES, late=True),
     "queue fails in a batch": thrown(Broken, ("queue.enqueue",), late=False, chance=SOME),
     "queue times out after sending": thrown(Broken, ("queue.enqueue",), late=True, chance=SOME),
     "keys cannot be read": thrown(Broken, ("signer.", "sealer."), late=False),
-    "bells lost": astray("lost"),
-    "bells doubled": astray("doubled"),
-    "bells late and out of order": astray("late"),
-    "bell comes again under way": stale_receipt,
+    "messages lost": astray("lost"),
+    "messages doubled": astray("doubled"),
+    "messages late and out of order": astray("late"),
+    "message comes again under way": stale_receipt,
     "clocks jump": clock_jumps,
     "receiver answers 500": answered(Outcome(status=500), Outcome(status=503)),
     "receiver answers 429": answered(Outcome(status=429, retry_after="7")),

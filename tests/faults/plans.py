@@ -140,7 +140,7 @@ class Frail:
 
 
 class UnreliableQueue:
-    """A queue that loses, doubles and delays bells, and so brings them out of order; the same way for one seed."""
+    """A queue that loses, doubles and delays messages, and so brings them out of order; the same way for one seed."""
 
     def __init__(self, queue: Queues, seed: int) -> None:
         self._queue = queue

@@ -2,7 +2,7 @@
 
 An hour's work and the platform's 15 minutes: each invocation, what it was billed, and that a wait was billed nothing.
 Then the chain of agents, killed: at every call of a port (a process dies before or after it), and ``n`` times at three
-calls at once among doubled, lost and late bells; each time all that it makes is compared with the undisturbed run's.
+calls at once among doubled, lost and late messages; each time all that it makes is compared with the undisturbed run's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def deaths(seeds: int) -> Iterator[tuple[str, str]]:
 
 
 def astray(seed: int) -> tuple[World, str]:
-    """The chain with three deaths, among bells that are doubled, lost and late."""
+    """The chain with three deaths, among messages that are doubled, lost and late."""
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     numbers = [chance.randint(1, calls()) for _ in range(3)]
     return told(kill_at(*numbers, late=chance.random() < 0.5), lambda queue: UnreliableQueue(queue, seed))

@@ -1,4 +1,4 @@
-"""The chain of agents under faults: whatever dies, and however bells come, the artifacts are the undisturbed run's."""
+"""The chain of agents under faults: whatever dies and however messages come, artifacts are the undisturbed run's."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_death_at_any_call_of_the_chain_changes_nothing_of_what_it_makes(seed:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_deaths_among_doubled_lost_and_late_bells_change_nothing_of_what_it_makes(seed: int) -> None:
+def test_deaths_among_doubled_lost_and_late_messages_change_nothing_of_what_it_makes(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     numbers = [chance.randint(1, calls()) for _ in range(3)]
     faults = kill_at(*numbers, late=chance.random() < 0.5)

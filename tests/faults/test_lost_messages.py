@@ -1,4 +1,4 @@
-"""Bells may be lost, doubled, late and out of order. The truth is in the log, and the sweeper rings in the end."""
+"""Messages may be lost, doubled, late and out of order. The truth is in the log, and the sweeper enqueues again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Silence:
-    """A queue that loses every bell that is rung here."""
+    """A queue that loses every message that is enqueued here."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -34,20 +34,20 @@ class Silence:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("journey", JOURNEYS)
-def test_rule_05_bells_that_go_astray_change_nothing_but_the_time(journey: Journey, seed: int) -> None:
+def test_rule_05_messages_that_go_astray_change_nothing_but_the_time(journey: Journey, seed: int) -> None:
     assert_whole(told(journey, NoFaults(), between=lambda queue: UnreliableQueue(queue, seed)))
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("journey", JOURNEYS)
-def test_rule_05_deaths_among_bells_that_go_astray_lose_and_double_nothing(journey: Journey, seed: int) -> None:
+def test_rule_05_deaths_among_messages_that_go_astray_lose_and_double_nothing(journey: Journey, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     faults = kill_at(*chance.sample(range(1, len(calls_of(journey))), 3), late=seed % 2 == 0)
     assert_whole(told(journey, faults, between=lambda queue: UnreliableQueue(queue, seed)))
 
 
 def told_by_the_sweeper(journey: Journey) -> Story:
-    """The journey in a world in which only the sweeper's bells arrive."""
+    """The journey in a world in which only the sweeper's messages arrive."""
 
     def make(agents: Sequence[Agent]) -> World:
         world = World(agents, between=Silence)

@@ -192,7 +192,7 @@ class _NoTasks:
 
 
 class Deliveries(World):
-    """A world in which authors, not agents, commit the events: a work bell means nothing here."""
+    """A world in which authors, not agents, commit the events: a work message means nothing here."""
 
     on_message: Callable[[QueueMessage], None] = staticmethod(lambda _: None)
 

@@ -1,4 +1,4 @@
-"""The notifier answers the bells of a batch side by side, so that a slow host does not hold the others' bells."""
+"""The notifier answers the messages of a batch side by side, so that a slow host does not hold the others' messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def batch(*tasks: str) -> dict[str, Any]:
     return {"Records": [{"messageId": message.key.task, "body": json.dumps(to_json(message))} for message in queues]}
 
 
-def test_bells_of_a_batch_are_answered_at_the_same_time() -> None:
+def test_messages_of_a_batch_are_answered_at_the_same_time() -> None:
     meeting = Barrier(3)
 
     def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
@@ -29,7 +29,7 @@ def test_bells_of_a_batch_are_answered_at_the_same_time() -> None:
     assert make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b", "c"), Context()) == {"batchItemFailures": []}
 
 
-def test_only_the_bell_that_failed_is_reported_back() -> None:
+def test_only_the_message_that_failed_is_reported_back() -> None:
     def answer(message: DeliveryMessage, _: Callable[[], int]) -> DeliveryOutcome:
         if message.key.task == "b":
             raise ConnectionError

@@ -1,4 +1,4 @@
-"""Batches of bells: what is a bell is answered, what is none is thrown away, what fails is reported by itself."""
+"""Batches of messages: a valid one is answered, an invalid one is discarded, one that fails is reported by itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock(Context):
 
 @dataclass
 class Answerer:
-    """Answers bells, and fails for some of them."""
+    """Answers messages, and fails for some of them."""
 
     fails: dict[QueueMessage, Exception] = field(default_factory=dict)
     answered: list[QueueMessage] = field(default_factory=list)
@@ -67,7 +67,7 @@ def handled(answerer: Answerer, *records: dict[str, Any], at_once: int = 1) -> d
     return handler({"Records": list(records)}, Clock())
 
 
-def test_every_bell_of_a_batch_is_answered_and_knows_how_much_time_is_left() -> None:
+def test_every_message_of_a_batch_is_answered_and_knows_how_much_time_is_left() -> None:
     answerer = Answerer()
     assert handled(answerer, record(WORK), record(OTHER, "m-2")) == {"batchItemFailures": []}
     assert answerer.answered == [WORK, OTHER]
@@ -80,7 +80,7 @@ def test_an_empty_batch_is_no_failure() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_a_bell_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_once: int) -> None:
+def test_a_message_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_once: int) -> None:
     answerer = Answerer({OTHER: RuntimeError("no")})
     records = [record(WORK), record(OTHER, "m-2"), record(WORK, "m-3")]
     assert handled(answerer, *records, at_once=at_once) == {"batchItemFailures": [{"itemIdentifier": "m-2"}]}
@@ -88,7 +88,7 @@ def test_a_bell_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_onc
 
 
 @pytest.mark.parametrize("error", [Overloaded(), TimeoutError(), OSError("down"), KeyError("x")])
-def test_whatever_a_bell_fails_of_nothing_is_raised_to_the_platform(error: Exception) -> None:
+def test_whatever_a_message_fails_of_nothing_is_raised_to_the_platform(error: Exception) -> None:
     assert handled(Answerer({WORK: error}), record(WORK)) == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
 
 
@@ -110,9 +110,7 @@ INVALID_MESSAGES = {
 
 
 @pytest.mark.parametrize("body", INVALID_MESSAGES.values(), ids=INVALID_MESSAGES)
-def test_what_is_no_bell_is_thrown_away_with_a_word_in_the_log(
-    body: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_message_is_discarded_and_logged(body: str | None, caplog: pytest.LogCaptureFixture) -> None:
     answerer = Answerer()
     assert handled(answerer, record(WORK, body=body)) == {"batchItemFailures": []}
     assert answerer.answered == []

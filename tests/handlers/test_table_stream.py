@@ -50,7 +50,7 @@ def handled(relay: Relay, *records: Any) -> dict[str, Any]:
     return make_stream_handler(relay, task_key)({"Records": list(records)}, Clock())
 
 
-def test_the_tasks_of_a_batch_are_rung_for_together() -> None:
+def test_the_tasks_of_a_batch_are_enqueued_together() -> None:
     relay = Relay()
     assert handled(relay, *GOOD) == {"batchItemFailures": []}
     assert relay.asked == [KEYS]
@@ -73,7 +73,7 @@ STRAYS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("stray", STRAYS.values(), ids=STRAYS)
-def test_a_stray_record_is_passed_over_and_its_neighbours_are_rung_for(
+def test_a_stray_record_is_passed_over_and_its_neighbours_are_enqueued(
     stray: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     relay = Relay()
@@ -89,7 +89,7 @@ def test_a_batch_that_begins_with_a_stray_record_can_still_come_again(stray: obj
     assert failure["itemIdentifier"] in {"1", "100"}, "from the first record that has a position"
 
 
-def test_an_empty_batch_rings_nothing() -> None:
+def test_an_empty_batch_enqueues_nothing() -> None:
     relay = Relay()
     assert handled(relay) == {"batchItemFailures": []}
     assert relay.asked == [[]]

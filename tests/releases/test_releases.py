@@ -78,7 +78,7 @@ def test_an_item_that_came_with_the_second_release_is_read_as_what_it_said(clien
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_bells_and_key_rings_of_a_release_are_read(release: str) -> None:
+def test_messages_and_key_rings_of_a_release_are_read(release: str) -> None:
     assert tuple(from_json(message) for message in recorded(release, "bells")) == (
         MESSAGES if release == "1" else MESSAGES_2
     )
@@ -121,7 +121,7 @@ class TestALaterRelease:
         with pytest.raises(UnknownVersion):
             read(later[0])
 
-    def test_a_bell_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
+    def test_a_message_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
         handler = make_queue_handler(WorkMessage, lambda message, _: later[0].log.read_log(message.key))  # type: ignore[arg-type, return-value]
         body = json.dumps({"v": 1, "kind": "work", "tenant": KEY.tenant, "owner": KEY.owner, "task": KEY.task})
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
@@ -155,7 +155,9 @@ class TestALaterRelease:
         assert world.queue.waiting == []
 
 
-def test_a_bell_of_a_later_form_goes_back_to_its_queue_and_is_not_thrown_away(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_of_a_later_form_goes_back_to_its_queue_and_is_not_discarded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.WARNING)
     body = {"v": 2, "kind": "work", "task": {"of": "another form"}}
     with pytest.raises(UnsupportedMessageVersion):

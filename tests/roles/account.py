@@ -130,7 +130,7 @@ class Account:
     # ---- What AWS does by itself
 
     def settle(self) -> None:
-        """Relays the log and answers bells until nothing is left to do."""
+        """Relays the log and answers messages until nothing is left to do."""
         while self._relay() or self._poll("WorkQueue", "worker") or self._poll("DeliveryQueue", "notifier"):
             pass
 

@@ -79,7 +79,7 @@ def test_another_instance_leaves_the_host_alone_too() -> None:
     second.check("other.example.com", NOW)
 
 
-def test_the_board_is_looked_at_every_half_minute_and_not_for_every_bell() -> None:
+def test_the_board_is_looked_at_every_half_minute_and_not_for_every_message() -> None:
     store = Breakers()
     hosts = CircuitBreakers(store)
     for ms in range(0, REFRESH_MS, 1_000):

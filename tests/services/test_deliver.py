@@ -85,8 +85,8 @@ class Scene:
         return [got.n for got in self.world.receiver.posts]
 
     @property
-    def rings(self) -> list[int]:
-        """In how many ms the bells that were rung will ring."""
+    def delays_ms(self) -> list[int]:
+        """In how many ms the enqueued messages will arrive."""
         return [at - self.world.now for at, _ in self.world.queue.waiting]
 
     def answer(self, *outcomes: Outcome) -> None:
@@ -136,7 +136,7 @@ def test_a_webhook_hears_everything_from_its_registration_on_in_order() -> None:
     kinds = [next(iter(got.body)) for got in scene.world.receiver.posts]
     assert kinds == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
     assert (scene.cursor.position, scene.cursor.lease_until, scene.cursor.attempt) == (ENDED, 0, 0)
-    assert scene.rings == []
+    assert scene.delays_ms == []
 
 
 def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() -> None:
@@ -236,7 +236,7 @@ def test_each_attempt_is_signed_afresh_for_the_same_notification() -> None:
     )
 
 
-def test_a_second_bell_for_what_is_delivered_already_writes_nothing() -> None:
+def test_a_second_message_for_what_is_delivered_already_writes_nothing() -> None:
     scene = Scene()
     assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     before = scene.cursor
@@ -325,7 +325,7 @@ def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None
 # ---- Failures
 
 
-def test_a_failure_is_written_down_and_rung_for_at_its_next_time() -> None:
+def test_a_failure_is_written_down_and_enqueued_at_its_next_time() -> None:
     scene = Scene()
     scene.answer(Outcome(status=503, address="192.0.2.7", elapsed_ms=12))
     begun = scene.world.now
@@ -334,7 +334,7 @@ def test_a_failure_is_written_down_and_rung_for_at_its_next_time() -> None:
     assert scene.attempts == [Attempt("hook", 1, 1, begun, 12, 503, "192.0.2.7", None, "kid-1", next_at)]
     assert (scene.cursor.position, scene.cursor.attempt, scene.cursor.next_at) == (0, 1, next_at)
     assert scene.cursor.lease_until == 0
-    assert scene.rings == [6_000]
+    assert scene.delays_ms == [6_000]
 
 
 def test_an_attempt_without_an_answer_is_written_down_with_its_kind_of_error() -> None:
@@ -360,7 +360,7 @@ def test_a_retry_after_that_is_no_number_of_seconds_does_not_break_the_schedule(
     assert wait in {5_500, 3_960_000}
 
 
-def test_a_bell_before_the_next_try_does_not_jump_the_wait() -> None:
+def test_a_message_before_the_next_try_does_not_jump_the_wait() -> None:
     scene = Scene()
     scene.answer(Outcome(status=500))
     scene.deliver()
@@ -393,7 +393,7 @@ def test_gone_ends_the_configuration() -> None:
     scene = Scene()
     scene.answer(Outcome(status=410))
     scene.deliver()
-    assert (scene.cursor.state, scene.rings) == (CursorState.GONE, [])
+    assert (scene.cursor.state, scene.delays_ms) == (CursorState.GONE, [])
     assert scene.deliver() is DeliveryOutcome.NOTHING
     assert len(scene.world.receiver.tried) == 1
 
@@ -409,14 +409,14 @@ def test_a_webhook_that_never_answers_well_is_given_up_sooner_or_later(status: i
     assert len(scene.attempts) == tries
 
 
-def test_long_waits_are_the_sweeper_s_and_short_ones_a_bell_s() -> None:
+def test_long_waits_are_the_sweeper_s_and_short_ones_a_message_s() -> None:
     scene = Scene()
     scene.answer(*[Outcome(status=500)] * 50)
     enqueued = []
     for _ in range(7):
         scene.world.queue.clear()
         scene.deliver()
-        enqueued.append(bool(scene.rings))
+        enqueued.append(bool(scene.delays_ms))
         scene.world.now = scene.cursor.next_at
     assert enqueued == [True, True, True, True, False, False, False]
     assert scene.cursor.due_at is not None
@@ -434,7 +434,7 @@ def test_a_notifier_that_runs_short_of_time_hands_on_in_order() -> None:
         scene.world.queue.clear()
         endings += together.run(together.notifier(scene.message, time_ms=50_000))
         assert scene.cursor.lease_until == 0
-        assert scene.rings == ([0] if endings[-1] is DeliveryOutcome.HANDED_OVER else [])
+        assert scene.delays_ms == ([0] if endings[-1] is DeliveryOutcome.HANDED_OVER else [])
     assert len(endings) > 1
     assert endings[-1] is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 4, 5, 6, 7]
@@ -451,12 +451,12 @@ def test_rule_08_two_notifiers_are_never_under_way_for_one_configuration() -> No
     assert [got.n for got in scene.world.receiver.tried] == sorted(got.n for got in scene.world.receiver.tried)
 
 
-def test_rule_05_a_bell_that_meets_a_lease_is_sent_again_past_it() -> None:
+def test_rule_05_a_message_that_meets_a_lease_is_sent_again_past_it() -> None:
     scene = Scene()
     cursor = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
     scene.world.table.move_cursor(scene.key, scene.cursor, cursor)
     assert scene.deliver() is DeliveryOutcome.NOT_YET
-    assert scene.rings == [delivery.LEASE_MS]
+    assert scene.delays_ms == [delivery.LEASE_MS]
 
 
 def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() -> None:
@@ -467,7 +467,7 @@ def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() 
     assert scene.world.receiver.crowded == []
 
 
-def test_a_bell_that_nothing_is_behind_does_nothing() -> None:
+def test_a_message_without_a_pending_event_does_nothing() -> None:
     scene = Scene()
     scene.deliver()
     before = scene.cursor
@@ -476,7 +476,7 @@ def test_a_bell_that_nothing_is_behind_does_nothing() -> None:
     assert replace(scene.cursor, lease_no=0, holder="") == replace(before, lease_no=0, holder="")
 
 
-def test_a_bell_for_what_is_not_there_does_nothing() -> None:
+def test_a_message_for_what_is_not_there_does_nothing() -> None:
     scene = Scene()
     for message in (replace(scene.message, config_id="other"), replace(scene.message, key=ME.key("other"))):
         assert deliver(scene.world.post, message, lambda: 60_000) is DeliveryOutcome.NOTHING
@@ -607,9 +607,9 @@ def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_
     assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
 
 
-@pytest.mark.parametrize(("early_ms", "rings"), [(SKEW_MS, [SKEW_MS]), (SKEW_MS + 1, [])])
-def test_a_bell_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stray_one_is_not(
-    early_ms: int, rings: list[int]
+@pytest.mark.parametrize(("early_ms", "delays_ms"), [(SKEW_MS, [SKEW_MS]), (SKEW_MS + 1, [])])
+def test_a_message_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stray_one_is_not(
+    early_ms: int, delays_ms: list[int]
 ) -> None:
     scene = Scene()
     scene.answer(Outcome(status=500))
@@ -617,7 +617,7 @@ def test_a_bell_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stra
     scene.world.queue.clear()
     scene.world.now = scene.cursor.next_at - early_ms
     assert scene.deliver() is DeliveryOutcome.NOT_YET
-    assert scene.rings == rings
+    assert scene.delays_ms == delays_ms
     assert len(scene.world.receiver.tried) == 1
 
 

@@ -207,7 +207,7 @@ def test_with_warnings_only_an_unknown_owner_hears_everything_and_operators_hear
 
 
 @pytest.mark.requirement(19)
-def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_bell() -> None:
+def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_message() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     webhooks.delete(world.service.webhooks, key, "echo", config_id)
@@ -216,7 +216,7 @@ def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_bell() -
     assert (world.receiver.tried, world.receiver.challenges) == ([], [])
 
 
-def test_nothing_is_sent_for_a_task_that_has_expired_after_its_bell() -> None:
+def test_nothing_is_sent_for_a_task_that_has_expired_after_its_message() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     world.now = world.table.read_head(key).head.expires * 1000

@@ -1,4 +1,4 @@
-"""From the table's stream to delivery bells."""
+"""From the table's stream to delivery messages."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def world_with_webhooks(*names: str) -> tuple[World, str]:
 
 
 def relayed(world: World, *task_ids: str) -> tuple[int, list[object]]:
-    """How many bells it says that it rang, and the bells."""
+    """How many messages it says that it enqueued, and the messages."""
     enqueued = relay(world.table, world.queue, [ME.key(task_id) for task_id in task_ids], world.now)
     return enqueued, list(world.queue.ready())
 
 
-def test_rule_05_the_relay_rings_once_for_each_configuration_and_batch() -> None:
+def test_rule_05_the_relay_enqueues_once_for_each_configuration_and_batch() -> None:
     world, task_id = world_with_webhooks("a", "b")
     queues = [DeliveryMessage(ME.key(task_id), name) for name in ("a", "b")]
     assert relayed(world, task_id, task_id, task_id) == (2, queues)
@@ -42,7 +42,7 @@ def test_tasks_without_webhooks_and_tasks_that_are_gone_ring_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in CursorState if state is not CursorState.ACTIVE])
-def test_only_active_configurations_are_rung_for(state: CursorState) -> None:
+def test_only_active_configurations_are_enqueued(state: CursorState) -> None:
     world, task_id = world_with_webhooks("a")
     key = ME.key(task_id)
     cursor = world.table.get_cursor(key, "a")
@@ -50,7 +50,7 @@ def test_only_active_configurations_are_rung_for(state: CursorState) -> None:
     assert relayed(world, task_id) == (0, [])
 
 
-def test_a_configuration_that_waits_for_its_next_try_is_not_rung_for() -> None:
+def test_a_configuration_that_waits_for_its_next_try_is_not_enqueued() -> None:
     world, task_id = world_with_webhooks("a")
     key = ME.key(task_id)
     cursor = world.table.get_cursor(key, "a")

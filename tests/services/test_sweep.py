@@ -1,4 +1,4 @@
-"""The sweeper's minutes: who is rung for, how often, and when nobody looks any more."""
+"""The sweeper's minutes: what is enqueued again, how often, and until when."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Scene:
         return self.read_head.head
 
     def sweep(self, after_ms: int = 0) -> list[QueueMessage]:
-        """The bells that a sweep after so long rings."""
+        """The messages that a sweep after so long enqueues."""
         self.world.now += after_ms
         self.world.queue.clear()
         sweep(self.world.sweeper)
@@ -83,7 +83,7 @@ def test_nobody_is_looked_at_before_its_time() -> None:
     assert sweep(scene.world.sweeper) == 0
 
 
-def test_rule_05_a_task_that_nobody_took_is_rung_for_with_waits_that_double_up_to_an_hour() -> None:
+def test_rule_05_a_task_that_nobody_took_is_enqueued_with_waits_that_double_up_to_an_hour() -> None:
     scene = Scene()
     waits = []
     scene.world.now += GRACE_MS
@@ -105,27 +105,27 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
 
 
 def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
-    """How long after now the first of the sweeps that rings comes, when each follows the one before by so long."""
+    """How long after now the first sweep that enqueues comes, when each follows the one before by so long."""
     began = scene.world.now
     next(None for after_ms in sweeps_ms if scene.sweep(after_ms) == [WorkMessage(scene.key)])
     return scene.world.now - began
 
 
 @pytest.mark.parametrize("first_ms", range(1_000, MINUTE_MS + 1, 7_000))
-def test_rule_06_a_task_whose_runner_died_is_rung_for_within_a_minute_of_its_lease(first_ms: int) -> None:
+def test_rule_06_a_task_whose_runner_died_is_enqueued_within_a_minute_of_its_lease(first_ms: int) -> None:
     scene = Scene()
     scene.take()
     assert LEASE_MS <= enqueued_after(scene, first_ms, *[MINUTE_MS] * 3) <= LEASE_MS + MINUTE_MS
 
 
-def test_rule_06_so_it_is_when_it_was_just_rung_for_and_the_sweepers_next_minute_is_a_short_one() -> None:
+def test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one() -> None:
     scene = Scene()
     assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     scene.take()
     assert enqueued_after(scene, MINUTE_MS - 500, MINUTE_MS) <= LEASE_MS + MINUTE_MS
 
 
-def test_a_task_that_waits_for_its_client_is_not_rung_for() -> None:
+def test_a_task_that_waits_for_its_client_is_not_enqueued() -> None:
     scene = Scene(agent=Asker())
     scene.run()
     assert scene.head.state is TaskState.INPUT_REQUIRED
@@ -173,7 +173,7 @@ def test_an_ended_task_without_webhooks_is_never_due() -> None:
     assert scene.head.due_at is None
 
 
-def test_rule_05_a_webhook_that_is_behind_is_rung_for_until_it_has_caught_up() -> None:
+def test_rule_05_a_webhook_that_is_behind_is_enqueued_until_it_has_caught_up() -> None:
     scene = Scene(webhook=True)
     scene.run()
     assert scene.sweep(MINUTE_MS) == [DeliveryMessage(scene.key, "hook")]
@@ -184,8 +184,8 @@ def test_rule_05_a_webhook_that_is_behind_is_rung_for_until_it_has_caught_up() -
     assert [scene.sweep(DAY_MS) for _ in range(3)] == [[]] * 3
 
 
-def test_rule_05_a_webhook_that_is_behind_is_rung_for_also_while_the_task_runs_on_in_silence() -> None:
-    """The bell for the first event got lost, and the agent has nothing to say for an hour."""
+def test_rule_05_a_webhook_that_is_behind_is_enqueued_also_while_the_task_runs_on_in_silence() -> None:
+    """The message for the first event got lost, and the agent has nothing to say for an hour."""
     scene = Scene(webhook=True)
     scene.take()
     enqueued = []
@@ -197,7 +197,7 @@ def test_rule_05_a_webhook_that_is_behind_is_rung_for_also_while_the_task_runs_o
     assert WorkMessage(scene.key) not in enqueued
 
 
-def test_a_webhook_of_a_waiting_task_is_rung_for_and_then_the_task_is_due_at_its_end() -> None:
+def test_a_webhook_of_a_waiting_task_is_enqueued_and_then_the_task_is_due_at_its_end() -> None:
     scene = Scene(webhook=True, agent=Asker())
     scene.run()
     assert scene.sweep(MINUTE_MS) == [DeliveryMessage(scene.key, "hook")]
@@ -206,7 +206,7 @@ def test_a_webhook_of_a_waiting_task_is_rung_for_and_then_the_task_is_due_at_its
     assert scene.head.due_at == scene.head.deadline
 
 
-def test_a_webhook_that_failed_is_rung_for_when_its_next_try_is_due() -> None:
+def test_a_webhook_that_failed_is_enqueued_when_its_next_try_is_due() -> None:
     scene = Scene(webhook=True)
     scene.run()
     scene.world.receiver.answers = lambda _: Outcome(status=500)
@@ -218,7 +218,7 @@ def test_a_webhook_that_failed_is_rung_for_when_its_next_try_is_due() -> None:
     assert DeliveryMessage(scene.key, "hook") in scene.sweep(MINUTE_MS)
 
 
-def test_a_webhook_that_was_given_up_is_rung_for_no_more() -> None:
+def test_a_webhook_that_was_given_up_is_enqueued_no_more() -> None:
     scene = Scene(webhook=True)
     scene.run()
     cursor = scene.world.table.get_cursor(scene.key, "hook")
@@ -278,7 +278,7 @@ class Crowd:
 
     @property
     def enqueued(self) -> list[str]:
-        """The tasks that bells were rung for."""
+        """The tasks for which messages were enqueued."""
         return [message.key.task for message in self.world.queue.ready()]
 
     def sweep(self, remaining_ms: Callable[[], int] = lambda: HOUR_MS, **instead: Any) -> int:
@@ -307,7 +307,7 @@ def test_a_sweep_whose_time_ends_leaves_the_rest_to_the_next_and_no_shard_behind
     assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys)
 
 
-def test_an_index_that_lags_costs_a_read_for_what_was_moved_and_rings_for_nothing() -> None:
+def test_an_index_that_lags_costs_a_read_for_what_was_moved_and_enqueues_nothing() -> None:
     crowd = Crowd(300)
     table = crowd.world.table
 
@@ -334,7 +334,7 @@ def test_two_sweepers_at_once_move_each_task_once() -> None:
     world = crowd.world
 
     class Other:
-        """Another sweeper does its whole round before the first bell of this one rings."""
+        """Another sweeper does its whole round before the first message of this one is enqueued."""
 
         came = False
 
@@ -351,7 +351,7 @@ def test_two_sweepers_at_once_move_each_task_once() -> None:
     assert {(head.due_at, head.rings) for head in found} == {(world.now + MINUTE_MS, 1)}
 
 
-def test_a_sweeper_that_dies_between_ringing_and_writing_rings_again() -> None:
+def test_a_sweeper_that_dies_between_enqueuing_and_writing_enqueues_again() -> None:
     crowd = Crowd(50)
 
     class Dying:

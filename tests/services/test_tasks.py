@@ -65,7 +65,7 @@ def violations(error: InvalidParams) -> list[str]:
 
 
 @pytest.mark.requirement(27, 49, 52)
-def test_a_message_makes_a_task_and_rings_for_it() -> None:
+def test_a_message_makes_a_task_and_enqueues_it() -> None:
     world = world_of()
     task = sent(world, said(metadata={"a": 1}, context_id="talk"))
     message = Message("m-1", Role.USER, (Part("text", "hello"),), "talk", task.task_id, {"a": 1})
@@ -193,7 +193,7 @@ def test_a_blocking_send_does_not_wait_longer_than_the_platform_lets_it() -> Non
 
 
 class Deaf:
-    """A queue whose bells nobody hears."""
+    """A queue whose messages nobody receives."""
 
     def enqueue(self, *_: object) -> None:
         pass

@@ -59,7 +59,7 @@ def refusal(world: World, task_id: str, request: PushRequest) -> list[str]:
 
 
 @pytest.mark.requirement(16, 117)
-def test_a_webhook_is_stored_with_its_secrets_sealed_and_rung_for_at_once() -> None:
+def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> None:
     world, task_id = world_with_task()
     config = add(world, task_id, PushRequest(HOOK, "hook", SECRET, "Basic", CREDENTIALS))
     key = ME.key(task_id)

@@ -54,7 +54,7 @@ def test_a_new_event_in_the_table_reaches_the_relay_and_nothing_else_does(stack:
 
 
 @pytest.mark.parametrize(("queue", "function"), [("WorkQueueUrl", "worker"), ("DeliveryQueueUrl", "notifier")])
-def test_a_bell_in_a_queue_reaches_its_function(stack: LocalStack, queue: str, function: str) -> None:
+def test_a_message_in_a_queue_reaches_its_function(stack: LocalStack, queue: str, function: str) -> None:
     before = len(invocations(stack, function))
     stack.client("sqs").send_message(QueueUrl=stack.output(queue), MessageBody=json.dumps({"v": 1, "kind": "probe"}))
     eventually(lambda: len(invocations(stack, function)) > before)

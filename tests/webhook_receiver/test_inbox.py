@@ -113,7 +113,7 @@ def test_a_line_break_in_content_does_not_end_an_event() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_watch_that_ends_is_not_rung_any_more(count: int) -> None:
+def test_a_watch_that_ends_is_not_notified_any_more(count: int) -> None:
     inbox = Inbox(first=1)
 
     async def watch() -> None:

@@ -52,7 +52,7 @@ def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], E
 
     Handles ``at_once`` messages at the same time, in threads, so that a slow one does not delay the others.
     """
-    pool = ThreadPoolExecutor(at_once, "bell") if at_once > 1 else None
+    pool = ThreadPoolExecutor(at_once, "message") if at_once > 1 else None
 
     def answer_record(record: SQSRecord, lambda_context: LambdaContext) -> None:
         message = _read_message(kind, record)
