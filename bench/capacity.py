@@ -32,8 +32,8 @@ from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.agent import Agent, AgentTask
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit
-from a2a_serverless.domain.model import Message, Part, Principal, Role, TaskState
-from a2a_serverless.domain.queries import ListTasks
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.listing import list_tasks
 from tests.contract.backends import client_at
@@ -97,7 +97,7 @@ def lived(of: Database, work: Callable[[AgentTask], Awaitable[Any]]) -> tuple[De
     of.meter.reset()
     task = deployment.send(TEXT)
     asyncio.run(deployment.run(task))
-    return deployment, task.task_id
+    return deployment, task.id
 
 
 def counted(meter: Meter) -> tuple[float, float, float]:
@@ -117,7 +117,15 @@ def fill(client: DynamoDBClient, principal: Principal, count: int) -> None:
 
 def _items(principal: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
     key = principal.key(f"task-{number:06d}")
-    incoming = Incoming(Message(f"m-{number}", Role.USER, (Part("text", TEXT),), f"context-{number % 10}", key.task))
+    incoming = Incoming(
+        Message(
+            message_id=f"m-{number}",
+            role=Role.USER,
+            parts=(Part(text=TEXT),),
+            context_id=f"context-{number % 10}",
+            task_id=key.task,
+        )
+    )
     life = TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     at = now - (count - number) * 1000
     head, event = submit(
@@ -135,7 +143,7 @@ def listed(of: Database, principal: Principal) -> tuple[float, float]:
     """Returns calls and read units of listing the first page of the newest tasks."""
     deployment = of.deploy(ordinary)
     of.meter.reset()
-    page = list_tasks(deployment.service.lister, principal, "bench", ListTasks(page_size=PAGE))
+    page = list_tasks(deployment.service.lister, principal, "bench", ListTasksRequest(page_size=PAGE))
     if len(page.tasks) != PAGE:
         raise SystemExit(f"a page of {len(page.tasks)}")
     return float(len(of.meter.calls)), of.meter.units

@@ -12,13 +12,16 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from a2a_serverless.stack import paths, sam
 from measuring import ROOT, Report, cpu_ms, figure, goal, main, ratios, side_by_side
 from stand_in import running
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent / "candidates"
 PEERS = {

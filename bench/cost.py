@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 HERE: Final = Path(__file__).parent
 PRICES: Final[dict[str, Any]] = json.loads((HERE / "prices.json").read_text())

@@ -10,11 +10,12 @@ from a2a_serverless.adapters.memory import MemoryQueues, MemoryResolver, MemoryS
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.agent import Agent, AgentSkill
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.tasks import TaskService, send
 from a2a_serverless.services.webhooks import Webhooks
@@ -35,15 +36,21 @@ class Deployment:
 
     def send(self, text: str, *, wait: bool = False) -> Task:
         """Sends a new message and returns its task. Fails when the agent answers with a message."""
-        message = Message(self.service.ids.new(), Role.USER, (Part("text", text),))
-        answer = send(self.service, WHO, self.agent.id, SendRequest(message, return_immediately=not wait), "1.0")
+        message = Message(message_id=self.service.ids.new(), role=Role.USER, parts=(Part(text=text),))
+        answer = send(
+            self.service,
+            WHO,
+            self.agent.id,
+            SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=not wait)),
+            "1.0",
+        )
         if not isinstance(answer, Task):
             raise SystemExit("there is no task")
         return answer
 
     async def run(self, task: Task) -> None:
         """Runs the task as a worker does for its queue message."""
-        await run(self.engine, WHO.key(task.task_id), lambda: RUN_MS)
+        await run(self.engine, WHO.key(task.id), lambda: RUN_MS)
 
 
 def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # noqa: ANN401 - any store's ports

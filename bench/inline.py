@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.agent import Agent, AgentTask
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.protocol.v1 import TaskState
 from deployment import SKILL, deployed
 from measuring import Report, figure, goal, main
 

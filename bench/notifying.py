@@ -9,19 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import socket
-import ssl
 import sys
 import threading
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import Pipe, Process
-from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -33,17 +29,24 @@ from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.key_ring import create_ring
-from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.ports.tasks import NewTask
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.wiring.notifier import MESSAGES_AT_ONCE
 from tests.adapters.strangers import authority, server_context
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
 
 PER_SECOND: Final = 50
 ADDRESS: Final = "93.184.215.14"
@@ -112,7 +115,7 @@ class Instance:
         key = TaskKey("tenant", "owner", by())
         config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now)
         cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
-        message = Message(by(), Role.USER, (Part("text", "hi"),))
+        message = Message(message_id=by(), role=Role.USER, parts=(Part(text="hi"),))
         head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
         self.table.create(NewTask(head, event, None, ((config, cursor),)))
         snapshot = self.table.read_head(key)
@@ -131,7 +134,7 @@ class Instance:
         snapshot = self._looks.get(key) or self.table.read_head(key)
         if snapshot is None:
             raise RuntimeError("the task is gone")
-        n, artifact = snapshot.last + 1, Artifact("a", (Part("text", "x" * 800),))
+        n, artifact = snapshot.last + 1, Artifact(artifact_id="a", parts=(Part(text="x" * 800),))
         event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), snapshot.head.fence)  # noqa: FBT003, PLR2004
         self.table.append_chunk(key, event, snapshot.head.expires)
         self.committed[key.task, n] = time.monotonic()

@@ -15,18 +15,26 @@ import shutil
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
 from a2a_serverless.client import Client, over_urllib, text_message
-from a2a_serverless.domain.model import PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import (
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from a2a_serverless.stack import local_stack, paths, processes, sam
 from a2a_serverless.stack.paths import CHECKOUT, Paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
 TASKS: Final = 4
@@ -91,10 +99,15 @@ def begin(stack: local_stack.RunningStack) -> list[str]:
     agent, found = slow_agent(stack), []
     for _ in range(TASKS):
         config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
-        push = PushRequest(config["url"], token=config["token"])
-        task = agent.send(SendRequest(text_message("go"), return_immediately=True, push=push))
+        push = TaskPushNotificationConfig(url=config["url"], token=config["token"])
+        task = agent.send(
+            SendMessageRequest(
+                message=text_message("go"),
+                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
+            )
+        )
         assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
-        found.append(task.task_id)
+        found.append(task.id)
     until = time.monotonic() + TIMEOUT_S
     while not all(agent.get(task).artifacts for task in found) and time.monotonic() < until:
         time.sleep(0.5)
@@ -119,7 +132,12 @@ def answered(stack: local_stack.RunningStack, tasks: list[str]) -> None:
     agent, until, open_ = slow_agent(stack), time.monotonic() + TIMEOUT_S, set(tasks)
     while open_ and time.monotonic() < until:
         for task in [one for one in open_ if agent.get(one).status.state is TaskState.INPUT_REQUIRED]:
-            agent.send(SendRequest(text_message("yes", task_id=task), return_immediately=True))
+            agent.send(
+                SendMessageRequest(
+                    message=text_message("yes", task_id=task),
+                    configuration=SendMessageConfiguration(return_immediately=True),
+                )
+            )
             open_.discard(task)
         time.sleep(1)
 
@@ -145,11 +163,11 @@ def wrong_with(stack: local_stack.RunningStack, task: Task) -> Iterator[str]:
     """Yields what is wrong with a task."""
     lines = task.artifacts[0].text().splitlines() if task.artifacts else []
     if task.status.state.value != "completed":
-        yield f"{task.task_id} is {task.status.state.value}"
+        yield f"{task.id} is {task.status.state.value}"
     if [int(line.partition(" ")[0]) for line in lines] != list(range(STEPS)):
-        yield f"{task.task_id} has other steps than {STEPS}, each once: {lines}"
-    if not delivered(stack, task.task_id):
-        yield f"{task.task_id} has a webhook that lacks events"
+        yield f"{task.id} has other steps than {STEPS}, each once: {lines}"
+    if not delivered(stack, task.id):
+        yield f"{task.id} has a webhook that lacks events"
 
 
 @contextmanager

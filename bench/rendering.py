@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 OURS, OTHERS, INK, WHISKER = "#2f81f7", "#8b949e", "#768390", "#d29922"
 NAME_WIDTH, BAR_WIDTH, ROW, MARGIN = 360, 330, 26, 12

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import socket
-import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pipe, Process
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -36,6 +32,12 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http_client.sockets import connect
 from measuring import Report, figure, goal, main, ratios, side_by_side
 from tests.adapters.strangers import NAME, authority, server_context
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
 URL: Final = f"https://{NAME}/a2a"
 ADDRESS: Final = "93.184.215.14"

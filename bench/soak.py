@@ -16,21 +16,23 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
 from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.domain.model import PushRequest, SendRequest, Task
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.stack import local_stack, paths, processes, sam
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TEXT: Final = Path(__file__).parents[1].joinpath("examples/demo.md").read_text()
 QUEUES: Final = ("WorkQueueUrl", "DeliveryQueueUrl", "WorkDeadLettersUrl", "DeliveryDeadLettersUrl", "RelayFailuresUrl")
@@ -72,15 +74,20 @@ class Soak:
     def send(self, number: int) -> None:
         """Sends one task, and follows or cancels it depending on its number."""
         try:
-            request = SendRequest(text_message(TEXT), return_immediately=True, push=self._webhook())
+            request = SendMessageRequest(
+                message=text_message(TEXT),
+                configuration=SendMessageConfiguration(
+                    return_immediately=True, task_push_notification_config=self._webhook()
+                ),
+            )
             if number % STREAM_EVERY == 0:
                 self._follow(request)
                 return
             task = self.agent.send(request)
             assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
-            self.sent.append(task.task_id)
+            self.sent.append(task.id)
             if number % CANCEL_EVERY == 0:
-                self.agent.cancel(task.task_id)
+                self.agent.cancel(task.id)
         except Exception as error:  # noqa: BLE001 - every error is counted
             self.refused[type(error).__name__] += 1
 
@@ -99,12 +106,12 @@ class Soak:
         """Returns the tasks whose webhook lacks events."""
         return [task for task in self.sent if not self._delivered(task)]
 
-    def _webhook(self) -> PushRequest:
+    def _webhook(self) -> TaskPushNotificationConfig:
         made = fetched(f"{self.stack.receiver.url}/expectations", {})
         config = made["pushNotificationConfig"]
-        return PushRequest(config["url"], token=config["token"])
+        return TaskPushNotificationConfig(url=config["url"], token=config["token"])
 
-    def _follow(self, request: SendRequest) -> None:
+    def _follow(self, request: SendMessageRequest) -> None:
         seen: list[int] = []
         for item in self.agent.stream(request):
             seen += [item.n] if item.n else []

@@ -6,11 +6,14 @@ It stores nothing. `capacity.py` measures the calls' cost in DynamoDB, on AWS's 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
 
 
 class _Answer(BaseHTTPRequestHandler):

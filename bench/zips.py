@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import sys
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from a2a_serverless.stack import paths, sam
 from cold_start import compiled
 from measuring import Figure, Report, figure, goal, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MEGABYTE = 1_000_000
 UNCHECKED = b"\x01\0\0\0"

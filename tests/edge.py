@@ -15,9 +15,9 @@ from a2a_serverless.handlers import http
 from a2a_serverless.handlers.deliveries import task_of
 from a2a_serverless.handlers.documents import CARD, OLD_CARD, catalogue
 from a2a_serverless.protocol.operations import STREAMING, Operation
-from a2a_serverless.wire import legacy, rest
+from a2a_serverless.wire import rest
 from a2a_serverless.wire.jsonrpc import METHODS
-from tests.wire.schema import (
+from tests.protocol.schema import (
     assert_card,
     assert_error,
     assert_older,
@@ -78,7 +78,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = Fals
 
 def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form:
     try:
-        found = rest.match(verb, path, legacy.ROUTES if old else (*rest.ROUTES, *rest.TENANT_ROUTES))
+        found = rest.match(verb, path, rest.LEGACY_ROUTES if old else (*rest.ROUTES, *rest.TENANT_ROUTES))
     except A2AError:
         return Form((version,))
     names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST

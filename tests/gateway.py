@@ -15,18 +15,20 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from a2a_serverless.handlers.runtime import SEPARATOR
 from tests.functions.template import resources
 from tests.runtime_api import Invocation, RuntimeApiServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 RENAMED: Final = {
     name: f"x-amzn-Remapped-{name}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.logs import PACKAGE, QUOTING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,6 +18,8 @@ from a2a_serverless.protocol import sse
 from tests.edge import check_frame, conforming, form_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from a2a_serverless.http_client.transport import ResponseBody
     from tests.edge import Form
 

@@ -6,11 +6,13 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TESTS: Final = Path(__file__).parent
 DEVIATIONS: Final = TESTS.parent / "docs" / "deviations.md"

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +25,8 @@ from sample_agents.travel import travel
 from tests.sample_agents.sketches import SHIPPED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from a2a_serverless.domain.agent import Agent
 
 PATHS = [f"sample_agents.{agent.id}:{agent.id}" for agent in SHIPPED]

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import ValidationError
 
 from a2a_serverless.client import Client, discover, text_message
-from a2a_serverless.domain.model import SendRequest, TaskState
+from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from tests.conformance import live
 from tests.echo import Writer
 from tests.http_client.test_transport import Handler, serving
@@ -52,6 +52,6 @@ def test_an_event_that_the_protocol_does_not_have_is_refused() -> None:
 def test_what_a_deployment_answers_and_streams_goes_through() -> None:
     with live.serving([Writer(seconds=0.1).agent]) as url:
         client = discover(f"{url}/echo", observed(url)).client
-        told = [item.state for item in client.stream(SendRequest(text_message("hello")))]
+        told = [item.state for item in client.stream(SendMessageRequest(message=text_message("hello")))]
         assert told[-1] is TaskState.COMPLETED
         assert asked(url, "echo/tasks")["totalSize"] == 1

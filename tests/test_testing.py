@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,13 @@ import anyio.to_thread
 import pytest
 
 from a2a_serverless.domain.agent import TaskFailed
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from a2a_serverless.domain.agent import AgentTask
 
 MANY = 300_000

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +11,9 @@ from a2a_serverless.settings import SettingsError
 from a2a_serverless.wiring.rotator import make_rotator
 from tests.contexts import Context
 from tests.loggers import kept_loggers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REFUSED = [
     ({"JWKS_MAX_AGE_SECONDS": "never"}, "JWKS_MAX_AGE_SECONDS must be a whole number from 1 to 86400, not 'never'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from itertools import count
 from threading import Semaphore, Thread
@@ -14,6 +13,8 @@ from a2a_serverless.services import deliver as delivering
 from a2a_serverless.testing import SimulatedLoop
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import DeliveryMessage
     from tests.world import World

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.model import TaskState
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.protocol.v1 import TaskState
     from tests.faults.plans import Faults
 
 

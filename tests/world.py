@@ -6,7 +6,6 @@ Time moves only when nothing is left to do now, to the next thing that is due. F
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -26,17 +25,7 @@ from a2a_serverless.adapters.memory import (
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.model import (
-    JsonObject,
-    Message,
-    Part,
-    Principal,
-    PushRequest,
-    Role,
-    SendRequest,
-    Task,
-    TaskKey,
-)
+from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -46,6 +35,16 @@ from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.ports.agents import CallbackRequest
 from a2a_serverless.ports.keys import Signed
 from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.protocol.v1 import (
+    AuthenticationInfo,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+)
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
@@ -57,9 +56,11 @@ from a2a_serverless.services.tasks import TaskService, cancel, get, send
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing import BASE_URL, START, Counter, SimulatedLoop
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
-from tests.wire.schema import assert_notification
+from tests.protocol.schema import assert_notification
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push import WireVersion
@@ -75,6 +76,18 @@ RUN_MS = 900_000
 DELIVER_MS = 60_000
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
+
+
+def webhook(url: str = HOOK, *, scheme: str | None = None, credentials: str | None = None, **fields: Any) -> Any:
+    """A webhook as a client wants it; ``fields`` are those of TaskPushNotificationConfig."""
+    said = None if scheme is credentials is None else AuthenticationInfo(scheme=scheme or "", credentials=credentials)
+    return TaskPushNotificationConfig(url=url, authentication=said, **fields)
+
+
+def configured(request: SendMessageRequest, **changes: Any) -> SendMessageRequest:
+    """The request with changes in its configuration."""
+    configuration = request.configuration.model_copy(update=changes)
+    return request.model_copy(update={"configuration": configuration})
 
 
 class WorldClock:
@@ -196,11 +209,21 @@ class Siblings:
         self._check(agent)
         return card_of(self.world.engine.agents[agent], BASE_URL, {})
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         self._check(agent)
         if agent in self.replies:
-            return Message("reply", Role.AGENT, (Part("text", self.replies[agent]),), message.context_id)
-        request = SendRequest(message, return_immediately=True, push=callback)
+            return Message(
+                message_id="reply",
+                role=Role.AGENT,
+                parts=(Part(text=self.replies[agent]),),
+                context_id=message.context_id,
+            )
+        request = SendMessageRequest(
+            message=message,
+            configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback),
+        )
         return send(self.world.service, caller.principal, agent, request, "1.0")
 
     def _check(self, agent: str) -> None:
@@ -424,7 +447,7 @@ class World:
         """Sends a message with ``return_immediately``; returns its task."""
         return self.sent(self.request(text, push=push, **fields), agent)
 
-    def sent(self, request: SendRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
+    def sent(self, request: SendMessageRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
         """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
         task = self.client(lambda: send(self.service, ME, agent, request, wire))
         assert isinstance(task, Task)
@@ -437,9 +460,15 @@ class World:
             pass
         return answers[0]
 
-    def request(self, text: str, *, push: bool = True, **fields: str) -> SendRequest:
-        message = Message(self.ids.new(), Role.USER, (Part("text", text),), **fields)  # type: ignore[arg-type]
-        return SendRequest(message, return_immediately=True, push=PushRequest(HOOK, token="t") if push else None)
+    def request(self, text: str, *, push: bool = True, **fields: str) -> SendMessageRequest:
+        message = Message(message_id=self.ids.new(), role=Role.USER, parts=(Part(text=text),), **fields)
+        return SendMessageRequest(
+            message=message,
+            configuration=SendMessageConfiguration(
+                return_immediately=True,
+                task_push_notification_config=TaskPushNotificationConfig(url=HOOK, token="t") if push else None,
+            ),
+        )
 
     def get(self, task_id: str, agent: str = "echo") -> Task:
         return get(self.service, ME, agent, task_id)

@@ -1,5 +1,7 @@
 """Composition root of the relay function."""
 
+import aws_lambda_powertools.utilities.batch  # noqa: F401 - first: after pydantic it imports models for 0.3 s
+
 from a2a_serverless.wiring.process import uncollected
 
 with uncollected():

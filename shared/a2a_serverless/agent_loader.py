@@ -8,7 +8,6 @@ not in it, the agents are imported at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from a2a_serverless.domain.access import READ
 from a2a_serverless.domain.agent import Agent, AgentExtension, AgentSkill
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from a2a_serverless.domain.agent import AgentTask, Answer

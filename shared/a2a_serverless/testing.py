@@ -16,7 +16,6 @@ import selectors
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from contextlib import suppress
@@ -34,7 +33,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.model import Message, Part, Principal, Role, SendRequest, Task, TaskKey, TaskState
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
@@ -46,6 +45,15 @@ from a2a_serverless.engine.run import Engine, RunOutcome, run
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.agents import CallbackRequest
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskState,
+)
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
 from a2a_serverless.services.listing import TaskLister
@@ -54,10 +62,12 @@ from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.webhooks import Webhooks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import FrameType
 
     from a2a_serverless.domain.agent import Agent, Content
-    from a2a_serverless.domain.model import Artifact, Json, PushRequest
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.protocol.v1 import Artifact, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
@@ -294,7 +304,7 @@ class AgentTestHarness:
         """
         task = self.begin(content, to=to, context_id=context_id, task_id=task_id, references=references)
         self.settle()
-        return self.reply(task.task_id, to=to) if isinstance(task, Task) else Reply(task)
+        return self.reply(task.id, to=to) if isinstance(task, Task) else Reply(task)
 
     def begin(
         self,
@@ -307,12 +317,25 @@ class AgentTestHarness:
     ) -> Task | Message:
         """Sends a message and returns the immediate response, without running queued work."""
         parts = tuple(make_parts(content))
-        message = Message(self._ids.new(), Role.USER, parts, context_id, task_id, reference_task_ids=tuple(references))
+        message = Message(
+            message_id=self._ids.new(),
+            role=Role.USER,
+            parts=parts,
+            context_id=context_id,
+            task_id=task_id,
+            reference_task_ids=tuple(references),
+        )
         return self.take(to or self._first, message)
 
     def take(self, agent: str, message: Message, principal: Principal = CLIENT) -> Task | Message:
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
-        return tasks.send(self.service, principal, agent, SendRequest(message, return_immediately=True), "1.0")
+        return tasks.send(
+            self.service,
+            principal,
+            agent,
+            SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True)),
+            "1.0",
+        )
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""
@@ -415,7 +438,7 @@ class _Siblings:
     def __init__(self, harness: AgentTestHarness, agents: Mapping[str, Agent]) -> None:
         self._harness = harness
         self._agents = agents
-        self._called: dict[tuple[str, str], PushRequest] = {}
+        self._called: dict[tuple[str, str], TaskPushNotificationConfig] = {}
         self._told: dict[tuple[str, str], int] = {}
 
     def with_trace(self, trace: str) -> _Siblings:
@@ -428,13 +451,15 @@ class _Siblings:
     def card(self, agent: str) -> AgentCard:
         return card_of(self._known(agent), BASE_URL, {})
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         try:
             answer = self._harness.take(agent, message, caller.principal)
         except A2AError as error:
             raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
         if isinstance(answer, Task):
-            self._called[agent, answer.task_id] = callback
+            self._called[agent, answer.id] = callback
         return answer
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:

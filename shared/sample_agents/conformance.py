@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import AgentExtension, AgentSkill, AgentTask, TaskRejected, agent
-from a2a_serverless.domain.model import Part
+from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
@@ -85,8 +85,8 @@ def _wait(seconds: float) -> Act:
     return act
 
 
-_FILE: Final = Part("raw", "T3V0cHV0IG9mIHRoZSBmaWxlLg==", "text/plain", "output.txt")
-_LINK: Final = Part("url", "https://example.com/output.txt", "text/plain", "output.txt")
+_FILE: Final = Part(raw="T3V0cHV0IG9mIHRoZSBmaWxlLg==", media_type="text/plain", filename="output.txt")
+_LINK: Final = Part(url="https://example.com/output.txt", media_type="text/plain", filename="output.txt")
 
 ACTS: Final[dict[str, Act]] = {
     "tck-complete-task": _greet,
@@ -95,14 +95,14 @@ ACTS: Final[dict[str, Act]] = {
     "tck-input-required": _ask,
     "tck-auth-required": _sign_in,
     "tck-delayed-complete": _wait(SHORT_S),
-    "tck-artifact-text": _emit(Part("text", "Generated text content")),
+    "tck-artifact-text": _emit(Part(text="Generated text content")),
     "tck-artifact-file": _emit(_FILE),
     "tck-artifact-file-url": _emit(_LINK),
-    "tck-artifact-data": _emit(Part("data", {"key": "value", "count": 42})),
-    "tck-stream-001": _emit(Part("text", "Stream hello from TCK")),
-    "tck-stream-003": _emit(Part("text", "Stream task lifecycle")),
-    "tck-stream-ordering-001": _emit(Part("text", "Ordered output")),
-    "tck-stream-artifact-text": _emit(Part("text", "Streamed text content")),
+    "tck-artifact-data": _emit(Part(data={"key": "value", "count": 42})),
+    "tck-stream-001": _emit(Part(text="Stream hello from TCK")),
+    "tck-stream-003": _emit(Part(text="Stream task lifecycle")),
+    "tck-stream-ordering-001": _emit(Part(text="Ordered output")),
+    "tck-stream-artifact-text": _emit(Part(text="Streamed text content")),
     "tck-stream-artifact-file": _emit(_FILE),
     "tck-stream-artifact-chunked": _chunks,
     "test-resubscribe-message-id": _wait(LONG_S),

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskFailed, TaskRejected, agent
-from a2a_serverless.domain.model import Part
 from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
+from a2a_serverless.protocol.v1 import Part
 from sample_agents.models import configured_models
 from sample_agents.prompts import picture_prompt
 from sample_agents.writing import language_of, object_in
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Artifact, Json, JsonObject, Message
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.protocol.v1 import Artifact, Message
     from sample_agents.models import GetModels, TextModel
     from sample_agents.writing import Language
 
@@ -103,8 +104,10 @@ async def image(task: AgentTask, models: GetModels = configured_models) -> None:
     async def draw() -> str:
         return base64.b64encode(await models().image.generate(shown["prompt"])).decode()
 
-    picture = Part("raw", await task.step("draw", draw), PNG, name)
-    data = Part("data", {"prompt": shown["prompt"]}, "application/json", metadata=base.reference if base else None)
+    picture = Part(raw=await task.step("draw", draw), media_type=PNG, filename=name)
+    data = Part(
+        data={"prompt": shown["prompt"]}, media_type="application/json", metadata=base.reference if base else None
+    )
     await task.emit(name, [picture, data], last=True, description=shown["description"])
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.agent import AgentCallFailed, AgentSkill, AgentTask, TaskFailed, agent
-from a2a_serverless.domain.model import Artifact, Message, Part, TaskState
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, TaskState
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.model import Json, JsonObject, Task
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
 DEADLINE_S: Final = 3600.0
@@ -115,8 +116,8 @@ class Chain:
 
     async def write(self) -> None:
         """Runs outline, document and summary in sequence. Without an outline, the document is written anyway."""
-        outline = await self._step("outline", [Part("text", self.source)], OUTLINE)
-        document = await self._step("document", [Part("text", self.source), *outline], DOCUMENT)
+        outline = await self._step("outline", [Part(text=self.source)], OUTLINE)
+        document = await self._step("document", [Part(text=self.source), *outline], DOCUMENT)
         if document:
             await self._step("summary", document, SUMMARY)
         else:
@@ -124,7 +125,7 @@ class Chain:
 
     async def draw(self, picture: str) -> None:
         """Orders the picture, which depends on no other step."""
-        await self._step("picture", [Part("text", picture)], None)
+        await self._step("picture", [Part(text=picture)], None)
 
     async def report(self) -> str:
         """Emits the result of each step; returns it in words. Raises TaskFailed when no step has a result."""
@@ -166,14 +167,17 @@ class Chain:
         for number, artifact in enumerate(made):
             own = artifact.name or f"{step}-{number}"
             await self._pass_on(step, artifact, name if name and number == 0 else own, answer)
-        return [replace(part, metadata=None) for artifact in made for part in joined(artifact.parts)]
+        return [part.model_copy(update={"metadata": None}) for artifact in made for part in joined(artifact.parts)]
 
     async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
         """Emits an agent's artifact as our own, with a reference to the original."""
         origin: JsonObject = {}
         if not isinstance(answer, Message) and artifact.artifact_id:
-            origin = {"taskId": answer.task_id, "artifactId": artifact.artifact_id}
-        parts = [replace(part, metadata={**(part.metadata or {}), **origin} or None) for part in joined(artifact.parts)]
+            origin = {"taskId": answer.id, "artifactId": artifact.artifact_id}
+        parts = [
+            part.model_copy(update={"metadata": {**(part.metadata or {}), **origin} or None})
+            for part in joined(artifact.parts)
+        ]
         await self.task.emit(name, parts, last=True, description=artifact.description)
         self.given.setdefault(step, []).append(name)
 
@@ -187,7 +191,9 @@ def joined(parts: Sequence[Part]) -> list[Part]:
             runs[-1].append(part)
         else:
             runs.append([part])
-    return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
+    return [
+        run[0] if len(run) == 1 else run[0].with_content(text="".join(str(one.value) for one in run)) for run in runs
+    ]
 
 
 def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
@@ -199,17 +205,17 @@ def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
 
 
 def _as_text(part: Part) -> Part:
-    return Part("text", json.dumps(part.value, ensure_ascii=False, indent=2), JSON)
+    return Part(text=json.dumps(part.value, ensure_ascii=False, indent=2), media_type=JSON)
 
 
 def _made(answer: Task | Message) -> list[Artifact]:
     """An agent's artifacts; if there are none, its message as one."""
     if isinstance(answer, Message):
-        return [Artifact("", answer.parts)]
+        return [Artifact(artifact_id="", parts=answer.parts)]
     if answer.status.state is not TaskState.COMPLETED:
         return []
     said = answer.status.message
-    return list(answer.artifacts) or ([Artifact("", said.parts)] if said else [])
+    return list(answer.artifacts) or ([Artifact(artifact_id="", parts=said.parts)] if said else [])
 
 
 def _reason(answer: Task | Message) -> str:

@@ -16,14 +16,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
-from a2a_serverless.domain.model import Part
 from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
+from a2a_serverless.protocol.v1 import Part
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.model import Artifact, Json, JsonObject, Message
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.protocol.v1 import Artifact, Message
     from sample_agents.writing import Language
 
 Kind: TypeAlias = Literal["flight", "hotel", "snowmobile", "spa"]
@@ -99,7 +100,7 @@ async def travel(task: AgentTask) -> str | None:
     booking = _stay(kind, text, base) if base else await _flight(task, text)
     language = language_of(text)
     booking |= {"reference": _number(task.id), "note": _DEMONSTRATION[language]}
-    part = Part("data", booking, "application/json", metadata=base.reference if base else None)
+    part = Part(data=booking, media_type="application/json", metadata=base.reference if base else None)
     words = _words(booking, language)
     await task.emit(f"{kind}_booking.json", [part], last=True, description=words)
     return f"{words} {_DEMONSTRATION[language]}"

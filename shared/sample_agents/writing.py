@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from a2a_serverless.domain.model import Json, JsonObject
 
 Language: TypeAlias = Literal["en", "zh"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +25,8 @@ from tests.echo import agent_of
 from tests.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.domain.agent import AgentTask
 
 SECRET = "Bearer s3cret-token"
@@ -162,7 +163,7 @@ def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureF
     world = World([agent_of(work)])
     remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
-    task_id = world.send("go").task_id
+    task_id = world.send("go").id
     world.settle()
     told = world.get(task_id).status.message
     assert told is not None

@@ -6,9 +6,8 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +22,9 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
 from a2a_serverless.testing import START
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE, FAR = "https://api.example.com", "https://far.example.org/agents"
 URL = f"{HERE}/callbacks/one"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +20,10 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.testing import START
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.adapters.test_callback_verifier import THEIRS, expected, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 pytestmark = pytest.mark.enable_socket
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,6 +17,9 @@ from a2a_serverless.adapters.lambda_functions import FUNCTION_TIMEOUT_S, REQUEST
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
 from tests.functions.template import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.enable_socket
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.head import Head
-from a2a_serverless.domain.model import TaskKey, TaskState
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
 from a2a_serverless.ports.tasks import IdempotencyRecord
+from a2a_serverless.protocol.v1 import TaskState
 
 KEY = TaskKey("tenant", "owner", "task")
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)
@@ -60,8 +61,8 @@ def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
 
 
 def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
-    item = items.make_item("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "2"}}
-    with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 2; this release reads form 1"):
+    item = items.make_item("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "3"}}
+    with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 3; this release reads up to form 2"):
         items.cursor_of(item)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from a2a_serverless.adapters.dynamodb import log_format
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
-from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -24,14 +24,35 @@ values = st.recursive(
 )
 metadata = st.none() | st.dictionaries(texts, values, max_size=2)
 some = st.lists(texts, max_size=2).map(tuple)
+about = {"media_type": st.none() | texts, "filename": st.none() | texts, "metadata": metadata}
 parts = st.one_of(
-    st.builds(Part, st.sampled_from(["text", "raw", "url"]), texts, st.none() | texts, st.none() | texts, metadata),
-    st.builds(Part, st.just("data"), values, st.none() | texts, st.none() | texts, metadata),
+    st.builds(Part, text=texts, **about),
+    st.builds(Part, raw=texts, **about),
+    st.builds(Part, url=texts, **about),
+    st.builds(Part, data=values, **about),
 )
 many_parts = st.lists(parts, max_size=3).map(tuple)
 maybe = st.none() | texts
-messages = st.builds(Message, texts, st.sampled_from(Role), many_parts, maybe, maybe, metadata, some, some)
-artifacts = st.builds(Artifact, texts, many_parts, maybe, maybe, metadata, some)
+messages = st.builds(
+    Message,
+    message_id=texts,
+    role=st.sampled_from(Role),
+    parts=many_parts,
+    context_id=maybe,
+    task_id=maybe,
+    metadata=metadata,
+    extensions=some,
+    reference_task_ids=some,
+)
+artifacts = st.builds(
+    Artifact,
+    artifact_id=texts,
+    parts=many_parts,
+    name=maybe,
+    description=maybe,
+    metadata=metadata,
+    extensions=some,
+)
 numbers = st.integers(0, 10**12)
 statuses = st.builds(
     StatusEvent,
@@ -71,18 +92,24 @@ def test_a_result_comes_back_as_it_was(arguments: str, value: Json) -> None:
 
 def test_what_is_not_given_takes_no_room() -> None:
     event = StatusEvent(2, 5, "by", TaskState.WORKING)
-    assert json.loads(log_format.dump_event(event)) == {"k": "s", "s": "working", "at": 5}
+    assert json.loads(log_format.dump_event(event)) == {"state": "TASK_STATE_WORKING", "at": 5}
 
 
 def test_a_text_in_chinese_is_stored_in_its_own_letters() -> None:
-    event = StatusEvent(2, 5, "by", TaskState.WORKING, Message("m", Role.AGENT, (Part("text", "大纲"),)))
+    event = StatusEvent(
+        2, 5, "by", TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(text="大纲"),))
+    )
     assert "大纲" in log_format.dump_event(event)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_number_that_json_does_not_have_is_refused(value: float) -> None:
-    event = StatusEvent(2, 5, "by", TaskState.WORKING, Message("m", Role.AGENT, (Part("data", value),)))
+    event = StatusEvent(
+        2, 5, "by", TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(data=value),))
+    )
     with pytest.raises(ValueError, match="JSON"):
         log_format.dump_event(event)
     with pytest.raises(ValueError, match="JSON"):
-        log_format.dump_event(replace(event, message=Message("m", Role.AGENT, (Part("data", ["\ud800", value]),))))
+        log_format.dump_event(
+            replace(event, message=Message(message_id="m", role=Role.AGENT, parts=(Part(data=["\ud800", value]),)))
+        )

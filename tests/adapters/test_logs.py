@@ -8,7 +8,6 @@ import gc
 import io
 import json
 import logging
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,8 @@ from tests.contexts import Context
 from tests.loggers import kept_loggers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aws_lambda_powertools import Logger
 
 SOURCES = Path(a2a_serverless.__file__).parent

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
-from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, Task, TaskState
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.enable_socket
 
 ME = Principal("acme", "alice")
-HELLO = Message("m-1", Role.USER, (Part("text", "hello"), Part("data", {"n": 1})), "context")
-CALLBACK = PushRequest("https://parent.example.com/callbacks/1", config_id="parent", token="t-1")
+HELLO = Message(message_id="m-1", role=Role.USER, parts=(Part(text="hello"), Part(data={"n": 1})), context_id="context")
+CALLBACK = TaskPushNotificationConfig(url="https://parent.example.com/callbacks/1", id="parent", token="t-1")
 TASKS: dict[str, dict[str, Any]] = {
     "1.0": {"task": {"id": "far", "contextId": "context", "status": {"state": "TASK_STATE_WORKING"}}},
     "0.3": {"kind": "task", "id": "far", "contextId": "context", "status": {"state": "working"}},
@@ -95,7 +98,7 @@ def test_an_agent_is_spoken_to_in_the_version_and_at_the_address_that_its_card_s
     remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
     sent = remote_agents.send(Caller(ME), "far", HELLO, CALLBACK)
     assert isinstance(sent, Task)
-    assert (sent.task_id, remote_agents.get(Caller(ME), "far", "far").status.state) == ("far", TaskState.WORKING)
+    assert (sent.id, remote_agents.get(Caller(ME), "far", "far").status.state) == ("far", TaskState.WORKING)
     remote_agents.cancel(Caller(ME), "far", "far")
     assert [body["method"] for _, _, body in elsewhere.asked] == METHODS[version]
     assert {(path, headers["A2A-Version"]) for path, headers, _ in elsewhere.asked} == {("/rpc", version)}

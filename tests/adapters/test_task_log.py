@@ -17,10 +17,11 @@ from a2a_serverless.adapters.dynamodb.task_log import REREADS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import replay
-from a2a_serverless.domain.model import Artifact, Part, TaskKey, TaskState
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
+from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.domain.model import Task
+    from a2a_serverless.protocol.v1 import Task
     from tests.contract.backends import Store
 
-BIG = (Part("text", "x" * 2 * LIMIT),)
+BIG = (Part(text="x" * 2 * LIMIT),)
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped
     older = _stored_head(client)
     early = Filtered(client, lambda found, query: _with_head(found, older) if query == 1 else found)
     runner = RunSession(_through(early).log, Counter(), lambda: NOW, snapshot)
-    runner.emit(Artifact("document", (Part("text", "late"),)), 1, append=False, last=True)
+    runner.emit(Artifact(artifact_id="document", parts=(Part(text="late"),)), 1, append=False, last=True)
     last = happens(store, snapshot).last
     with pytest.raises(heads.LeaseLost):
         runner.flush()
@@ -299,7 +300,7 @@ def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_it
     client: DynamoDBClient,
 ) -> None:
     with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
-        snapshot, text = taken(store.log), Part("text", "x" * 250_000)
+        snapshot, text = taken(store.log), Part(text="x" * 250_000)
         for n in range(3, 23):
             store.log.append_chunk(KEY, chunk(n, text, append=n > 3), EXPIRES)
         calls = Filtered(client, lambda found, _: found)
@@ -413,9 +414,9 @@ def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> N
 def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
     created(store.log, push="hook")
     store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
-    _set(client, sk, "v", {"N": "2"})
+    _set(client, sk, "v", {"N": "3"})
     reads = [store.log.read_log, store.log.read_steps, store.push.list_configs, store.push.list_cursors]
-    with pytest.raises(items.UnknownVersion, match="stored in form 2; this release reads form 1"):
+    with pytest.raises(items.UnknownVersion, match="stored in form 3; this release reads up to form 2"):
         [read(KEY) for read in reads]
 
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -36,6 +35,9 @@ from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNo
 from a2a_serverless.http_client.sockets import connect, resolve
 from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.enable_socket
 

@@ -10,13 +10,15 @@ import base64
 import http.client
 import json
 import re
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PASSING: Final = frozenset({"date", "server", "content-length", "connection", "transfer-encoding"})
 SECRETS: Final = ("x-a2a-notification-jwt", "authorization")

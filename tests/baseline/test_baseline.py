@@ -6,7 +6,6 @@ The corpus says what clients and webhooks of every kind have seen. Whoever chang
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from tests.baseline.scenarios import NAMES, play
 from tests.baseline.talk import Hook, listening
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.stack.local import LocalStack
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]

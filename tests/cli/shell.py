@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports.keys import ApiKeyStore

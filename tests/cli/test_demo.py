@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
@@ -26,6 +25,9 @@ from sample_agents.summary import summary
 from tests.client.deployment import BASE, Deployment, rpc
 from tests.sample_agents.sketches import SKETCHED
 from tests.world import HOOK, Received
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REST_API = "http://127.0.0.1:4566/restapis/x/live/_user_request_"
 RECEIVER = "http://127.0.0.1:8010"

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from a2a_serverless.cli.files import save
 from a2a_serverless.cli.formatting import artifact_text, result_text, size_words
-from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 
-PNG = Part("raw", base64.b64encode(b"\x89PNG").decode(), "image/png", "boat.png")
+PNG = Part(raw=base64.b64encode(b"\x89PNG").decode(), media_type="image/png", filename="boat.png")
 
 
 def task(*artifacts: Artifact) -> Task:
-    return Task("t", "c", TaskStatus(TaskState.COMPLETED, 0), 0, artifacts)
+    return Task(id="t", context_id="c", status=TaskStatus(state=TaskState.COMPLETED, timestamp=0), artifacts=artifacts)
 
 
 def saved(folder: Path, *artifacts: Artifact) -> dict[str, bytes]:
@@ -22,23 +22,30 @@ def saved(folder: Path, *artifacts: Artifact) -> dict[str, bytes]:
 
 
 def test_the_chunks_of_a_text_are_one_file(tmp_path: Path) -> None:
-    chunks = (Part("text", "# One\n"), Part("text", "Two\n"))
-    assert saved(tmp_path, Artifact("a", chunks, "document.md")) == {"document.md": b"# One\nTwo\n"}
+    chunks = (Part(text="# One\n"), Part(text="Two\n"))
+    assert saved(tmp_path, Artifact(artifact_id="a", parts=chunks, name="document.md")) == {
+        "document.md": b"# One\nTwo\n"
+    }
 
 
 def test_a_picture_keeps_its_bytes_and_its_name(tmp_path: Path) -> None:
-    assert saved(tmp_path, Artifact("a", (PNG,), "picture")) == {"boat.png": b"\x89PNG"}
+    assert saved(tmp_path, Artifact(artifact_id="a", parts=(PNG,), name="picture")) == {"boat.png": b"\x89PNG"}
 
 
 def test_data_is_saved_as_json(tmp_path: Path) -> None:
-    outline = Part("data", {"title": "风帆"})
-    assert json.loads(saved(tmp_path, Artifact("a", (outline,), "outline"))["outline.json"]) == {"title": "风帆"}
-    assert json.loads(saved(tmp_path, Artifact("a", (outline, outline), "two.json"))["two.json"]) == [outline.value] * 2
+    outline = Part(data={"title": "风帆"})
+    assert json.loads(saved(tmp_path, Artifact(artifact_id="a", parts=(outline,), name="outline"))["outline.json"]) == {
+        "title": "风帆"
+    }
+    assert (
+        json.loads(saved(tmp_path, Artifact(artifact_id="a", parts=(outline, outline), name="two.json"))["two.json"])
+        == [outline.value] * 2
+    )
 
 
 def test_files_of_a_name_are_replaced(tmp_path: Path) -> None:
     for text in ("old", "new"):
-        save([Artifact("a", (Part("text", text),), "x.md")], tmp_path, "demo.")
+        save([Artifact(artifact_id="a", parts=(Part(text=text),), name="x.md")], tmp_path, "demo.")
     assert (tmp_path / "demo.x.md").read_text() == "new"
 
 
@@ -51,27 +58,31 @@ def test_whatever_an_artifact_is_called_it_stays_in_its_folder(
 ) -> None:
     folder = tmp_path_factory.mktemp("out")
     for each in (name, other):
-        (path,) = save([Artifact("id", (Part("text", "x"),), each)], folder)
+        (path,) = save([Artifact(artifact_id="id", parts=(Part(text="x"),), name=each)], folder)
         assert path.parent == folder
         assert path.is_file()
         assert not path.name.startswith(".")
 
 
 def test_what_is_no_text_is_told_about() -> None:
-    link = Part("url", "https://a.example/x.pdf", "application/pdf")
-    both = task(Artifact("a", (PNG,)), Artifact("b", (link,)), Artifact("c", (Part("data", 1),)))
+    link = Part(url="https://a.example/x.pdf", media_type="application/pdf")
+    both = task(
+        Artifact(artifact_id="a", parts=(PNG,)),
+        Artifact(artifact_id="b", parts=(link,)),
+        Artifact(artifact_id="c", parts=(Part(data=1),)),
+    )
     assert result_text(both) == "[boat.png, image/png: save it with --out]\n\nhttps://a.example/x.pdf\n\n1"
 
 
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ((Part("text", "x" * 1234),), "1,234 characters"),
-        ((PNG, Part("url", "u")), "2 file"),
-        ((Part("text", "x"), Part("data", 1)), "1 characters, 1 data"),
-        ((Part("text", ""),), "empty"),
+        ((Part(text="x" * 1234),), "1,234 characters"),
+        ((PNG, Part(url="u")), "2 file"),
+        ((Part(text="x"), Part(data=1)), "1 characters, 1 data"),
+        ((Part(text=""),), "empty"),
     ],
 )
 def test_the_size_of_an_artifact_is_told_by_what_is_in_it(parts: tuple[Part, ...], words: str) -> None:
-    assert size_words(Artifact("a", parts)) == words
-    assert isinstance(artifact_text(Artifact("a", parts)), str)
+    assert size_words(Artifact(artifact_id="a", parts=parts)) == words
+    assert isinstance(artifact_text(Artifact(artifact_id="a", parts=parts)), str)

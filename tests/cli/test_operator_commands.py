@@ -6,7 +6,6 @@ import io
 import json
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +28,7 @@ from tests.world import HOUR_MS, ME, World, accepting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from a2a_serverless.domain.model import JsonObject
 
@@ -210,13 +210,13 @@ def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed
 @pytest.mark.parametrize("what", ["task", "context", "owner"])
 def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, what: str) -> None:
     task = deployed.world.sent(deployed.world.request("secret"))
-    path = {"task": f"tenant/me/{task.task_id}", "context": f"tenant/me/{task.context_id}", "owner": "tenant/me"}[what]
+    path = {"task": f"tenant/me/{task.id}", "context": f"tenant/me/{task.context_id}", "owner": "tenant/me"}[what]
     counted = deployed.json("erase", what, path, "--dry-run")
     assert counted["tasks"] == (2 if what == "owner" else 1)
-    assert deployed.world.table.read_head(ME.key(task.task_id)) is not None
+    assert deployed.world.table.read_head(ME.key(task.id)) is not None
     code, out, _ = deployed.type("erase", what, path)
     assert (code, out.partition(",")[0]) == (0, f"Erased {counted['tasks']} tasks")
-    assert deployed.world.table.read_head(ME.key(task.task_id)) is None
+    assert deployed.world.table.read_head(ME.key(task.id)) is None
     assert deployed.json("erase", what, path, "--dry-run")["tasks"] == 0
 
 

@@ -163,7 +163,7 @@ def test_a_task_is_shown_as_names_and_values() -> None:
 
 def test_a_person_sees_the_same_in_columns() -> None:
     at = shell(screen=True)
-    task_id = at.deployment.world.send().task_id
+    task_id = at.deployment.world.send().id
     assert task_id
     done = at.run("get", "echo", handed_in(at))
     assert "State" in done.out

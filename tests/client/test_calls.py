@@ -1,16 +1,25 @@
 import json
-from dataclasses import replace
 
 import pytest
 
 from a2a_serverless.client import Client, ClientRequest, HttpError, PeerError, Unreachable, discover, text_message
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
-from a2a_serverless.domain.model import Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.protocol.v1 import (
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from a2a_serverless.protocol.v1_card import AgentCard
 from tests.client.deployment import BASE, Deployment, Locked, answering, rpc
 from tests.echo import Asker, Writer
+from tests.world import configured
 
-AT_ONCE = SendRequest(text_message("hello"), return_immediately=True)
+AT_ONCE = SendMessageRequest(
+    message=text_message("hello"), configuration=SendMessageConfiguration(return_immediately=True)
+)
 
 
 def deployed(**options: object) -> tuple[Deployment, Client]:
@@ -32,7 +41,7 @@ def test_a_message_that_need_not_be_waited_for_gives_the_new_task() -> None:
 
 def test_a_message_that_is_waited_for_gives_the_task_with_what_it_made() -> None:
     _, client = deployed()
-    task = client.send(SendRequest(text_message("hello")))
+    task = client.send(SendMessageRequest(message=text_message("hello")))
     assert isinstance(task, Task)
     assert task.status.state is TaskState.COMPLETED
     assert [artifact.text() for artifact in task.artifacts] == ["one: hello. two: hello. three: hello. "]
@@ -40,19 +49,19 @@ def test_a_message_that_is_waited_for_gives_the_task_with_what_it_made() -> None
 
 def test_the_webhook_goes_along_with_the_message() -> None:
     deployment, client = deployed()
-    push = PushRequest("https://hooks.example.com/a2a", token="t")
-    task = client.send(replace(AT_ONCE, push=push))
+    push = TaskPushNotificationConfig(url="https://hooks.example.com/a2a", token="t")
+    task = client.send(configured(AT_ONCE, task_push_notification_config=push))
     deployment.world.settle()
     assert isinstance(task, Task)
-    assert deployment.world.receiver.posts[-1].body["statusUpdate"]["taskId"] == task.task_id  # type: ignore[index,call-overload]
+    assert deployment.world.receiver.posts[-1].body["statusUpdate"]["taskId"] == task.id  # type: ignore[index,call-overload]
 
 
 def test_a_task_is_read_and_canceled_by_its_id() -> None:
     _, client = deployed()
     sent = client.send(AT_ONCE)
     assert isinstance(sent, Task)
-    assert client.cancel(sent.task_id).status.state is TaskState.CANCELED
-    assert client.get(sent.task_id, history_length=0).history == ()
+    assert client.cancel(sent.id).status.state is TaskState.CANCELED
+    assert client.get(sent.id, history_length=0).history == ()
 
 
 def test_a_stream_tells_every_event_with_its_number() -> None:
@@ -67,7 +76,7 @@ def test_a_subscription_goes_on_behind_the_last_number_that_was_seen() -> None:
     sent = client.send(AT_ONCE)
     deployment.world.settle()
     assert isinstance(sent, Task)
-    assert [item.n for item in client.subscribe(sent.task_id, after=4)] == [5, 6, 7]
+    assert [item.n for item in client.subscribe(sent.id, after=4)] == [5, 6, 7]
 
 
 def test_what_the_agent_refuses_is_raised_as_the_error_that_the_protocol_names() -> None:
@@ -78,16 +87,20 @@ def test_what_the_agent_refuses_is_raised_as_the_error_that_the_protocol_names()
 
 def test_a_task_that_has_ended_cannot_be_canceled() -> None:
     _, client = deployed()
-    task = client.send(SendRequest(text_message("hello")))
+    task = client.send(SendMessageRequest(message=text_message("hello")))
     assert isinstance(task, Task)
     with pytest.raises(TaskNotCancelable):
-        client.cancel(task.task_id)
+        client.cancel(task.id)
 
 
 def test_a_bad_parameter_is_named() -> None:
     _, client = deployed()
     with pytest.raises(InvalidParams) as refused:
-        client.send(replace(AT_ONCE, push=PushRequest("http://hooks.example.com/")))
+        client.send(
+            configured(
+                AT_ONCE, task_push_notification_config=TaskPushNotificationConfig(url="http://hooks.example.com/")
+            )
+        )
     assert [one.field for one in refused.value.violations] == ["configuration.taskPushNotificationConfig.url"]
 
 
@@ -115,10 +128,10 @@ def test_credentials_go_along_and_are_not_shown() -> None:
 def test_a_question_is_answered_by_a_message_to_the_task() -> None:
     deployment = Deployment(Asker().agent)
     client = Client(f"{BASE}/echo", deployment.transport)
-    asked = client.send(SendRequest(text_message("a boat")))
+    asked = client.send(SendMessageRequest(message=text_message("a boat")))
     assert isinstance(asked, Task)
     assert asked.status.state is TaskState.INPUT_REQUIRED
-    answered = client.send(SendRequest(text_message("red", task_id=asked.task_id)))
+    answered = client.send(SendMessageRequest(message=text_message("red", task_id=asked.id)))
     assert isinstance(answered, Task)
     assert answered.artifacts[0].text() == "a boat in red"
 

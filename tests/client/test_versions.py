@@ -1,12 +1,17 @@
+from typing import TYPE_CHECKING
+
 import pytest
 
 from a2a_serverless.client import Client, text_message
 from a2a_serverless.client.versions import by_name, versions
 from a2a_serverless.domain.agent import AgentTask
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.domain.model import Artifact, Json, Part, SendRequest, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.v1 import Artifact, Part, SendMessageRequest, Task, TaskState, TaskStatus
 from tests.client.deployment import BASE, Deployment, answering, rpc
 from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
 
 
 async def paint(task: AgentTask) -> None:
@@ -14,13 +19,15 @@ async def paint(task: AgentTask) -> None:
 
 
 def made(client: Client, text: str, context: str | None = None) -> Task:
-    task = client.send(SendRequest(text_message(text, context_id=context)))
+    task = client.send(SendMessageRequest(message=text_message(text, context_id=context)))
     assert isinstance(task, Task)
     return task
 
 
 def task(name: str, at: int, *artifacts: Artifact) -> Task:
-    return Task(name, "c", TaskStatus(TaskState.COMPLETED, at), 0, artifacts)
+    return Task(
+        id=name, context_id="c", status=TaskStatus(state=TaskState.COMPLETED, timestamp=at), artifacts=artifacts
+    )
 
 
 def test_the_tasks_of_a_context_keep_each_version_of_an_artifact_under_its_name() -> None:
@@ -30,8 +37,8 @@ def test_the_tasks_of_a_context_keep_each_version_of_an_artifact_under_its_name(
     made(client, "a boat of another context")
     found = versions(client, first.context_id)
     assert [(one.number, one.task_id, one.artifact.text()) for one in found["boat.png"]] == [
-        (1, first.task_id, "white"),
-        (2, second.task_id, "red"),
+        (1, first.id, "white"),
+        (2, second.id, "red"),
     ]
     assert found.keys() == {"boat.png"}
     assert len({one.artifact.artifact_id for one in found["boat.png"]}) == 2
@@ -67,8 +74,13 @@ def test_the_older_version_of_the_protocol_has_no_list() -> None:
 
 
 def test_versions_are_in_the_order_of_their_tasks_and_a_nameless_artifact_goes_by_its_id() -> None:
-    late = task("late", 2, Artifact("a2", (Part("text", "two"),), "x"), Artifact("alone", (Part("text", "?"),)))
-    early = task("early", 1, Artifact("a1", (Part("text", "one"),), "x"))
+    late = task(
+        "late",
+        2,
+        Artifact(artifact_id="a2", parts=(Part(text="two"),), name="x"),
+        Artifact(artifact_id="alone", parts=(Part(text="?"),)),
+    )
+    early = task("early", 1, Artifact(artifact_id="a1", parts=(Part(text="one"),), name="x"))
     found = by_name([late, early])
     assert [one.artifact.artifact_id for one in found["x"]] == ["a1", "a2"]
     assert [one.task_id for one in found["alone"]] == ["late"]

@@ -10,7 +10,6 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -55,13 +54,14 @@ from tests.edge import Edge
 from tests.world import LIFE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Literal
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.handlers.authentication import Authenticator
-    from a2a_serverless.wire.codecs import Binding
+    from a2a_serverless.protocol.codecs import Binding
 
 RUN_MS = 900_000
 PAUSE_S = 0.005

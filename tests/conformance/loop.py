@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,8 @@ from tests.gateway import Behind, gateway
 from tests.runtime_api import Invocation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from a2a_serverless.domain.agent import Agent
 
 INSTANCES: Final = 12

@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -15,9 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from a2a_serverless.client import Client, HttpError, text_message
-from a2a_serverless.domain.model import Principal, SendRequest, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.handlers.cors import EXPOSED_HEADERS
 from a2a_serverless.handlers.runtime import STREAMED
+from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from tests import gateway
 from tests.conformance.loop import Looping, behind_gateway, looping
 from tests.echo import Writer, agent_of
@@ -27,6 +27,8 @@ from tests.runtime_api import Invocation
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.domain.agent import AgentTask
 
 pytestmark = pytest.mark.enable_socket
@@ -159,7 +161,7 @@ def test_a_challenge_comes_under_its_other_name_and_our_client_knows_what_is_wro
             stranger.get("any")
         assert refused.value.status == 401
         alice = Client(stranger.url, observed(run.url), ALICE)
-        items = list(alice.stream(SendRequest(text_message("hello"))))
+        items = list(alice.stream(SendMessageRequest(message=text_message("hello"))))
         assert items[-1].state is TaskState.COMPLETED
 
 
@@ -174,7 +176,7 @@ def test_our_client_tells_a_refusal_of_the_gateway_from_one_of_an_agent(status: 
         client = Client(f"{behind.gateway.url}/echo", observed())
         for attempt in (
             lambda: client.get("any"),
-            lambda: list(client.stream(SendRequest(text_message("hello")))),
+            lambda: list(client.stream(SendMessageRequest(message=text_message("hello")))),
         ):
             with pytest.raises(HttpError, match=gateway.REFUSALS[status][0]) as refused:
                 attempt()

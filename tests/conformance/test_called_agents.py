@@ -6,16 +6,16 @@ Nobody sweeps here, so a webhook that is not let in leaves its parent waiting.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.client import Client, HttpError, discover, text_message
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.model import Message, Principal, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from sample_agents.document import document
 from sample_agents.orchestrator import orchestrator
 from sample_agents.outline import outline
@@ -26,6 +26,8 @@ from tests.observed import observed
 from tests.sample_agents.test_writing_agents import ENGLISH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.agent import AgentTask
 
 pytestmark = pytest.mark.enable_socket
@@ -46,9 +48,11 @@ def ended(read: Callable[[], Task]) -> Task:
 
 
 def sent(client: Client, text: str) -> Task:
-    task = client.send(SendRequest(text_message(text), return_immediately=True))
+    task = client.send(
+        SendMessageRequest(message=text_message(text), configuration=SendMessageConfiguration(return_immediately=True))
+    )
     assert not isinstance(task, Message)
-    return ended(lambda: client.get(task.task_id))
+    return ended(lambda: client.get(task.id))
 
 
 def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_caller() -> None:

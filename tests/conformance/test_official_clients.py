@@ -10,7 +10,6 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -23,9 +22,11 @@ from sample_agents import conformance
 from tests.conformance.live import serving
 from tests.conformance.loop import looping
 from tests.conformance.official import OFFICIAL, program_of
-from tests.wire.schema import assert_v0_3, assert_v1
+from tests.protocol.schema import assert_v0_3, assert_v1
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tests.stack.local import LocalStack
 
 pytestmark = pytest.mark.enable_socket

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,8 @@ from tests.echo import agent_of
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.domain.agent import AgentTask
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("older requests")]

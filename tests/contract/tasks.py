@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime, report_status, start_run, submit
-from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskKey, TaskState
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def by() -> str:
 
 
 def message(*parts: Part, message_id: str = "m-1") -> Message:
-    return Message(message_id, Role.USER, parts or (Part("text", "hello"),))
+    return Message(message_id=message_id, role=Role.USER, parts=parts or (Part(text="hello"),))
 
 
 def opening(
@@ -73,11 +74,11 @@ def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said:
 
 
 def agent_says(text: str) -> Message:
-    return Message("a-1", Role.AGENT, (Part("text", text),))
+    return Message(message_id="a-1", role=Role.AGENT, parts=(Part(text=text),))
 
 
 def chunk(n: int, *parts: Part, append: bool = False) -> ArtifactEvent:
-    artifact = Artifact("document", parts or (Part("text", f"text {n}"),), name="document.md")
+    artifact = Artifact(artifact_id="document", parts=parts or (Part(text=f"text {n}"),), name="document.md")
     return ArtifactEvent(n, NOW + n, by(), artifact, append=append, emits=(n, n), fence=1)
 
 

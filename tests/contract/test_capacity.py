@@ -16,11 +16,11 @@ from a2a_serverless.adapters.memory import MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.model import Artifact, Message, Part, Principal, Role, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.push import Cursor
-from a2a_serverless.domain.queries import ListTasks
 from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size
@@ -55,7 +55,7 @@ def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
 
 
 def _opening(push: str | None = None) -> NewTask:
-    message = Message("5b1f2c3d-message", Role.USER, (Part("text", TEXT),), CONTEXT)
+    message = Message(message_id="5b1f2c3d-message", role=Role.USER, parts=(Part(text=TEXT),), context_id=CONTEXT)
     head, event = heads.submit(
         KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None, caller=CALLER
     )
@@ -68,7 +68,7 @@ def _run(store: Store) -> HeadSnapshot:
     assert store.log.create(_opening()) is None
     taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
-    artifact = Artifact("document", (Part("text", TEXT),), "document.md")
+    artifact = Artifact(artifact_id="document", parts=(Part(text=TEXT),), name="document.md")
     assert store.log.append_chunk(KEY, replace(chunk(3), artifact=artifact), taken.after.expires)
     done = heads.report_status(heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
     assert store.log.append(done)
@@ -102,7 +102,7 @@ def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Mete
     store, meter = metered
     snapshot = _run(store)
     for n in range(5, 500):
-        event = replace(chunk(n), artifact=Artifact("document", (Part("text", "x" * 1700),)))
+        event = replace(chunk(n), artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
         store.log.append_chunk(KEY, event, snapshot.head.expires)
     meter.reset()
     loaded = store.log.read_log(KEY)
@@ -121,13 +121,16 @@ def test_a_page_of_tasks_is_one_query_of_an_index_and_one_of_each_task_that_is_s
         head = replace(opening.head, key=key)
         receipt = IdempotencyRecord("document", f"m-{number}", "d" * 64, key.task)
         assert store.log.create(replace(opening, head=head, idempotency=receipt)) is None
-    lister, query = TaskLister(store.log, store.index, MemorySealer()), ListTasks(CONTEXT, page_size=2)
+    lister, query = (
+        TaskLister(store.log, store.index, MemorySealer()),
+        ListTasksRequest(context_id=CONTEXT, page_size=2),
+    )
     principal = Principal(KEY.tenant, KEY.owner)
     meter.reset()
     first = list_tasks(lister, principal, "document", query)
     assert (len(first.tasks), first.total_size, meter.calls) == (2, 5, ["Query"] * 3)
     meter.reset()
-    second = list_tasks(lister, principal, "document", replace(query, page_token=first.next_page_token))
+    second = list_tasks(lister, principal, "document", query.model_copy(update={"page_token": first.next_page_token}))
     assert (len(second.tasks), meter.calls) == (2, ["Query"] * 3)
 
 
@@ -157,7 +160,7 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
     store, meter = metered
     store.log.create(_opening())
     meter.reset()
-    event = replace(chunk(2), artifact=Artifact("document", (Part("text", "x" * 1500),)))
+    event = replace(chunk(2), artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1500),)))
     store.log.append_chunk(KEY, event, _opening().head.expires)
     assert (meter.calls, meter.units) == (["PutItem"], 2.0)
 

@@ -16,9 +16,10 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LEASE_MS, start_run
-from a2a_serverless.domain.model import Part, Principal, TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import (
     ERASE_LIMIT_MS,
     ErasureRequest,
@@ -44,7 +45,7 @@ NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=Tr
 ALICE = Principal(KEY.tenant, KEY.owner)
 BOB = Principal(KEY.tenant, "bob")
 MOST_CALLS_ARE_SEEN = 20
-BIG = Part("text", "x" * (LIMIT + 1))
+BIG = Part(text="x" * (LIMIT + 1))
 
 
 class Clock:
@@ -83,7 +84,7 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     sent = f"message of {key.task}"
     made = opening(key, sent=sent, push="hook", parts=(BIG,))
     assert made.event.incoming
-    message = replace(made.event.incoming.message, message_id=sent)
+    message = made.event.incoming.message.model_copy(update={"message_id": sent})
     event = replace(made.event, incoming=replace(made.event.incoming, message=message))
     assert store.log.create(replace(made, event=event)) is None
     snapshot = seen(store.log, key)
@@ -148,7 +149,7 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
     mine, other = (StoredFile(UPLOADS, letter * 64, 3) for letter in "ab")
     for file in (mine, other):
         store.blobs.put(f"{uploads}/{file.sha256}", b"abc")
-    store.log.create(opening(KEY, parts=(Part("url", mine.address),)))
+    store.log.create(opening(KEY, parts=(Part(url=mine.address),)))
     assert erase_all(erasure(store), ErasureScope(ALICE, task="task-1")).blobs == 1
     assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
 

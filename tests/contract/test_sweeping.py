@@ -18,8 +18,9 @@ from a2a_serverless.adapters.dynamodb.table import PAGE
 from a2a_serverless.adapters.memory import MemoryQueues
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.model import Message, Part, Principal, Role
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.ports.tasks import SHARDS, NewTask
+from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.testing import Counter as Names
 from tests.contract.backends import NOW, dynamo
@@ -48,7 +49,7 @@ class Clock:
 
 
 def _task(store: Store, number: int) -> None:
-    message = Message(f"m-{number}", Role.USER, (Part("text", "hello"),), "context")
+    message = Message(message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
     key, incoming = ME.key(f"task-{number}"), Incoming(message)
     head, event = heads.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
     assert store.log.create(NewTask(head, event, None)) is None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.model import Principal, TaskKey, TaskState
+from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 

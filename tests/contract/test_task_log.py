@@ -12,8 +12,9 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
-from a2a_serverless.domain.model import Part, Principal, TaskKey, TaskState
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, StepResult
+from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
     EXPIRES,
@@ -634,8 +635,8 @@ VALUES: list[Json] = [
 
 
 def test_content_comes_back_as_it_was(store: Store) -> None:
-    parts = [Part("data", value, "application/json", "", {"m": value}) for value in VALUES]
-    others = [Part("text", ""), Part("raw", "AA=="), Part("url", "https://example.com/é")]
+    parts = [Part(data=value, media_type="application/json", filename="", metadata={"m": value}) for value in VALUES]
+    others = [Part(text=""), Part(raw="AA=="), Part(url="https://example.com/é")]
     new = opening(parts=(*parts, *others))
     store.log.create(new)
     for number, value in enumerate(VALUES):
@@ -647,19 +648,25 @@ def test_content_comes_back_as_it_was(store: Store) -> None:
 
 @pytest.mark.parametrize("alone", ["\ud800", "\udfff text"])
 def test_half_a_surrogate_pair_comes_back_as_it_was(store: Store, alone: str) -> None:
-    new = opening(parts=(Part("text", alone), Part("data", {alone: "é"})))
+    new = opening(parts=(Part(text=alone), Part(data={alone: "é"})))
     store.log.create(new)
     assert store.log.read(KEY, 0) == [new.event]
 
 
 def test_every_field_of_an_event_is_kept(store: Store) -> None:
     snapshot = taken(store.log)
-    full = chunk(3, Part("text", "t", "text/plain", "f", {}), append=True)
-    artifact = replace(full.artifact, description="", metadata={}, extensions=("https://x.example", ""))
+    full = chunk(3, Part(text="t", media_type="text/plain", filename="f", metadata={}), append=True)
+    artifact = full.artifact.model_copy(
+        update={"description": "d", "metadata": {}, "extensions": ("https://x.example", "")}
+    )
     first = replace(full, artifact=artifact, last_chunk=True, emits=(3, 9), fence=7)
-    bare = replace(chunk(4), artifact=replace(artifact, name=None, parts=()), emits=(0, 0), fence=0)
-    incoming = Incoming(replace(message(), reference_task_ids=("t",), extensions=("e",)), ("text/plain", ""), {})
-    incoming = replace(incoming, message=replace(incoming.message, context_id="", task_id="x", metadata={}))
+    bare = replace(chunk(4), artifact=artifact.model_copy(update={"name": None, "parts": ()}), emits=(0, 0), fence=0)
+    incoming = Incoming(
+        message().model_copy(update={"reference_task_ids": ("t",), "extensions": ("e",)}), ("text/plain", ""), {}
+    )
+    incoming = replace(
+        incoming, message=incoming.message.model_copy(update={"context_id": "c", "task_id": "x", "metadata": {}})
+    )
     status = heads.follow_up(replace(snapshot, last=4), incoming, now=NOW, by=by())
     assert store.log.append_chunk(KEY, first, EXPIRES)
     assert store.log.append_chunk(KEY, bare, EXPIRES)
@@ -670,10 +677,10 @@ def test_every_field_of_an_event_is_kept(store: Store) -> None:
 @pytest.mark.parametrize("size", [LIMIT // 2, LIMIT, 20 * LIMIT, 500_000])
 def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> None:
     text = "长é1" * (size // 6)
-    new = opening(parts=(Part("text", text),))
+    new = opening(parts=(Part(text=text),))
     assert store.log.create(new) is None
     store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
-    event = chunk(3, Part("text", text))
+    event = chunk(3, Part(text=text))
     assert store.log.append_chunk(KEY, event, EXPIRES)
     store.log.store_step(KEY, "step", StepResult("", text), EXPIRES)
     assert store.log.read(KEY, 2) == [event]
@@ -686,14 +693,14 @@ def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> No
 def test_a_number_that_json_does_not_have_is_refused_and_changes_nothing(store: Store, value: float) -> None:
     snapshot = taken(store.log)
     with pytest.raises(ValueError, match="JSON"):
-        store.log.append_chunk(KEY, chunk(3, Part("data", value)), EXPIRES)
+        store.log.append_chunk(KEY, chunk(3, Part(data=value)), EXPIRES)
     with pytest.raises(ValueError, match="JSON"):
         store.log.store_step(KEY, "step", StepResult("", [value]), EXPIRES)
     assert seen(store.log) == snapshot
 
 
 def test_a_reader_cannot_change_the_log(store: Store) -> None:
-    store.log.create(opening(parts=(Part("data", {"a": 1}),)))
+    store.log.create(opening(parts=(Part(data={"a": 1}),)))
     first = store.log.read(KEY, 0)
     content = _parts(first[0])[0].value
     assert isinstance(content, dict)

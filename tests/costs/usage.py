@@ -23,9 +23,9 @@ from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.protocol.peers import send_params
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.wire import v1
 from tests.contexts import Context
 from tests.echo import agent_of
 from tests.edge import Edge
@@ -163,7 +163,7 @@ def counted() -> dict[str, Any]:
 
 
 def _play(world: Counted) -> None:
-    task = _call(world, "SendMessage", v1.print_send(world.request(TEXT)))["result"]["task"]["id"]
+    task = _call(world, "SendMessage", send_params("1.0", world.request(TEXT)))["result"]["task"]["id"]
     world.tell_at_once()
     world.work_off()
     _call(world, "GetTask", {"id": task})

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
@@ -22,6 +20,10 @@ from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
 from tests.requirements import requirements as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 class _Template(yaml.SafeLoader):

@@ -7,14 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.stack import paths, processes
 from a2a_serverless.stack.errors import StackError
 from tests.docs.documents import DOCUMENTS, ROOT, Block, Command, blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("usual ports")]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
@@ -14,6 +13,9 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.cli.app import app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 STORAGE = (ROOT / "docs" / "storage.md").read_text()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.domain.agent import StepTimedOut, TaskFailed, TaskRejected, with_retries
 from a2a_serverless.testing import START, SimulatedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 class Flaky:

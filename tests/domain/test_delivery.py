@@ -27,10 +27,11 @@ from a2a_serverless.domain.delivery import (
     snapshot_for_backlog,
 )
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
-from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
 MANY = settings(deadline=None, max_examples=200)
@@ -195,7 +196,7 @@ def test_rule_08_a_lease_outlives_an_attempt() -> None:
 
 # ---- What comes next
 
-SAID = Message("m", Role.AGENT, (Part("text", "on it"),))
+SAID = Message(message_id="m", role=Role.AGENT, parts=(Part(text="on it"),))
 
 
 def status(n: int, state: TaskState = TaskState.WORKING, message: Message | None = None) -> StatusEvent:
@@ -203,7 +204,7 @@ def status(n: int, state: TaskState = TaskState.WORKING, message: Message | None
 
 
 def chunk(n: int, *, last: bool = False) -> ArtifactEvent:
-    return ArtifactEvent(n, NOW, "a", Artifact("doc", (Part("text", "x"),)), last_chunk=last)
+    return ArtifactEvent(n, NOW, "a", Artifact(artifact_id="doc", parts=(Part(text="x"),)), last_chunk=last)
 
 
 KINDS = st.sampled_from(["working", "progress", "chunk", "last", "question", "completed"])
@@ -228,7 +229,7 @@ WIRES: list[WireVersion] = ["1.0", "0.3"]
 def walked(wire: WireVersion, log: list[Event], page: int) -> list[NextNotification]:
     """Every step of a cursor over the log, page by page, as a notifier makes them."""
     cursor, steps = replace(CURSOR, position=0, start=1), list[NextNotification]()
-    while upcoming := find_next(cursor, wire, log[cursor.position : cursor.position + page]):
+    while upcoming := find_next(cursor, log[cursor.position : cursor.position + page], whole_tasks=wire == "0.3"):
         assert upcoming.n > cursor.position, "every step goes forward"
         steps.append(upcoming)
         cursor = delivery.record_success(cursor, upcoming.n, now=NOW)
@@ -268,20 +269,20 @@ def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
 
 def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
     fresh = Cursor("hook", "first", start=3)
-    assert find_next(fresh, "1.0", [status(1), status(2), status(3), status(4)]) == NextNotification(3, None)
+    assert find_next(fresh, [status(1), status(2), status(3), status(4)]) == NextNotification(3, None)
 
 
 def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
-    assert find_next(CURSOR, "1.0", []) is None
+    assert find_next(CURSOR, []) is None
 
 
 def test_a_cursor_moves_over_what_needs_no_notification() -> None:
-    assert find_next(CURSOR, "0.3", [chunk(5), chunk(6)]) == NextNotification(6, None, 2)
-    assert find_next(CURSOR, "1.0", [chunk(5), chunk(6)]) == NextNotification(5, chunk(5))
+    assert find_next(CURSOR, [chunk(5), chunk(6)], whole_tasks=True) == NextNotification(6, None, 2)
+    assert find_next(CURSOR, [chunk(5), chunk(6)]) == NextNotification(5, chunk(5))
 
 
 def test_the_last_working_is_told_though_it_says_nothing() -> None:
-    assert find_next(CURSOR, "1.0", [status(5), status(6)]) == NextNotification(6, status(6), 1)
+    assert find_next(CURSOR, [status(5), status(6)]) == NextNotification(6, status(6), 1)
 
 
 # ---- A long backlog

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role
-from tests.wire.strategies import JSON, MESSAGES, OBJECTS
+from a2a_serverless.protocol.v1 import Message, Part, Role
+from tests.protocol.strategies import JSON, MESSAGES, OBJECTS
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json, JsonObject
 
 ALL = settings(deadline=None)
 
@@ -64,14 +68,14 @@ def test_a_value_that_went_through_json_keeps_its_digest(value: JsonObject) -> N
 @given(MESSAGES)
 def test_every_field_of_a_message_counts(message: Message) -> None:
     changes: list[Message] = [
-        replace(message, message_id=message.message_id + "x"),
-        replace(message, parts=(*message.parts, Part("text", "x"))),
-        replace(message, context_id=(message.context_id or "") + "x"),
-        replace(message, task_id=(message.task_id or "") + "x"),
-        replace(message, metadata={"x": [message.metadata or {}]}),
-        replace(message, extensions=(*message.extensions, "https://example.com/x")),
-        replace(message, reference_task_ids=(*message.reference_task_ids, "x")),
-        replace(message, role=Role.USER if message.role is Role.AGENT else Role.AGENT),
+        message.model_copy(update={"message_id": message.message_id + "x"}),
+        message.model_copy(update={"parts": (*message.parts, Part(text="x"))}),
+        message.model_copy(update={"context_id": (message.context_id or "") + "x"}),
+        message.model_copy(update={"task_id": (message.task_id or "") + "x"}),
+        message.model_copy(update={"metadata": {"x": [message.metadata or {}]}}),
+        message.model_copy(update={"extensions": (*message.extensions, "https://example.com/x")}),
+        message.model_copy(update={"reference_task_ids": (*message.reference_task_ids, "x")}),
+        message.model_copy(update={"role": Role.USER if message.role is Role.AGENT else Role.AGENT}),
     ]
     assert len({digest(value) for value in [message, *changes]}) == len(changes) + 1
 
@@ -86,5 +90,5 @@ def test_true_is_not_one_and_a_text_is_not_a_number() -> None:
 
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), Flight, lambda: None])
 def test_what_is_no_json_has_no_digest(value: object) -> None:
-    with pytest.raises(TypeError, match="is neither a JSON value nor a dataclass"):
+    with pytest.raises(TypeError, match="is neither a JSON value nor a dataclass nor an object of A2A"):
         digest({"deep": [value]})

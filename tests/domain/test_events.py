@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from a2a_serverless.adapters.dynamodb.log_format import dump_snapshot, load_snapshot
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay, contiguous, replay
-from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.domain.states import NEXT
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
 
 MANY = settings(deadline=None, max_examples=100)
 
@@ -20,13 +24,13 @@ MESSAGES = st.builds(
     Message,
     message_id=st.sampled_from("mnopqr"),
     role=st.sampled_from(Role),
-    parts=st.lists(st.builds(Part, st.just("text"), st.sampled_from("xyz")), min_size=1, max_size=2).map(tuple),
+    parts=st.lists(st.builds(Part, text=st.sampled_from("xyz")), min_size=1, max_size=2).map(tuple),
 )
 INCOMING = st.builds(Incoming, MESSAGES, metadata=st.none() | st.dictionaries(st.sampled_from("kl"), st.integers(0, 9)))
 ARTIFACTS = st.builds(
     Artifact,
     artifact_id=st.sampled_from("ab"),
-    parts=st.lists(st.builds(Part, st.just("text"), st.sampled_from("uvw")), min_size=1, max_size=2).map(tuple),
+    parts=st.lists(st.builds(Part, text=st.sampled_from("uvw")), min_size=1, max_size=2).map(tuple),
     name=st.sampled_from([None, "document.md"]),
 )
 # Mostly the next number, sometimes one too few or too many.
@@ -83,14 +87,13 @@ class Reference:
         said = [message for status in self.statuses() for message in self.messages(status)]
         metadata = [status.incoming.metadata for status in self.statuses() if status.incoming]
         return Task(
-            "task",
-            "context",
-            TaskStatus(last.state, last.at, last.message),
-            len(self.accepted),
-            self.artifacts(),
-            tuple(said[:-1] if last.message else said),
-            next((given for given in reversed(metadata) if given is not None), None),
-        )
+            id="task",
+            context_id="context",
+            status=TaskStatus(state=last.state, timestamp=last.at, message=last.message),
+            artifacts=self.artifacts(),
+            history=tuple(said[:-1] if last.message else said),
+            metadata=next((given for given in reversed(metadata) if given is not None), None),
+        ).as_of(len(self.accepted))
 
     @staticmethod
     def messages(status: StatusEvent) -> list[Message]:
@@ -105,7 +108,7 @@ class Reference:
         chunks = [chunk for chunk in self.chunks() if chunk.artifact.artifact_id == artifact_id]
         start = max(index for index, chunk in enumerate(chunks) if not chunk.append)
         parts = tuple(part for chunk in chunks[start:] for part in chunk.artifact.parts)
-        return replace(chunks[start].artifact, parts=parts)
+        return chunks[start].artifact.model_copy(update={"parts": parts})
 
 
 def seen(replayed: TaskReplay) -> Task | None:
@@ -197,14 +200,14 @@ def test_a_log_that_nobody_could_have_written_is_refused() -> None:
 
 def test_a_chunk_cannot_be_appended_to_an_artifact_that_has_none() -> None:
     log: list[Event] = [StatusEvent(1, 0, "a", TaskState.SUBMITTED), StatusEvent(2, 0, "a", TaskState.WORKING)]
-    chunk = ArtifactEvent(3, 0, "a", Artifact("report", (Part("text", "x"),)), append=True)
+    chunk = ArtifactEvent(3, 0, "a", Artifact(artifact_id="report", parts=(Part(text="x"),)), append=True)
     with pytest.raises(IllegalTransition, match="artifact report has no chunk to append to"):
         replay("task", "context", [*log, chunk])
 
 
 def test_metadata_is_that_of_the_latest_message_which_brought_some() -> None:
     def said(n: int, state: TaskState, metadata: JsonObject | None) -> StatusEvent:
-        message = Message(f"m-{n}", Role.USER, (Part("text", "x"),))
+        message = Message(message_id=f"m-{n}", role=Role.USER, parts=(Part(text="x"),))
         return StatusEvent(n, 0, "a", state, incoming=Incoming(message, metadata=metadata))
 
     log: list[Event] = [said(1, TaskState.SUBMITTED, {"a": 1}), said(2, TaskState.SUBMITTED, None)]

@@ -42,14 +42,15 @@ from a2a_serverless.domain.head import (
     suspend,
     wake,
 )
-from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, RUNNABLE, TERMINAL
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
 KEY = TaskKey("tenant", "owner", "task")
 LIFE = TaskLifetime(max_life_ms=86_400_000, retention_ms=3_600_000)
-QUESTION = Message("q", Role.AGENT, (Part("text", "Which colour?"),))
-ANSWER = Incoming(Message("a", Role.USER, (Part("text", "red"),)))
+QUESTION = Message(message_id="q", role=Role.AGENT, parts=(Part(text="Which colour?"),))
+ANSWER = Incoming(Message(message_id="a", role=Role.USER, parts=(Part(text="red"),)))
 
 
 def submitted(*, push: bool = False) -> HeadSnapshot:

@@ -18,7 +18,7 @@ from a2a_serverless.domain.queue_messages import (
     from_json,
     to_json,
 )
-from tests.wire.strategies import JSON, NAMES
+from tests.protocol.strategies import JSON, NAMES
 
 KEYS = st.builds(TaskKey, NAMES, NAMES, NAMES)
 MESSAGES = st.builds(WorkMessage, KEYS, st.integers(0, 2**40)) | st.builds(DeliveryMessage, KEYS, NAMES)

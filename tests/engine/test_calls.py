@@ -16,11 +16,11 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing import SimulatedLoop
 from tests.echo import Writer, agent_of
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.domain.model import PushRequest, TaskKey
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 DEADLINE_S = 30
@@ -67,7 +68,7 @@ def test_a_parent_gets_what_its_child_made_and_holds_no_compute_meanwhile() -> N
     world = world_of(parent.agent, child.agent)
     task = world.send("hello", agent="parent")
     world.settle()
-    assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
+    assert result(world, task.id) == "completed: one: hello. two: hello. three: hello. "
     assert parent.runs == 2
 
 
@@ -76,12 +77,12 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
     world = world_of(replace(parent.agent, runs="inline"), child.agent)
     here = replace(world.engine, registry=replace(world.registry, apart=frozenset({"echo"})))
     task = world.send("hello", agent="parent")
-    key = ME.key(task.task_id)
+    key = ME.key(task.id)
     assert EngineInlineRunner(here, world.play).run("parent", key, 20_000)
     assert (parent.runs, child.ran) == (1, [])
     assert world.table.read_head(key).head.lease_until == 0
     world.settle()
-    assert result(world, task.task_id) == "completed: one: hello. two: hello. three: hello. "
+    assert result(world, task.id) == "completed: one: hello. two: hello. three: hello. "
 
 
 def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
@@ -89,7 +90,7 @@ def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
     world = world_of(parent.agent, child.agent)
     task = world.send("hello", agent="parent")
     world.settle()
-    assert result(world, task.task_id).startswith("completed")
+    assert result(world, task.id).startswith("completed")
     assert {entry.agent for entry in world.table.list_page(ME, task.context_id, None, 0, 10)[0]} == {"parent", "echo"}
 
 
@@ -103,7 +104,7 @@ def test_an_agent_that_is_not_there_is_an_error_that_the_parent_can_read() -> No
     world = world_of(agent_of(work, "parent"))
     task = world.send("hello", agent="parent")
     world.settle()
-    assert result(world, task.task_id) == "no agent nobody"
+    assert result(world, task.id) == "no agent nobody"
 
 
 class Endless:
@@ -112,7 +113,7 @@ class Endless:
     def __init__(self) -> None:
         self.state = TaskState.WORKING
         self.asked = 0
-        self.callback: PushRequest | None = None
+        self.callback: TaskPushNotificationConfig | None = None
 
     def with_trace(self, trace: str) -> Endless:
         del trace
@@ -124,7 +125,7 @@ class Endless:
     def card(self, agent: str) -> AgentCard:
         raise AgentCallFailed(f"{agent} has no card")
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         del message
         self.callback = callback
         return self.get(caller, agent, "far")
@@ -132,7 +133,7 @@ class Endless:
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         del caller, agent
         self.asked += 1
-        return Task(task_id, "context", TaskStatus(self.state, 0), 1)
+        return Task(id=task_id, context_id="context", status=TaskStatus(state=self.state, timestamp=0)).as_of(1)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         del caller, agent, task_id
@@ -144,7 +145,7 @@ def test_a_call_that_takes_too_long_is_canceled() -> None:
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(180_000)
-    assert result(world, task.task_id) == "canceled: "
+    assert result(world, task.id) == "canceled: "
 
 
 def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
@@ -156,7 +157,7 @@ def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
     world.wait(60_000)
     assert peer.asked == asked, "nobody polls"
     world.settle()
-    assert result(world, task.task_id) == "completed: "
+    assert result(world, task.id) == "completed: "
 
 
 class SlowLoop(SimulatedLoop):
@@ -189,7 +190,7 @@ def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_throug
     task = world.send("hello", agent="parent")
     world.plan(4_500, end)
     world.wait(60_000)
-    assert result(world, task.task_id) == "completed: "
+    assert result(world, task.id) == "completed: "
     assert peer.asked == 3
 
 
@@ -198,7 +199,7 @@ def test_a_canceled_parent_ends_its_child() -> None:
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(60_000)
-    world.cancel(task.task_id, "parent")
+    world.cancel(task.id, "parent")
     world.settle()
     assert peer.state is TaskState.CANCELED
 
@@ -210,7 +211,7 @@ class CanceledMeanwhile(Endless):
         super().__init__()
         self.world = world
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         sent = super().send(caller, agent, message, callback)
         (ours,) = self.world.table.list_page(ME, None, None, 0, 10)[0]
         self.world.cancel(ours.task, "parent")
@@ -223,7 +224,7 @@ def test_a_parent_that_is_canceled_while_its_call_is_being_sent_ends_the_child()
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.settle()
-    assert world.get(task.task_id, "parent").status.state is TaskState.CANCELED
+    assert world.get(task.id, "parent").status.state is TaskState.CANCELED
     assert peer.state is TaskState.CANCELED
 
 
@@ -242,7 +243,7 @@ class Held(Endless):
             self.ending.set()
         return self
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         self.got.set()
         assert self.answers.wait(DEADLINE_S)
         return super().send(caller, agent, message, callback)
@@ -252,11 +253,11 @@ def test_a_child_is_ended_also_when_its_answer_comes_after_the_run_is_over() -> 
     world, peer = world_of(Parent().agent), Held()
     engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent", push=False)
-    key = ME.key(task.task_id)
+    key = ME.key(task.id)
     worker = Thread(target=lambda: asyncio.run(run(engine, key, lambda: 900_000)))
     worker.start()
     assert peer.got.wait(DEADLINE_S)
-    world.cancel(task.task_id, "parent")
+    world.cancel(task.id, "parent")
     assert peer.ending.wait(DEADLINE_S)
     peer.answers.set()
     worker.join(DEADLINE_S)
@@ -291,7 +292,9 @@ class AsSoonAsSent(Siblings):
         super().__init__(world)
         self.elsewhere = world
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         answer = super().send(caller, agent, message, callback)
         self.elsewhere.cancel_parents()
         return answer
@@ -351,7 +354,7 @@ class Chunks(Elsewhere):
 
     def chunk(self, key: TaskKey, number: int) -> None:
         snapshot = self.table.read_head(key)
-        artifact = Artifact("artifact", (Part("text", f"{number} "),))
+        artifact = Artifact(artifact_id="artifact", parts=(Part(text=f"{number} "),))
         event = ArtifactEvent(snapshot.last + 1, self.now, self.ids.new(), artifact, number > 1, emits=(number, number))
         assert self.table.append_chunk(key, event, snapshot.head.expires)
 
@@ -370,7 +373,9 @@ class Counted(Siblings):
         super().__init__(world)
         self.asked = world.peers_asked
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         self.asked["send"] += 1
         return super().send(caller, agent, message, callback)
 
@@ -396,7 +401,7 @@ def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) ->
         world = Chunks([*levels, agent_of(None, "echo")], chunks)
         task = world.send("hello", agent=names[0], push=False)
         world.settle()
-        assert world.get(task.task_id, names[0]).artifacts[0].text().endswith(f"{chunks} ")
+        assert world.get(task.id, names[0]).artifacts[0].text().endswith(f"{chunks} ")
         entries = world.table.list_page(ME, None, None, 0, 10)[0]
         return {one.agent: len(world.events(one.task)) for one in entries if one.agent != "echo"}, world.peers_asked
 
@@ -426,7 +431,7 @@ def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
         return {entry.agent: world.get(entry.task, entry.agent).status.state for entry in entries}
 
     task = world.send("hello", agent="first")
-    world.plan(30_000, lambda: world.cancel(task.task_id, "first"))
+    world.plan(30_000, lambda: world.cancel(task.id, "first"))
     world.plan(32_000, lambda: canceled.append(states()))
     world.settle()
     assert canceled == [dict.fromkeys(("first", "second", "echo"), TaskState.CANCELED)]
@@ -443,11 +448,11 @@ def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> Non
     world = world_of(parent.agent, agent_of(choose, "echo"))
     task = world.send("hello", agent="parent")
     world.wait(30_000)
-    asked = world.get(task.task_id, "parent").status
+    asked = world.get(task.id, "parent").status
     assert (asked.state, asked.message and asked.message.text()) == (TaskState.INPUT_REQUIRED, "Which colour?")
-    world.send("red", agent="parent", task_id=task.task_id)
+    world.send("red", agent="parent", task_id=task.id)
     world.settle()
-    assert result(world, task.task_id) == "completed: red"
+    assert result(world, task.id) == "completed: red"
 
 
 def test_a_plain_message_is_an_answer_too() -> None:
@@ -460,14 +465,14 @@ def test_a_plain_message_is_an_answer_too() -> None:
     world.remote_agents.replies["echo"] = "hi there"
     task = world.send("hello", agent="parent")
     world.settle()
-    assert result(world, task.task_id) == "hi there"
+    assert result(world, task.id) == "hi there"
 
 
 def journey(faults: Faults) -> tuple[World, str]:
     world = world_of(Parent().agent, Writer(seconds=20).agent, faults=faults)
     task = world.send("hello", agent="parent")
     world.settle()
-    return world, task.task_id
+    return world, task.id
 
 
 def calls_of_a_journey() -> int:
@@ -494,10 +499,10 @@ def test_a_child_that_asks_twice_gets_both_answers() -> None:
     task = world.send("hello", agent="parent")
     for answer in ("red", "large"):
         world.wait(30_000)
-        assert world.get(task.task_id, "parent").status.state is TaskState.INPUT_REQUIRED
-        world.send(answer, agent="parent", task_id=task.task_id)
+        assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
+        world.send(answer, agent="parent", task_id=task.id)
     world.settle()
-    assert result(world, task.task_id) == "completed: red, large"
+    assert result(world, task.id) == "completed: red, large"
 
 
 def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
@@ -516,7 +521,7 @@ def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
     world.wait(60_000)
     world.remote_agents.absent.clear()
     world.settle()
-    assert result(world, task.task_id) == "no agent late, completed"
+    assert result(world, task.id) == "no agent late, completed"
 
 
 def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> None:
@@ -528,7 +533,7 @@ def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> N
     world = world_of(agent_of(work, "parent"), Writer(seconds=60).agent)
     task = world.send("hello", agent="parent")
     world.settle()
-    assert result(world, task.task_id).count("one: ") == 2
+    assert result(world, task.id).count("one: ") == 2
     assert len(world.table.list_page(ME, task.context_id, None, 0, 10)[0]) == 3
 
 
@@ -538,9 +543,9 @@ def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_tim
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(10_000)
-    world.send("red", agent="parent", task_id=task.task_id)
+    world.send("red", agent="parent", task_id=task.id)
     world.wait(100_000)
-    assert result(world, task.task_id) == "canceled: "
+    assert result(world, task.id) == "canceled: "
 
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])
@@ -554,4 +559,4 @@ def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s:
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(110_000)
-    assert result(world, task.task_id) == "canceled"
+    assert result(world, task.id) == "canceled"

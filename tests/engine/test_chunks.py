@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import PART_BYTES, Artifact, Part, Task, TaskState
+from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent
 from a2a_serverless.engine.chunks import DELAY_S, SIZE, Chunk, ChunkBuffer
+from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
@@ -24,7 +24,7 @@ DELAY_MS = int(DELAY_S * 1000)
 
 
 def chunk(number: int, text: str = "x", *, append: bool = True, last: bool = False, artifact: str = "a") -> Chunk:
-    return Chunk(Artifact(artifact, (Part("text", text),), "a.txt"), (number, number), append, last)
+    return Chunk(Artifact(artifact_id=artifact, parts=(Part(text=text),), name="a.txt"), (number, number), append, last)
 
 
 def filled(*chunks: Chunk) -> ChunkBuffer:
@@ -55,11 +55,11 @@ def played(work: Work, faults: Any = None) -> tuple[World, Task]:
     world = World([agent_of(work)], faults=faults or NoFaults())
     task = world.send("hello", push=False)
     world.settle()
-    return world, world.get(task.task_id)
+    return world, world.get(task.id)
 
 
 def chunks_of(world: World, task: Task) -> list[ArtifactEvent]:
-    return [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+    return [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
 
 
 def words(task: Task) -> list[Any]:
@@ -71,8 +71,10 @@ def words(task: Task) -> list[Any]:
 
 def test_chunks_of_an_artifact_become_one_with_their_range_and_their_parts_as_they_were() -> None:
     waiting = filled(chunk(3, "one ", append=False), chunk(4, "two "), chunk(5, "three", last=True))
-    parts = (Part("text", "one "), Part("text", "two "), Part("text", "three"))
-    assert waiting.take() == [Chunk(Artifact("a", parts, "a.txt"), (3, 5), append=False, last=True)]
+    parts = (Part(text="one "), Part(text="two "), Part(text="three"))
+    assert waiting.take() == [
+        Chunk(Artifact(artifact_id="a", parts=parts, name="a.txt"), (3, 5), append=False, last=True)
+    ]
     assert waiting.take() == []
 
 
@@ -81,7 +83,9 @@ def test_chunks_of_several_artifacts_wait_side_by_side_in_the_order_in_which_the
     assert [(one.artifact.artifact_id, one.emits) for one in waiting.take()] == [("a", (1, 2)), ("b", (1, 2))]
 
 
-described = replace(chunk(2), artifact=Artifact("a", (Part("text", "x"),), "a.txt", "in other words"))
+described = replace(
+    chunk(2), artifact=Artifact(artifact_id="a", parts=(Part(text="x"),), name="a.txt", description="in other words")
+)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_big_chunks_do_not_wait() -> None:
     world = World([agent_of(work)])
     sent = world.send("hello", push=False)
     world.settle()
-    assert world.get(sent.task_id).status.state is TaskState.COMPLETED
+    assert world.get(sent.id).status.state is TaskState.COMPLETED
 
 
 NEXT: dict[str, Work] = {
@@ -191,7 +195,7 @@ def test_a_step_does_not_begin_before_what_was_emitted_is_in_the_log() -> None:
     world = World([agent_of(work)])
     sent = world.send("hello", push=False)
     world.settle()
-    assert world.get(sent.task_id).status.state is TaskState.COMPLETED
+    assert world.get(sent.id).status.state is TaskState.COMPLETED
 
 
 # ---- When something happens meanwhile
@@ -209,13 +213,13 @@ def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
 def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
     async def work(task: AgentTask) -> None:
         await task.emit("a.txt", "one ")
-        world.cancel(sent.task_id)
+        world.cancel(sent.id)
         await asyncio.sleep(10)
 
     world = World([agent_of(work)])
     sent = world.send("hello", push=False)
     world.settle()
-    task = world.get(sent.task_id)
+    task = world.get(sent.id)
     assert (task.status.state, words(task)) == (TaskState.CANCELED, [])
 
 
@@ -231,7 +235,7 @@ def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_
         await task.emit("a.txt", "two", append=True)
 
     world = World([agent_of(work)])
-    key = ME.key(world.send("hello", push=False).task_id)
+    key = ME.key(world.send("hello", push=False).id)
     world.queue.clear()
     world.survives(lambda: world.run(key))
     world.settle()

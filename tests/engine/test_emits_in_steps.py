@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.protocol.v1 import Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.together import Together
@@ -46,7 +46,7 @@ class Model:
 
 def world_with_task(work: Work, **world: Any) -> tuple[World, TaskKey]:
     made = World([agent_of(work)], **world)
-    return made, ME.key(made.send("hello", push=False).task_id)
+    return made, ME.key(made.send("hello", push=False).id)
 
 
 def handed_over_once(work: Work) -> tuple[World, Task]:
@@ -69,7 +69,7 @@ def last_word(task: Task) -> str:
 
 
 def chunks(world: World, task: Task) -> list[tuple[str, bool, str]]:
-    events = [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+    events = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
     return [(event.artifact.text(), event.append, event.step) for event in events]
 
 
@@ -111,9 +111,7 @@ def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
         await task.report_progress("writing")
 
     world, task = handed_over_once(work)
-    said = [
-        event.message.text() for event in world.events(task.task_id) if isinstance(event, StatusEvent) and event.message
-    ]
+    said = [event.message.text() for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
     assert said == ["thinking", "writing"]
 
 
@@ -215,7 +213,7 @@ def test_rule_07_a_last_chunk_that_only_the_second_try_reached_is_told() -> None
 
     tries: list[int] = []
     world, task = handed_over_once(work)
-    events = [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+    events = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
     assert (text(task), events[-1].last_chunk) == ("one", True)
 
 
@@ -278,7 +276,7 @@ def played(work: Work, faults: Any = None) -> tuple[World, Task]:
     world = World([agent_of(work)], faults=faults or NoFaults())
     task = world.send("hello", push=False)
     world.settle()
-    return world, world.client(lambda: world.get(task.task_id))
+    return world, world.client(lambda: world.get(task.id))
 
 
 def other_words_each_time() -> Work:

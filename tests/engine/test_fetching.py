@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain.contents import LARGEST
-from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
 from tests.echo import agent_of
@@ -20,8 +20,8 @@ from tests.world import World
 if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.model import Task
     from a2a_serverless.ports.contents import UrlFetcher
+    from a2a_serverless.protocol.v1 import Task
 
 URL: Final = "https://hooks.example.com/boat.png?secret=s3cret"
 BOAT: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nboat"
@@ -41,8 +41,8 @@ def told(fetch: UrlFetcher, url: str = URL) -> Task:
     world = World([agent_of(reads)])
     world.engine = replace(world.engine, files=TaskFiles(fetch=fetch))
     request = world.request("see", push=False)
-    parts = (*request.message.parts, Part("url", url, "image/png", "boat.png"))
-    task_id = world.sent(replace(request, message=replace(request.message, parts=parts))).task_id
+    parts = (*request.message.parts, Part(url=url, media_type="image/png", filename="boat.png"))
+    task_id = world.sent(request.model_copy(update={"message": request.message.model_copy(update={"parts": parts})})).id
     world.settle()
     return world.get(task_id)
 

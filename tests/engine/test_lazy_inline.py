@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
+from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.echo import agent_of
 from tests.world import ME, World
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.ports.agents import InlineRunner
 
-HELLO = Message("m", Role.USER, (Part("text", "hello"),), "context")
+HELLO = Message(message_id="m", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
 
 
 async def echo(task: AgentTask) -> str:

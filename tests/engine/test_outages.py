@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT
-from a2a_serverless.domain.model import Part, TaskState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Broken, Frail, Killed
 from tests.workers import Workers
@@ -80,7 +80,7 @@ class Outage:
 def told(work: Callable[[AgentTask], object], outage: Outage, *, worlds: type[Workers] = Workers) -> tuple[World, str]:
     """A task that meets an outage, at its end."""
     world = worlds(work, outage)
-    task_id = world.send("hello", push=False).task_id
+    task_id = world.send("hello", push=False).id
     outage.of(world)
     world.settle()
     return world, task_id
@@ -150,7 +150,7 @@ def test_rule_06_a_queue_that_fails_does_not_stop_a_run_and_gets_its_message_lat
     outage = Outage(("queue.",), 5_000, 35_000)
     waiting: list[int] = []
     world = Workers(Writer(seconds=STEP_S).work, outage)
-    task_id = world.send("hello", push=False).task_id
+    task_id = world.send("hello", push=False).id
     outage.of(world)
     world.plan(50_000, lambda: waiting.append(len(world.queue.waiting)))
     world.settle()
@@ -169,7 +169,7 @@ def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_d
 def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
     outage = Outage(("table.store_step",), 0, 10 * MINUTE_MS)
     world = Workers(Writer(seconds=STEP_S).work, outage)
-    task_id = world.send("hello", push=False).task_id
+    task_id = world.send("hello", push=False).id
     outage.of(world)
     world.plan(2 * MINUTE_MS, lambda: world.cancel(task_id))
     world.wait(1)
@@ -187,7 +187,7 @@ def test_rule_06_a_chunk_that_is_lost_when_a_task_would_suspend_ends_the_run_at_
 
     outage = Outage(("table.append_chunk",), 0, 20_000)
     world = World([agent_of(parent, "parent"), agent_of(asleep, "child")], faults=outage)
-    task_id = world.send("hello", push=False, agent="parent").task_id
+    task_id = world.send("hello", push=False, agent="parent").id
     outage.of(world)
     world.settle()
     task = world.get(task_id, "parent")
@@ -202,7 +202,7 @@ def test_rule_06_a_run_inside_a_request_waits_no_longer_than_the_request_and_lea
     world = Workers(writer.work, outage)
     agents = {"echo": replace(writer.agent, runs="inline")}
     world.engine = replace(world.engine, agents=agents)
-    key = ME.key(world.send("hello", push=False).task_id)
+    key = ME.key(world.send("hello", push=False).id)
     world.queue.clear()
     outage.of(world)
     assert EngineInlineRunner(world.engine, world.play).run("echo", key, 20_000)
@@ -217,19 +217,21 @@ def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads:
     async def work(task: AgentTask) -> str:
         await task.step("think", asyncio.sleep, STEP_S)
         if reads == "file":
-            return str(len(await task.read_file(Part("url", stored.address))))
+            return str(len(await task.read_file(Part(url=stored.address))))
         return str(len(await (task.get_referenced_tasks() if reads == "references" else task.get_previous_tasks())))
 
     outage = Outage(("table.read_task", "table.list_page", "contents."), 5_000, 3 * MINUTE_MS)
     world = Workers(work, outage)
-    other = world.send("before", push=False).task_id
+    other = world.send("before", push=False).id
     stored = world.contents.store(ME.key(other), b"four")
     files: Any = Frail(world.contents, "contents", outage)
     world.engine = replace(world.engine, files=TaskFiles(files))
     request = world.request("hello", push=False)
-    message = replace(request.message, reference_task_ids=(other,), context_id=world.get(other).context_id)
+    message = request.message.model_copy(
+        update={"reference_task_ids": (other,), "context_id": world.get(other).context_id}
+    )
     world.cancel(other)
-    task_id = world.sent(replace(request, message=message)).task_id
+    task_id = world.sent(request.model_copy(update={"message": message})).id
     outage.of(world)
     world.settle()
     task = world.get(task_id)

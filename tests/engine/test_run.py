@@ -15,9 +15,9 @@ from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT, RENEW_MS
-from a2a_serverless.domain.model import Message, Part, Role, Task, TaskKey, TaskState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
 from tests.together import Together
@@ -26,6 +26,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import TaskKey
 
 Work = Callable[["AgentTask"], Awaitable[object]]
 
@@ -38,7 +39,7 @@ async def for_ever(task: AgentTask) -> None:
 def world_with_task(work: Work, *, push: bool = False, **world: Any) -> tuple[World, TaskKey]:
     """A world with a task that nobody runs yet; its queue message was lost."""
     made = World([agent_of(work)], **world)
-    key = ME.key(made.send("hello", push=push).task_id)
+    key = ME.key(made.send("hello", push=push).id)
     made.queue.clear()
     return made, key
 
@@ -213,7 +214,7 @@ def test_rule_06_work_is_handed_on_before_time_ends_and_nothing_is_doubled(run_m
     writer = Writer(seconds=1.2)
     world = World([writer.agent])
     world.run_ms = run_ms
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.settle()
     task = world.get(task_id)
     assert task.status.state is TaskState.COMPLETED
@@ -237,7 +238,7 @@ def test_a_run_that_hands_on_releases_the_lease_and_enqueues_at_once() -> None:
 
 def test_a_task_that_takes_hours_is_carried_through_many_runs() -> None:
     world = World([Writer(seconds=840).agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.settle()
     assert world.get(task_id).status.state is TaskState.COMPLETED
     assert head_of(world, ME.key(task_id)).fence >= 3
@@ -406,14 +407,22 @@ def returning(message: Message) -> Work:
 
 @pytest.mark.requirement(48)
 def test_a_message_that_an_agent_returns_belongs_to_its_task_and_conversation() -> None:
-    world, key = world_with_task(returning(Message("mine", Role.AGENT, (Part("text", "Done."),))))
+    world, key = world_with_task(returning(Message(message_id="mine", role=Role.AGENT, parts=(Part(text="Done."),))))
     world.run(key)
     task = world.get(key.task)
-    assert task.status.message == Message("mine", Role.AGENT, (Part("text", "Done."),), task.context_id, key.task)
+    assert task.status.message == Message(
+        message_id="mine", role=Role.AGENT, parts=(Part(text="Done."),), context_id=task.context_id, task_id=key.task
+    )
 
 
 @pytest.mark.requirement(87)
-@pytest.mark.parametrize("message", [Message("m", Role.AGENT, ()), Message("m", Role.USER, (Part("text", "x"),))])
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(message_id="m", role=Role.AGENT, parts=()),
+        Message(message_id="m", role=Role.USER, parts=(Part(text="x"),)),
+    ],
+)
 def test_a_message_that_no_agent_can_send_fails_the_task(message: Message) -> None:
     world, key = world_with_task(returning(message))
     world.run(key)
@@ -453,7 +462,7 @@ def test_a_run_leaves_no_complaint_about_lost_exceptions(caplog: pytest.LogCaptu
 def test_a_follow_up_during_a_run_is_kept_and_does_not_disturb_it() -> None:
     writer = Writer()
     world = World([writer.agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.plan(2_000, lambda: world.send("and more", push=False, task_id=task_id))
     world.settle()
     task = world.get(task_id)

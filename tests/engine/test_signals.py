@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import CancelReason
-from a2a_serverless.domain.model import Task, TaskState
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import At, fail
@@ -27,7 +27,7 @@ Library = Callable[[Awaitable[object]], Awaitable[object]]
 
 def world_with_task(work: Work, **world: Any) -> tuple[World, TaskKey]:
     made = World([agent_of(work)], **world)
-    key = ME.key(made.send("hello", push=False).task_id)
+    key = ME.key(made.send("hello", push=False).id)
     made.queue.clear()
     return made, key
 
@@ -233,7 +233,7 @@ def test_an_agent_that_waits_for_another_one_learns_that_another_run_goes_on_wit
             raise
 
     world = World([agent_of(work), agent_of(other, "other")])
-    key = ME.key(world.send("hello", push=False).task_id)
+    key = ME.key(world.send("hello", push=False).id)
     world.run(key)
     assert why == [CancelReason.HAND_OVER]
 

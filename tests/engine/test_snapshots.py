@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain.events import event_size, replay
-from a2a_serverless.domain.model import TaskState
 from a2a_serverless.engine.run_session import SNAPSHOT_BYTES
+from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Task
+    from a2a_serverless.protocol.v1 import Task
 
 CHUNK = 32 * 1024
 LONG = 60
@@ -46,8 +46,8 @@ def played(work: Callable[[AgentTask], object], faults: NoFaults | At) -> tuple[
     world = World([agent_of(work)], faults=faults)
     task = world.send("hello", push=False)
     world.settle()
-    found = world.table.read_log(ME.key(task.task_id))
-    return world, world.get(task.task_id), found[0]
+    found = world.table.read_log(ME.key(task.id))
+    return world, world.get(task.id), found[0]
 
 
 @pytest.mark.parametrize("work", [novel, talker])
@@ -56,7 +56,7 @@ def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
 ) -> None:
     count = Count()
     world, task, head = played(work, count)
-    rest = sum(event_size(event) for event in world.events(task.task_id)[head.snapshot_position :])
+    rest = sum(event_size(event) for event in world.events(task.id)[head.snapshot_position :])
     assert rest < SNAPSHOT_BYTES + CHUNK
     assert count.calls.count("table.store_snapshot") == LONG * CHUNK // SNAPSHOT_BYTES
 
@@ -77,15 +77,15 @@ def test_what_earlier_runs_wrote_is_folded_too() -> None:
     world = World([agent_of(asks)])
     task = world.send("hello", push=False)
     world.settle(1000)
-    world.send("yes", task_id=task.task_id, push=False)
+    world.send("yes", task_id=task.id, push=False)
     world.settle()
-    assert world.table.read_log(ME.key(task.task_id))[0].snapshot_position > 0
+    assert world.table.read_log(ME.key(task.id))[0].snapshot_position > 0
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the fold is stored", "before the head names it"])
 @pytest.mark.parametrize("what", [die, fail])
 def test_a_death_around_a_fold_loses_and_doubles_nothing(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
     world, task, head = played(novel, At(1, late=late, what=what, only="table.store_snapshot"))
-    assert task == replay(task.task_id, task.context_id, world.events(task.task_id))
+    assert task == replay(task.id, task.context_id, world.events(task.id))
     assert [len(one.parts) for one in task.artifacts] == [LONG]
     assert (task.status.state, head.snapshot_position > 0) == (TaskState.COMPLETED, True)

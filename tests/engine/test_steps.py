@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Part, Task, TaskState
+from a2a_serverless.protocol.v1 import Part, Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import kill_at
 from tests.world import ME, World
@@ -28,17 +28,17 @@ def done(work: Work, *, runs: int = 1) -> Task:
     task = world.send("hello", push=False)
     for _ in range(runs - 1):
         world.run_ms = 20_000
-        world.run(ME.key(task.task_id))
+        world.run(ME.key(task.id))
     world.run_ms = 900_000
     world.settle()
-    return world.get(task.task_id)
+    return world.get(task.id)
 
 
 def events_of(work: Work) -> list[ArtifactEvent]:
     world = World([agent_of(work)])
     task = world.send("hello", push=False)
     world.settle()
-    return [event for event in world.events(task.task_id) if isinstance(event, ArtifactEvent)]
+    return [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
 
 
 def last_word(task: Task) -> str:
@@ -137,8 +137,8 @@ def test_steps_may_run_side_by_side() -> None:
     world = World([agent_of(work)])
     task = world.send("hello", push=False)
     begun = world.now
-    world.run(ME.key(task.task_id))
-    assert texts(world.get(task.task_id)) == {"a": [{"sum": 10}]}
+    world.run(ME.key(task.id))
+    assert texts(world.get(task.id)) == {"a": [{"sum": 10}]}
     assert world.now - begun < 15_000
 
 
@@ -220,7 +220,7 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
         task = world.send("hello", push=False)
         world.settle()
         assert faults.met == ["table.store_step"]
-        assert world.get(task.task_id).status.state is TaskState.COMPLETED
+        assert world.get(task.id).status.state is TaskState.COMPLETED
         ran.append(counted.ran)
     assert ran == [2, 1]
 
@@ -235,7 +235,7 @@ def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_r
 
     faults = kill_at(1, late=True, only="table.store_step")
     world = World([agent_of(work)], faults=faults)
-    key = ME.key(world.send("hello", push=False).task_id)
+    key = ME.key(world.send("hello", push=False).id)
     world.wait(1)
     assert (faults.met, list(world.table.read_steps(key))) == (["table.store_step"], ["think"])
     assert [part.value for artifact in world.get(key.task).artifacts for part in artifact.parts] == ["aside"]
@@ -261,7 +261,7 @@ def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing
         await task.emit("a", await task.step("two", note, f"{size.text()} {colour.text()}"), append=True, last=True)
 
     world = World([agent_of(before)])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.settle()
     world.engine = replace(world.engine, agents={"echo": agent_of(after)})
     for answer in ("red", "large"):
@@ -326,27 +326,27 @@ def test_an_artifact_has_the_same_id_in_every_run_and_another_in_every_task() ->
     for _ in range(2):
         task = world.send("hello", push=False)
         world.settle()
-        ids.append(world.get(task.task_id).artifacts[0].artifact_id)
+        ids.append(world.get(task.id).artifacts[0].artifact_id)
     assert len(set(ids)) == 2
 
 
 def test_content_becomes_the_part_that_it_is() -> None:
-    given = Part("url", "https://example.com/x", "image/png", "x.png")
+    given = Part(url="https://example.com/x", media_type="image/png", filename="x.png")
 
     async def work(task: AgentTask) -> None:
         await task.emit("text", "x", media_type="text/markdown")
         await task.emit("bytes", b"x")
         await task.emit("data", {"x": [1]})
         await task.emit("part", given)
-        await task.emit("parts", [given, Part("text", "y")])
+        await task.emit("parts", [given, Part(text="y")])
 
     parts = [event.artifact.parts for event in events_of(work)]
     assert parts == [
-        (Part("text", "x", "text/markdown"),),
-        (Part("raw", base64.b64encode(b"x").decode(), "application/octet-stream"),),
-        (Part("data", {"x": [1]}),),
+        (Part(text="x", media_type="text/markdown"),),
+        (Part(raw=base64.b64encode(b"x").decode(), media_type="application/octet-stream"),),
+        (Part(data={"x": [1]}),),
         (given,),
-        (given, Part("text", "y")),
+        (given, Part(text="y")),
     ]
 
 
@@ -361,7 +361,7 @@ def test_the_agent_knows_its_task_and_its_message() -> None:
 
     task = done(work)
     assert seen == {
-        "id": task.task_id,
+        "id": task.id,
         "context": task.context_id,
         "text": "hello",
         "data": None,
@@ -381,8 +381,8 @@ def test_a_follow_up_during_a_run_does_not_change_what_a_re_run_is_given() -> No
     world = World([agent_of(work)])
     task = world.send("hello", push=False)
     world.run_ms = 22_000
-    world.plan(500, lambda: world.send("and more", push=False, task_id=task.task_id))
+    world.plan(500, lambda: world.send("and more", push=False, task_id=task.id))
     world.settle()
-    assert world.get(task.task_id).status.state is TaskState.COMPLETED
+    assert world.get(task.id).status.state is TaskState.COMPLETED
     assert set(heard) == {"hello"}
-    assert [message.text() for message in world.get(task.task_id).history] == ["hello", "and more"]
+    assert [message.text() for message in world.get(task.id).history] == ["hello", "and more"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.head import LEASE_MS
-from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
 from tests.together import Together
@@ -46,7 +46,7 @@ def head_of(world: World, task_id: str) -> Head:
 
 def test_rule_05_a_task_of_hours_has_one_message_in_flight_for_its_run_and_none_for_those_before() -> None:
     world = Workers(hours)
-    task_id = world.send(push=False).task_id
+    task_id = world.send(push=False).id
     world.settle()
     runs = head_of(world, task_id).fence
     assert (world.state(task_id), runs >= HOURS * 4) == (TaskState.COMPLETED, True)
@@ -57,7 +57,7 @@ def test_rule_05_a_task_of_hours_has_one_message_in_flight_for_its_run_and_none_
 
 def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_behind() -> None:
     world = Workers(ten_minutes)
-    task_id = world.send(push=False).task_id
+    task_id = world.send(push=False).id
     for number in range(MESSAGES):
         world.plan(5_000 + 1_000 * number, lambda: world.send("more", push=False, task_id=task_id))
     world.wait(MINUTE_MS)
@@ -77,7 +77,7 @@ async def asks(task: AgentTask) -> None:
 @pytest.mark.parametrize("ms", range(19_000, 23_000, 500))
 def test_rule_05_an_answer_that_comes_while_the_question_is_being_asked_is_not_lost(ms: int) -> None:
     world = Workers(asks)
-    task_id = world.send(push=False).task_id
+    task_id = world.send(push=False).id
     world.plan(ms, lambda: world.send("red", push=False, task_id=task_id))
     world.settle(MINUTE_MS)
     events = world.events(task_id)
@@ -94,7 +94,7 @@ def test_rule_05_an_answer_that_comes_while_the_question_is_being_asked_is_not_l
 def together_with(fence: int) -> tuple[World, list[object]]:
     """A run of 50 s that is met by a message after 15 s."""
     world = World([agent_of(ten_minutes)])
-    key = ME.key(world.send(push=False).task_id)
+    key = ME.key(world.send(push=False).id)
     world.queue.clear()
     together = Together(world)
     endings = together.run(
@@ -120,7 +120,7 @@ def test_rule_05_only_the_message_of_the_very_run_that_holds_the_lease_is_sent_o
 
 def test_rule_06_a_run_that_dies_is_found_by_its_own_message_when_its_lease_is_over() -> None:
     world = Workers(ten_minutes, At(100, late=False, what=die, only="table.read_head"))
-    task_id = world.send(push=False).task_id
+    task_id = world.send(push=False).id
     world.sweeper = replace(world.sweeper, log=_nothing_due(world))
     world.settle()
     assert (world.kills, world.state(task_id)) == (1, TaskState.COMPLETED)
@@ -145,12 +145,12 @@ def _nothing_due(world: World) -> Any:
 def test_rule_06_a_run_that_dies_at_any_call_is_found_within_two_minutes() -> None:
     """Its lease, and the sweeper's next minute; in the end its step of 20 s is done again."""
     quiet = Workers(Writer(seconds=20).work)
-    task_id = quiet.send(push=False).task_id
+    task_id = quiet.send(push=False).id
     quiet.settle()
     in_peace = quiet.get(task_id).status.timestamp
     for number in range(1, 100, 3):
         world = Workers(Writer(seconds=20).work, At(number, late=number % 2 == 0, what=die))
-        task_id = world.send(push=False).task_id
+        task_id = world.send(push=False).id
         world.settle()
         task = world.get(task_id)
         assert task.status.state is TaskState.COMPLETED, f"call {number}"

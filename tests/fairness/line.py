@@ -8,7 +8,6 @@ Guide, "How fair queues work").
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.adapters.sqs import group_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 LATELY_MS: Final = 60_000

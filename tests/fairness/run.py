@@ -14,8 +14,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest, TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    TaskPushNotificationConfig,
+)
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.fairness.line import Line
@@ -99,11 +107,20 @@ class Deployment:
 
     def _send(self, principal: Principal) -> None:
         self._sent += 1
-        message = Message(f"message-{self._sent}", Role.USER, (Part("text", "hello"),))
-        push = PushRequest(f"https://hooks-{self._sent}.example.com/a2a", config_id="hook")
+        message = Message(message_id=f"message-{self._sent}", role=Role.USER, parts=(Part(text="hello"),))
+        push = TaskPushNotificationConfig(url=f"https://hooks-{self._sent}.example.com/a2a", id="hook")
         service = replace(self.world.service, clock=self.together)
-        task: Any = send(service, principal, "echo", SendRequest(message, return_immediately=True, push=push), "1.0")
-        key = principal.key(task.task_id)
+        task: Any = send(
+            service,
+            principal,
+            "echo",
+            SendMessageRequest(
+                message=message,
+                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
+            ),
+            "1.0",
+        )
+        key = principal.key(task.id)
         self._made[key] = self.world.now
         self.line.enqueue(DeliveryMessage(key, "hook"))  # as the relay does
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, replay
-from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from a2a_serverless.services import webhooks
 from tests.echo import Asker, Writer
 from tests.world import HOOK, ME, World, accepting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push import PushConfig, WireVersion
 
@@ -47,13 +57,13 @@ class Story:
 def quiet(make: NewWorld) -> Story:
     """A message, a run, a webhook."""
     world = make([Writer().agent])
-    return Story(world, world.send("hello").task_id)
+    return Story(world, world.send("hello").id)
 
 
 def canceled(make: NewWorld) -> Story:
     """The client cancels between the first and the second section."""
     world = make([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
 
     def cancel() -> None:
         with suppress(TaskNotCancelable):
@@ -74,10 +84,10 @@ def stubborn(make: NewWorld) -> Story:
         Outcome(status=503),
     ]
     world.receiver.answers = lambda tried: failures[tried] if tried < len(failures) else accepting(tried)
-    return Story(world, world.send("hello").task_id)
+    return Story(world, world.send("hello").id)
 
 
-def tell(world: World, request: SendRequest) -> None:
+def tell(world: World, request: SendMessageRequest) -> None:
     """The client says something, and may come too late."""
     with suppress(UnsupportedOperation):
         world.sent(request)
@@ -86,7 +96,7 @@ def tell(world: World, request: SendRequest) -> None:
 def talkative(make: NewWorld) -> Story:
     """The client says more while the task is running."""
     world = make([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     for ms in (1000, 1700):
         world.plan(ms, partial(tell, world, world.request(f"and {ms}", push=False, task_id=task_id)))
     return Story(world, task_id)
@@ -95,7 +105,7 @@ def talkative(make: NewWorld) -> Story:
 def asked(make: NewWorld) -> Story:
     """The agent asks, and the client answers later."""
     world = make([Asker().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     request = world.request("red", push=False, task_id=task_id)
 
     def answer() -> None:
@@ -111,8 +121,8 @@ def asked(make: NewWorld) -> Story:
 def watched(make: NewWorld) -> Story:
     """A second webhook is added while the task is running; it speaks 0.3."""
     world = make([Writer().agent])
-    task_id = world.send("hello").task_id
-    wanted = PushRequest(OTHER_HOOK, config_id="late")
+    task_id = world.send("hello").id
+    wanted = TaskPushNotificationConfig(url=OTHER_HOOK, id="late")
     key = ME.key(task_id)
 
     def add() -> PushConfig:
@@ -125,9 +135,14 @@ def watched(make: NewWorld) -> Story:
 def invited(make: NewWorld) -> Story:
     """A follow-up brings a webhook along."""
     world = make([Writer().agent])
-    task_id = world.send("hello", push=False).task_id
-    message = Message("follow", Role.USER, (Part("text", "tell me"),), task_id=task_id)
-    request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
+    task_id = world.send("hello", push=False).id
+    message = Message(message_id="follow", role=Role.USER, parts=(Part(text="tell me"),), task_id=task_id)
+    request = SendMessageRequest(
+        message=message,
+        configuration=SendMessageConfiguration(
+            return_immediately=True, task_push_notification_config=TaskPushNotificationConfig(url=HOOK)
+        ),
+    )
     world.plan(1700, partial(tell, world, request))
     return Story(world, task_id)
 
@@ -136,7 +151,7 @@ def handed_on(make: NewWorld) -> Story:
     """The platform's time is short: the work goes from run to run."""
     world = make([Writer().agent])
     world.run_ms = 22_000
-    return Story(world, world.send("hello").task_id)
+    return Story(world, world.send("hello").id)
 
 
 JOURNEYS: Final[tuple[Journey, ...]] = (quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on)
@@ -186,5 +201,12 @@ def may_be_left_out(events: list[Any], wire: WireVersion) -> set[int]:
 
 def same(task: Task) -> Task:
     """The task without what may differ between two tellings: ids and times."""
-    artifacts = tuple(replace(artifact, artifact_id="") for artifact in task.artifacts)
-    return replace(task, task_id="", context_id="", status=replace(task.status, timestamp=0), artifacts=artifacts)
+    artifacts = tuple(artifact.model_copy(update={"artifact_id": ""}) for artifact in task.artifacts)
+    return task.model_copy(
+        update={
+            "id": "",
+            "context_id": "",
+            "status": task.status.model_copy(update={"timestamp": 0}),
+            "artifacts": artifacts,
+        }
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle
 from random import Random
@@ -18,6 +17,8 @@ from tests.faults.trial import STEP_MS, Dice, Trial
 from tests.faults.wire import HEARD, PHASES, Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 Kind: TypeAlias = "Callable[[int, int], Trial]"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Queues
 

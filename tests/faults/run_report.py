@@ -10,7 +10,7 @@ from tests.faults.plans import OUTSIDE, Count, Faults
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Task
+    from a2a_serverless.protocol.v1 import Task
 
 
 def told(journey: Journey, faults: Faults, **world: Any) -> Story:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from tests.faults.test_chain import calls, told, undisturbed, what_is_wrong
 from tests.faults.test_time_limits import CHAPTERS, Novelist, publishing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.world import World
 
 
@@ -28,9 +29,9 @@ def invocations() -> Iterator[str]:
     first = world.runs[0][1]
     yield "agent       from      to        billed"
     for task, began, ended in world.runs:
-        name = "publisher" if task == reply.task.task_id else "novelist"
+        name = "publisher" if task == reply.task.id else "novelist"
         yield f"{name:10}  {_clock(began - first)}  {_clock(ended - first)}  {(ended - began) / 1000:6.0f} s"
-    billed = sum(ended - began for task, began, ended in world.runs if task == reply.task.task_id)
+    billed = sum(ended - began for task, began, ended in world.runs if task == reply.task.id)
     waited = world.runs[-1][2] - first - billed
     yield f"The publisher waited {_clock(waited)} for the novel, and was billed {billed / 1000:.0f} s around that."
     again = novelist.begun.total() - CHAPTERS

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Message, Part, PushRequest, Role, SendRequest, Task, TaskState
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from tests.faults.plans import Count, Faults, UnreliableQueue, kill_at
 from tests.sample_agents.sketches import SKETCHED as SHIPPED
 from tests.sample_agents.test_writing_agents import ENGLISH
@@ -21,15 +30,20 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.memory import MemoryQueues
     from a2a_serverless.ports.system import Queues
 
-REQUEST = (Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"}))
+REQUEST = (Part(text=ENGLISH), Part(data={"picture": "a lighthouse by the sea"}))
 SAMPLE = 24
 
 
 def told(faults: Faults, between: Callable[[MemoryQueues], Queues] | None = None) -> tuple[World, str]:
     world = World(SHIPPED, faults=faults, between=between)
-    message = Message("the-message", Role.USER, REQUEST)
-    request = SendRequest(message, return_immediately=True, push=PushRequest(HOOK))
-    task_id = world.sent(request, "orchestrator").task_id
+    message = Message(message_id="the-message", role=Role.USER, parts=REQUEST)
+    request = SendMessageRequest(
+        message=message,
+        configuration=SendMessageConfiguration(
+            return_immediately=True, task_push_notification_config=TaskPushNotificationConfig(url=HOOK)
+        ),
+    )
+    task_id = world.sent(request, "orchestrator").id
     world.settle()
     return world, task_id
 

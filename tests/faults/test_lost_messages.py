@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from tests.faults.run_report import calls_of, told, undisturbed
 from tests.world import MINUTE_MS, World
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a2a_serverless.domain.agent import Agent
 
 

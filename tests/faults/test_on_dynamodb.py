@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import count
@@ -26,6 +25,8 @@ from tests.faults.plans import NoFaults, kill_at
 from tests.faults.run_report import calls_of, told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from a2a_serverless.domain.events import Event

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.protocol.v1 import TaskState
 from tests.faults.journeys import JOURNEYS, Journey, Story, assert_whole, canceled, invited
 from tests.faults.plans import At
 from tests.faults.run_report import some_calls

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.model import Task, TaskState
+from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import RUN_MS, AgentTestHarness, Reply
 from tests.echo import agent_of
 
@@ -66,7 +66,7 @@ def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
     world = AgentTestHarness(agent_of(asks))
     asked = world.send("hello")
     world.wait(48 * HOUR_MS)
-    reply = world.send("In two days", task_id=asked.task.task_id)
+    reply = world.send("In two days", task_id=asked.task.id)
     assert reply.text("answer.txt") == "In two days"
     assert len(world.runs) == 2
     assert sum(ended - began for _, began, ended in world.runs) == 0, "billed while waiting: nothing"
@@ -89,8 +89,8 @@ def test_a_wait_for_another_agent_costs_the_caller_nothing_while_that_one_is_han
     world, reply = publishing(novelist)
     assert reply.text("book.md").count("Chapter") == CHAPTERS
     assert set(novelist.done.values()) == {1}
-    own = [ended - began for task, began, ended in world.runs if task == reply.task.task_id]
-    others = [ended - began for task, began, ended in world.runs if task != reply.task.task_id]
+    own = [ended - began for task, began, ended in world.runs if task == reply.task.id]
+    others = [ended - began for task, began, ended in world.runs if task != reply.task.id]
     assert (len(own), len(others)) == (2, 4)
     assert sum(others) > CHAPTERS * CHAPTER_S * 1000
     assert sum(own) < 5000, "the caller is open until it sees that it has to wait, and at the end"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
@@ -21,11 +20,20 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import DEADLINE_MS, LEASE_MS, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.domain.model import Artifact, Message, Part, PushRequest, Role, SendRequest, TaskState
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring, revoke_key, rotate_ring
@@ -44,7 +52,7 @@ from tests.faults.plans import Faults, Frail, NoFaults
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from a2a_serverless.domain.model import TaskKey
 
@@ -259,7 +267,7 @@ class Trial:
         for old in [hook for hook in self.hooks if (hook.key, hook.config_id) == (key, config_id)]:
             self.hooks.remove(old)
         self.strangers.expect(url, url)
-        webhooks.add(self.webhooks, key, "echo", PushRequest(url, config_id, token=url), "1.0")
+        webhooks.add(self.webhooks, key, "echo", TaskPushNotificationConfig(url=url, id=config_id, token=url), "1.0")
         self.hooks.append(Hook(key, url, config_id))
 
     def replace(self, hook: Hook, url: str) -> None:
@@ -279,10 +287,16 @@ class Trial:
     def _open(self, number: int) -> None:
         url = f"https://h{number}.example.com/hook/0"
         self.strangers.expect(url, url)
-        message = Message(f"message-{number}", Role.USER, (Part("text", "hi"),))
-        request = SendRequest(message, return_immediately=True, push=PushRequest(url, "c0", token=url))
+        message = Message(message_id=f"message-{number}", role=Role.USER, parts=(Part(text="hi"),))
+        request = SendMessageRequest(
+            message=message,
+            configuration=SendMessageConfiguration(
+                return_immediately=True,
+                task_push_notification_config=TaskPushNotificationConfig(url=url, id="c0", token=url),
+            ),
+        )
         task: Any = send(self.service, ME, "echo", request, "1.0")
-        key = ME.key(task.task_id)
+        key = ME.key(task.id)
         self.keys.append(key)
         self.hooks.append(Hook(key, url, "c0"))
         for config in range(1, self.configs):
@@ -298,13 +312,13 @@ class Trial:
     def _chunk(self, key: TaskKey) -> None:
         snapshot, world = self.world.table.read_head(key), self.world
         n = snapshot.last + 1
-        number, artifact = n - 2, Artifact("a", (Part("text", f"{n} "),))
+        number, artifact = n - 2, Artifact(artifact_id="a", parts=(Part(text=f"{n} "),))
         last, fence = number == self.chunks, snapshot.head.fence
         event = ArtifactEvent(n, world.now, world.ids.new(), artifact, number > 1, last, (number, number), fence)
         assert world.table.append_chunk(key, event, snapshot.head.expires)
 
     def _progress(self, key: TaskKey) -> None:
-        self._report(key, TaskState.WORKING, Message("m", Role.AGENT, (Part("text", "nearly"),)))
+        self._report(key, TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(text="nearly"),)))
 
     def _end(self, key: TaskKey) -> None:
         self._report(key, TaskState.COMPLETED, None)

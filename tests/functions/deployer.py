@@ -8,13 +8,15 @@ resource's and a random part; for what has no such name (APIs, keys, event sourc
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from tests.functions.template import ROOT
 from tests.functions.transformed import transformed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STACK: Final = "a2a-serverless"
 POLICY: Final = ROOT / "docs/deployer-policy.json"

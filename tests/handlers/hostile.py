@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -15,6 +14,9 @@ from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.wire.jsonrpc import METHODS
 from tests.handlers.requests import BINDINGS, Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Path = tuple[str | int, ...]
 

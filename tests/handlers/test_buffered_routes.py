@@ -13,7 +13,6 @@ import pytest
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.key_rotation import ensure_ring
-from a2a_serverless.wire import legacy
 from a2a_serverless.wire import rest as binding_of_http
 from sample_agents import conformance
 from tests.conformance.live import Live
@@ -54,7 +53,7 @@ def test_a_rest_call_is_answered_before_and_after_an_inline_agent_has_run_here()
 TYPES = ("application/json", "application/a2a+json", "text/event-stream")
 ROUTES = [
     *[("1.0 REST" if route.version == "1.0" else "0.3 REST", route) for route in binding_of_http.ROUTES],
-    *[("legacy", route) for route in legacy.ROUTES],
+    *[("legacy", route) for route in binding_of_http.LEGACY_ROUTES],
 ]
 
 

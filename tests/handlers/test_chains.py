@@ -24,9 +24,10 @@ from a2a_serverless.domain.access import (
     load_claims,
 )
 from a2a_serverless.domain.errors import Overloaded, Unauthenticated
-from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.handlers.authentication import OidcOrApiKey
+from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from tests.client.deployment import BASE, Deployment
 from tests.echo import agent_of
 
@@ -118,9 +119,14 @@ class Chain:
     def send(self, agent: str, key: str = KEY, task_id: str | None = None, **headers: str) -> str:
         signed_in = headers or {"X-API-Key": key}
         client = Client(f"{BASE}/{agent}", self.deployment.transport, signed_in)
-        sent = client.send(SendRequest(text_message("hello", task_id=task_id), return_immediately=True))
+        sent = client.send(
+            SendMessageRequest(
+                message=text_message("hello", task_id=task_id),
+                configuration=SendMessageConfiguration(return_immediately=True),
+            )
+        )
         assert isinstance(sent, Task)
-        return sent.task_id
+        return sent.id
 
     def heads(self) -> dict[str, Head]:
         """The tasks' heads, by agent; the newest of each."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from threading import Barrier
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.services.deliver import DeliveryOutcome
 from tests.contexts import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def batch(*tasks: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def asked(world: World, path: str, verb: str = "GET") -> HttpResponse:
 
 def test_an_owner_sees_how_the_webhooks_of_a_task_stand() -> None:
     world = World([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.settle()
     answer = asked(world, f"/echo/tasks/{task_id}/deliveries")
     (one,) = json.loads(answer.body)["deliveries"]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from types import CoroutineType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
 from tests.conformance.live import Live
 from tests.echo import agent_of
 from tests.handlers.test_buffered_routes import event
 from tests.handlers.test_queues import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OURS = "a2a_serverless."
 CLASSES, FUNCTIONS = 6, 30

@@ -14,8 +14,8 @@ from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.client.deployment import BASE, Deployment, Locked
 from tests.echo import Writer, agent_of
+from tests.protocol.schema import assert_v0_3
 from tests.sample_agents.sketches import SHIPPED as AGENTS
-from tests.wire.schema import assert_v0_3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

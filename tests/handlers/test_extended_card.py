@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,8 @@ from tests.handlers.requests import BINDINGS, Make, Names
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.handlers.http_types import HttpResponse
 
 SECRET = AgentSkill("vault", "Vault", "Opens the vault.", ("hidden",))

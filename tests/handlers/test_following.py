@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -16,9 +15,9 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.head import HeadSnapshot, report_status, start_run
-from a2a_serverless.domain.model import Message, Part, Role, TaskState
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.testing import SimulatedLoop
 from tests.contract.tasks import chunk
 from tests.echo import agent_of
@@ -27,6 +26,8 @@ from tests.handlers.requests import BINDINGS, Names
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.model import Principal, TaskKey
 
@@ -87,7 +88,7 @@ class Scene:
 
     def made(self, *plans: Plan) -> str:
         """A new task, and what becomes of it."""
-        return self.plan(self.world.send(push=False).task_id, *plans)
+        return self.plan(self.world.send(push=False).id, *plans)
 
     def plan(self, task: str, *plans: Plan) -> str:
         """After so many ms the task gets a chunk (None) or that status."""
@@ -114,7 +115,13 @@ class Scene:
         elif state is TaskState.WORKING:
             assert self.world.table.append(start_run(snapshot, now=now, by=by))
         else:
-            said = Message(by, Role.AGENT, (Part("text", "?"),), snapshot.head.context_id, key.task)
+            said = Message(
+                message_id=by,
+                role=Role.AGENT,
+                parts=(Part(text="?"),),
+                context_id=snapshot.head.context_id,
+                task_id=key.task,
+            )
             assert self.world.table.append(report_status(snapshot, snapshot.head.fence, state, said, now=now, by=by))
 
     def edge(self) -> Edge:

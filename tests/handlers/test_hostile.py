@@ -26,7 +26,7 @@ class Place:
 
     def __init__(self) -> None:
         self.world = World([Asker().agent])
-        assert self.world.send("hello").task_id == TASK
+        assert self.world.send("hello").id == TASK
         self.world.settle()
         self.metrics = MemoryMetrics()
         service = replace(self.world.service, metrics=self.metrics)

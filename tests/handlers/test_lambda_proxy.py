@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.domain.model import TaskKey, TaskState
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.authentication import ANYBODY, AllowAnonymous, OidcOrApiKey
 from a2a_serverless.handlers.lambda_proxy import make_gateway_handler, request_of
+from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.test_queues import Clock

@@ -15,11 +15,12 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
-from a2a_serverless.domain.model import Principal, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.ports.tasks import TaskEntry
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.rate_limiter import RateLimiter
 from tests.echo import Asker
 from tests.edge import Edge

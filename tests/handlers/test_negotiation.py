@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ from tests.echo import Asker
 from tests.handlers.requests import BINDINGS, Names
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from a2a_serverless.handlers.http_types import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -13,18 +12,20 @@ import pytest
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentExtension
-from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.protocol.operations import SENDING, STREAMING, Operation
+from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.client.deployment import BASE, Deployment
 from tests.echo import SKILL, Asker, Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
-from tests.wire.schema import assert_v0_3
+from tests.protocol.schema import assert_v0_3
 from tests.world import HOOK, ME
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from a2a_serverless.domain.agent import Agent, AgentTask
     from a2a_serverless.handlers.http_types import HttpResponse
 
@@ -171,7 +172,7 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
 def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: str | None) -> None:
     async def greet(task: AgentTask) -> Message:
         del task
-        return Message("mine", Role.AGENT, (Part("text", "Hello!"),))
+        return Message(message_id="mine", role=Role.AGENT, parts=(Part(text="Hello!"),))
 
     place = Place(replace(agent_of(greet), runs="inline"))
     place.edge = replace(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +15,9 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage, to_json
 from a2a_serverless.handlers.queues import make_queue_handler
 from tests.contexts import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WORK = WorkMessage(TaskKey("tenant", "owner", "task-1"))
 OTHER = WorkMessage(TaskKey("tenant", "owner", "task-2"))

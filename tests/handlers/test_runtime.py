@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import yaml
@@ -19,6 +18,9 @@ from tests.echo import Writer
 from tests.edge import Edge
 from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
 from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 pytestmark = pytest.mark.enable_socket
 
@@ -100,7 +102,7 @@ def test_a_stream_is_sent_event_by_event() -> None:
     world = World([writer.agent])
     task = world.send("hello", push=False)
     world.settle()
-    subscribe = event("/{agent}/{proxy+}", f"/echo/tasks/{task.task_id}:subscribe")
+    subscribe = event("/{agent}/{proxy+}", f"/echo/tasks/{task.id}:subscribe")
     subscribe["multiValueHeaders"]["last-event-id"] = ["1"]
     [posted] = answered(world, writer, subscribe)
     prelude, first, *rest = posted.posted()

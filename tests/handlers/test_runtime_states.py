@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,6 +20,8 @@ from tests.runtime_api import Invocation, runtime_api
 from tests.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from a2a_serverless.handlers.http_types import Frames, HttpRequest
     from tests.edge import Edge
 

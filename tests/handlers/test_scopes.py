@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,8 @@ from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.handlers.http_types import HttpResponse
 
 EVERY = [(binding, operation) for binding, made in BINDINGS.items() for operation in made]
@@ -64,7 +65,7 @@ def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: boo
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
-    task = world.send("mine", push=False).task_id
+    task = world.send("mine", push=False).id
     missing = "agents/a2a:echo" + (":read" if operation in READING else "")
     other = "a2a:other a2a:echo:read" if operation not in READING else "a2a:other"
     for names in (Names(task=task), Names(task="nothing-of-the-kind")):
@@ -83,7 +84,7 @@ def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
 def test_with_the_narrowest_scope_the_operation_is_served(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
-    task = world.send("mine").task_id
+    task = world.send("mine").id
     scope = "a2a:echo:read" if operation in READING else "a2a:echo"
     names = Names(task=None if operation in {Operation.SEND, Operation.STREAM} else task)
     answer = asked(BINDINGS[binding][operation], names, scope, world)
@@ -92,7 +93,7 @@ def test_with_the_narrowest_scope_the_operation_is_served(binding: str, operatio
 
 def test_the_delivery_log_is_read_with_the_scope_to_read() -> None:
     world = World([Writer().agent])
-    names = Names(task=world.send("mine").task_id)
+    names = Names(task=world.send("mine").id)
     assert asked(DELIVERIES, names, "a2a:echo:read", world).status == 200
     assert asked(DELIVERIES, names, "a2a:other", world).status == 403
 

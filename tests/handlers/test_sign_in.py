@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Callable
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
@@ -28,6 +27,9 @@ from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIs
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.handlers.authentication import OidcOrApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOW_S = 1_790_000_000
 ISSUER, AUDIENCE, URL = "https://issuer.example.com", "a2a", "https://issuer.example.com/keys"

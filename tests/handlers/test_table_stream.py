@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +11,9 @@ from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.table_stream import make_stream_handler
 from tests.handlers.test_queues import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KEYS = [TaskKey("tenant", "owner", f"task-{number}") for number in (1, 2)]
 

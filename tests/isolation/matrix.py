@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.model import Message, Part, Principal, PushRequest, Role, SendRequest
-from a2a_serverless.domain.queries import ListTasks
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.handlers.authentication import OidcOrApiKey
 from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.protocol.v1 import (
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    TaskPushNotificationConfig,
+)
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
@@ -27,6 +34,8 @@ from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from a2a_serverless.domain.agent import AgentTask
 
 STRANGERS: Final = {
@@ -105,16 +114,23 @@ class Scene:
         self._sent(ME, "message-2", "context-1", SECRET)
         self.own = {name: self._sent(principal, "own", None, "mine") for name, principal in STRANGERS.items()}
         self.world.settle()
-        listed = list_tasks(self.world.service.lister, ME, "echo", ListTasks(page_size=1))
+        listed = list_tasks(self.world.service.lister, ME, "echo", ListTasksRequest(page_size=1))
         self.page = listed.next_page_token
 
     def _sent(self, principal: Principal, message_id: str, context_id: str | None, text: str) -> str:
-        message = Message(message_id, Role.USER, (Part("text", text),), context_id)
-        push = PushRequest(HOOK, config_id="hook", token=SECRET) if message_id == "message-1" else None
+        message = Message(message_id=message_id, role=Role.USER, parts=(Part(text=text),), context_id=context_id)
+        push = TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET) if message_id == "message-1" else None
         task = send(
-            self.world.service, principal, "echo", SendRequest(message, return_immediately=True, push=push), "1.0"
+            self.world.service,
+            principal,
+            "echo",
+            SendMessageRequest(
+                message=message,
+                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
+            ),
+            "1.0",
         )
-        return task.task_id  # type: ignore[return-value]
+        return task.id  # type: ignore[union-attr]
 
     def of_the_owner(self) -> object:
         """All that the owner has, as the store has it."""

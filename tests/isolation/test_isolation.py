@@ -6,7 +6,6 @@ import pytest
 
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import rest
-from a2a_serverless.wire.legacy import ROUTES as LEGACY
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.handlers.requests import BINDINGS
@@ -40,7 +39,7 @@ def test_every_operation_of_every_binding_is_tried() -> None:
     for version in ("1.0", "0.3"):
         routed = {route.operation for route in rest.ROUTES if route.version == version}
         assert set(BINDINGS[f"{version} REST"]) == routed
-    assert set(BINDINGS["legacy"]) == {route.operation for route in LEGACY}
+    assert set(BINDINGS["legacy"]) == {route.operation for route in rest.LEGACY_ROUTES}
 
 
 def test_every_kind_of_name_is_tried_somewhere_and_every_task_everywhere() -> None:

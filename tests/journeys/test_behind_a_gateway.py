@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from tests.journeys.shell import Shell, shell
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from a2a_serverless.stack.paths import Paths

@@ -19,7 +19,6 @@ from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
 from a2a_serverless.handlers.authentication import OidcOrApiKey
@@ -27,11 +26,12 @@ from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
 from a2a_serverless.handlers.table_stream import make_stream_handler
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Names
-from tests.world import HOUR_MS, ME, World
+from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,11 +112,16 @@ def test_rule_10_no_word_of_a_client_gets_into_logs_metrics_or_errors(caplog: py
 
 def _talk_in_every_binding(here: Everywhere) -> None:
     """Every operation, with what exists and what does not, by who is known and who is not."""
-    push = PushRequest(HOOK, config_id="hook", token=f"{WORD}-token", scheme="Basic", credentials=f"{WORD}-credentials")
-    task = here.world.sent(replace(here.world.request(f"{WORD} ask"), push=push))
+    push = TaskPushNotificationConfig(
+        url=HOOK,
+        id="hook",
+        token=f"{WORD}-token",
+        authentication=AuthenticationInfo(scheme="Basic", credentials=f"{WORD}-credentials"),
+    )
+    task = here.world.sent(configured(here.world.request(f"{WORD} ask"), task_push_notification_config=push))
     for number, (binding, made) in enumerate(BINDINGS.items()):
         for operation, make in made.items():
-            for known in (task.task_id, f"{WORD}-task", None):
+            for known in (task.id, f"{WORD}-task", None):
                 message = f"{WORD}-{binding}-{operation}-{known}"
                 names = Names(task=known, message=message, text=f"{WORD} ask", webhook=HOOK, config=f"hook-{number}")
                 here.ask(make(names))
@@ -171,8 +176,8 @@ def _let_things_fail(here: Everywhere) -> None:
             here.ask(make(Names(task="t", text=WORD, webhook=HOOK)))
     here.edge = whole
     here.world.receiver.answers = lambda _: Outcome(status=500, body=WORD.encode(), connected=True, request_sent=True)
-    push = PushRequest(HOOK, config_id="hook", token=f"{WORD}-token")
-    here.world.sent(replace(here.world.request(WORD), push=push))
+    push = TaskPushNotificationConfig(url=HOOK, id="hook", token=f"{WORD}-token")
+    here.world.sent(configured(here.world.request(WORD), task_push_notification_config=push))
     here.world.settle(HOUR_MS)
 
 

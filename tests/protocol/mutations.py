@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 
 from a2a_serverless.protocol.operations import Operation
-from tests.wire import strategies
-from tests.wire.test_fuzz import NAMES, WORDS
+from tests.protocol import strategies
+from tests.protocol.test_fuzz import NAMES, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol.card_signatures import canonical, signature, signed_forms
 from a2a_serverless.protocol.v0_3_card import union_card
 from a2a_serverless.protocol.v1_card import as_json
+from tests.protocol.schema import assert_v1
 from tests.protocol.test_cards import FULL, KEY, PLAIN, changed, requirement
-from tests.wire.schema import assert_v1
 
 
 @pytest.mark.requirement(101)

@@ -37,9 +37,9 @@ from a2a_serverless.protocol.v1_card import (
     as_json,
 )
 from tests.protocol import mutations
-from tests.wire.schema import assert_v0_3, assert_v1
-from tests.wire.strategies import SOME
-from tests.wire.test_fuzz import HOSTILE
+from tests.protocol.schema import assert_v0_3, assert_v1
+from tests.protocol.strategies import SOME
+from tests.protocol.test_fuzz import HOSTILE
 
 URL = "https://agents.example.com/outline"
 TOKEN = "https://example.com/token"

@@ -9,7 +9,7 @@ from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation
 from a2a_serverless.protocol import errors as table
 from a2a_serverless.wire import jsonrpc, rest
-from tests.wire.schema import assert_v0_3
+from tests.protocol.schema import assert_v0_3
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject

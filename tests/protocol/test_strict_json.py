@@ -8,8 +8,8 @@ from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol.errors import BodyTooLarge
 from a2a_serverless.protocol.limits import Limits
 from a2a_serverless.protocol.strict_json import dumps, loads
-from tests.wire import strategies
-from tests.wire.strategies import SOME
+from tests.protocol import strategies
+from tests.protocol.strategies import SOME
 
 
 @given(strategies.JSON)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 
 from a2a_serverless.protocol.timestamps import from_http_date, from_text, to_text
-from tests.wire import strategies
-from tests.wire.strategies import SOME
+from tests.protocol import strategies
+from tests.protocol.strategies import SOME
 
 
 @pytest.mark.requirement(86)

@@ -20,10 +20,11 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, Principal, Role, TaskKey, TaskState
+from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from tests.contract.backends import NOW, client_at, dynamo
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 LIFE: Final = head.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 EXPIRES: Final = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
 ASKED: Final = Message(
-    "m-1",
-    Role.USER,
-    (
-        Part("text", "Write about the sea. 海", metadata={"a": 1}),
-        Part("data", {"sections": [1, 2.5, None, True]}, media_type="application/json"),
-        Part("raw", "aGVsbG8=", media_type="image/png", filename="a.png"),
-        Part("url", "https://files.example.com/a"),
+    message_id="m-1",
+    role=Role.USER,
+    parts=(
+        Part(text="Write about the sea. 海", metadata={"a": 1}),
+        Part(data={"sections": [1, 2.5, None, True]}, media_type="application/json"),
+        Part(raw="aGVsbG8=", media_type="image/png", filename="a.png"),
+        Part(url="https://files.example.com/a"),
     ),
     context_id="context/1",
     task_id=KEY.task,
@@ -53,11 +54,18 @@ ASKED: Final = Message(
     reference_task_ids=("t-0",),
 )
 INCOMING: Final = Incoming(ASKED, ("text/plain",), {"m": 1})
-SAID: Final = Message("a-1", Role.AGENT, (Part("text", "done"),), "context/1", KEY.task)
-SMALL: Final = Artifact(
-    "art", (Part("text", "one"),), "document.md", "a document", {"x": 1}, ("https://example.com/ext",)
+SAID: Final = Message(
+    message_id="a-1", role=Role.AGENT, parts=(Part(text="done"),), context_id="context/1", task_id=KEY.task
 )
-BIG: Final = Artifact("art", (Part("text", "two " * 1000),), "document.md")
+SMALL: Final = Artifact(
+    artifact_id="art",
+    parts=(Part(text="one"),),
+    name="document.md",
+    description="a document",
+    metadata={"x": 1},
+    extensions=("https://example.com/ext",),
+)
+BIG: Final = Artifact(artifact_id="art", parts=(Part(text="two " * 1000),), name="document.md")
 EVENTS: Final[tuple[Event, ...]] = (
     StatusEvent(1, NOW, "by-1", TaskState.SUBMITTED, incoming=INCOMING),
     StatusEvent(2, NOW + 10, "by-2", TaskState.WORKING, fence=1),

@@ -188,7 +188,7 @@ def test_a_task_that_only_a_later_release_can_read_does_not_keep_the_sweeper_fro
             return getattr(world.table, name)
 
         def read_head(self, key: Any) -> Any:
-            if key.task == first.task_id:
+            if key.task == first.id:
                 raise UnknownVersion("newer")
             return world.table.read_head(key)
 
@@ -196,4 +196,4 @@ def test_a_task_that_only_a_later_release_can_read_does_not_keep_the_sweeper_fro
     assert sweep(Sweeper(log, log, world.queue, world.clock, Counter())) == 2
     enqueued = world.queue.pop()
     assert isinstance(enqueued, WorkMessage)
-    assert enqueued.key.task == second.task_id
+    assert enqueued.key.task == second.id

@@ -6,17 +6,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.agent import AgentSkill
 from sample_agents.summary import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "agents.md").read_text()

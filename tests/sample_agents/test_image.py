@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.model import Artifact, Part, TaskState
+from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.testing import AgentTestHarness, Reply
 from sample_agents.image import _prompt_of, image
 from sample_agents.offline.text import OfflineText
@@ -54,13 +54,13 @@ def test_a_refinement_is_a_new_task_whose_artifact_has_the_old_name_and_a_new_id
     world = harness()
     first = world.send(SAILBOAT)
     context, before = first.task.context_id, only(first)
-    second = world.send(wish, context_id=context, references=[first.task.task_id])
-    assert second.task.task_id != first.task.task_id
+    second = world.send(wish, context_id=context, references=[first.task.id])
+    assert second.task.id != first.task.id
     assert second.task.context_id == context
     assert only(second).name == before.name
     assert only(second).artifact_id != before.artifact_id
     assert shown(second) == "A red sailboat on the sea."
-    assert only(world.reply(first.task.task_id)) == before, "the old version stays"
+    assert only(world.reply(first.task.id)) == before, "the old version stays"
 
 
 def test_a_refinement_is_described_in_the_language_of_its_request() -> None:
@@ -74,9 +74,9 @@ def test_an_artifact_reference_in_a_parts_metadata_says_which_version_is_meant()
     world = harness()
     first = world.send(SAILBOAT)
     context = first.task.context_id
-    world.send(RED, context_id=context, references=[first.task.task_id])
-    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
-    third = world.send([Part("text", "Add a lighthouse.", metadata={**reference})], context_id=context)
+    world.send(RED, context_id=context, references=[first.task.id])
+    reference = {"taskId": first.task.id, "artifactId": only(first).artifact_id}
+    third = world.send([Part(text="Add a lighthouse.", metadata={**reference})], context_id=context)
     assert shown(third) == "A sailboat on the sea, with a lighthouse."
     assert only(third).parts[1].metadata == reference
 
@@ -105,7 +105,7 @@ def test_of_two_pictures_it_asks_which_one_is_meant(answer: str) -> None:
     world.send("Draw a sailboat", context_id=context)
     asked = world.send("Make it red.", context_id=context)
     assert (asked.state, "(2) lighthouse_image.png" in asked.said) == (ASKS, True)
-    done = world.send(answer, task_id=asked.task.task_id)
+    done = world.send(answer, task_id=asked.task.id)
     assert shown(done) == "A red lighthouse by the sea."
 
 
@@ -116,8 +116,8 @@ def test_the_answer_may_be_an_artifact_reference() -> None:
     world.send("Draw another sailboat: create an image of a green sailboat", context_id=context)
     asked = world.send(RED, context_id=context)
     assert asked.state is ASKS
-    reference = {"taskId": first.task.task_id, "artifactId": only(first).artifact_id}
-    done = world.send([Part("text", "this one", metadata={**reference})], task_id=asked.task.task_id)
+    reference = {"taskId": first.task.id, "artifactId": only(first).artifact_id}
+    done = world.send([Part(text="this one", metadata={**reference})], task_id=asked.task.id)
     assert only(done).parts[1].metadata == reference
 
 
@@ -125,7 +125,7 @@ def test_a_change_without_a_picture_asks_what_to_draw() -> None:
     world = harness()
     asked = world.send("请把帆船改成红色")
     assert (asked.state, asked.said) == (ASKS, "这个对话里还没有图片。要画什么？")
-    assert shown(world.send("一艘红色的帆船", task_id=asked.task.task_id)) == "A red sailboat on the sea."
+    assert shown(world.send("一艘红色的帆船", task_id=asked.task.id)) == "A red sailboat on the sea."
 
 
 def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> None:
@@ -133,7 +133,7 @@ def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> 
     context = world.send(SAILBOAT).task.context_id
     asked = world.send(RED, context_id=context, references=["no-such-task"])
     assert (asked.state, "sailboat_image.png" in asked.said) == (ASKS, True)
-    assert shown(world.send("yes, 1", task_id=asked.task.task_id)) == "A red sailboat on the sea."
+    assert shown(world.send("yes, 1", task_id=asked.task.id)) == "A red sailboat on the sea."
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, ans
     context = world.send(SAILBOAT).task.context_id
     asked = world.send(wish, context_id=context)
     assert (asked.state, question in asked.said) == (ASKS, True)
-    assert shown(world.send(answer, task_id=asked.task.task_id)) == "A blue sailboat on the sea."
+    assert shown(world.send(answer, task_id=asked.task.id)) == "A blue sailboat on the sea."
 
 
 def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
@@ -154,7 +154,7 @@ def test_what_cannot_be_understood_is_rejected_after_some_questions() -> None:
     reply = world.send("Change something", context_id=context)
     for _ in range(5):
         assert reply.state is ASKS
-        reply = world.send("hm", task_id=reply.task.task_id)
+        reply = world.send("hm", task_id=reply.task.id)
     assert (reply.state, reply.said) == (TaskState.REJECTED, "I still do not know what to change.")
 
 
@@ -189,7 +189,7 @@ def test_a_language_model_says_what_the_picture_shows_or_asks_the_client() -> No
     world = AgentTestHarness(with_models(sketching, text=model))
     asked = world.send("画一只猫")
     assert (asked.state, asked.said) == (ASKS, "Which cat?")
-    done = world.send("灰色的", task_id=asked.task.task_id)
+    done = world.send("灰色的", task_id=asked.task.id)
     assert (only(done).name, only(done).description) == ("grey_cat_image.png", "一只灰猫。")
     assert only(done).data() == {"prompt": "A grey cat at a piano."}
     assert "画一只猫\n灰色的" in model.prompts[1]
@@ -205,7 +205,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_once_more() -> None:
 
 
 def test_a_picture_of_an_earlier_release_is_changed_by_its_description() -> None:
-    parts = (Part("raw", "AAAA", "image/png"), Part("data", {"words": "draw a boat", "things": []}))
-    assert _prompt_of(Artifact("a", parts, "sailboat_image.png", "A red sailboat on the sea.")) == (
-        "A red sailboat on the sea."
-    )
+    parts = (Part(raw="AAAA", media_type="image/png"), Part(data={"words": "draw a boat", "things": []}))
+    assert _prompt_of(
+        Artifact(artifact_id="a", parts=parts, name="sailboat_image.png", description="A red sailboat on the sea.")
+    ) == ("A red sailboat on the sea.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.model import Part
+from a2a_serverless.protocol.v1 import Part
 from sample_agents.orchestrator import joined
 from sample_agents.writing import outline_from_json, slugs
 from tests.growth import MOST, growth
@@ -31,9 +31,9 @@ def test_the_ids_that_an_outline_brings_and_those_that_are_made_do_not_meet() ->
 
 
 def test_the_chunks_of_a_called_agents_text_are_joined_in_linear_time() -> None:
-    assert joined([Part("text", "a"), Part("text", "b"), Part("data", 1), Part("text", "c")]) == [
-        Part("text", "ab"),
-        Part("data", 1),
-        Part("text", "c"),
+    assert joined([Part(text="a"), Part(text="b"), Part(data=1), Part(text="c")]) == [
+        Part(text="ab"),
+        Part(data=1),
+        Part(text="c"),
     ]
-    assert growth(joined, lambda length: [Part("text", "x" * 500)] * length, 5_000) < MOST
+    assert growth(joined, lambda length: [Part(text="x" * 500)] * length, 5_000) < MOST

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import Agent, AgentSkill, AgentTask, TaskFailed
-from a2a_serverless.domain.model import Message, Part, Role, SendRequest, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from sample_agents.document import document
 from sample_agents.orchestrator import orchestrator
@@ -62,7 +62,7 @@ def test_the_chain_gives_an_outline_a_document_and_its_summary_in_one_conversati
     reply = world.send(text)
     assert (reply.state, reply.said.startswith(done)) == (TaskState.COMPLETED, True)
     assert list(reply.artifacts) == ["outline.json", "document.md", "summary.md", "report.json"]
-    alone = AgentTestHarness(document).send([Part("text", text), Part("data", reply.data("outline.json"))])
+    alone = AgentTestHarness(document).send([Part(text=text), Part(data=reply.data("outline.json"))])
     assert reply.text("document.md") == alone.text("document.md")
     assert reply.text("summary.md") == AgentTestHarness(summary).send(alone.text("document.md")).said
     (origin,) = references_in(reply.artifacts["document.md"].parts)
@@ -71,7 +71,7 @@ def test_the_chain_gives_an_outline_a_document_and_its_summary_in_one_conversati
 
 
 def test_a_picture_is_made_beside_the_chain_when_it_is_wanted() -> None:
-    reply = harness().send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse by the sea"})])
+    reply = harness().send([Part(text=ENGLISH), Part(data={"picture": "a lighthouse by the sea"})])
     assert reply.state is TaskState.COMPLETED
     kinds = [part.kind for part in reply.artifacts["lighthouse_image.png"].parts]
     assert kinds == ["raw", "data"]
@@ -80,7 +80,7 @@ def test_a_picture_is_made_beside_the_chain_when_it_is_wanted() -> None:
 
 def test_a_step_that_fails_leaves_the_others_and_is_named_with_its_reason() -> None:
     world = harness(agent_of("document", fails))
-    reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    reply = world.send([Part(text=ENGLISH), Part(data={"picture": "a lighthouse"})])
     assert reply.state is TaskState.COMPLETED
     assert reply.said.startswith("A partial result: outline.json, lighthouse_image.png.")
     assert steps(reply) == {
@@ -113,7 +113,7 @@ def test_the_question_of_a_called_agent_is_asked_and_its_answer_goes_back() -> N
     world = harness(agent_of("document", asks), without="summary")
     asked = world.send(ENGLISH)
     assert (asked.state, asked.said) == (TaskState.INPUT_REQUIRED, "In which tone?")
-    reply = world.send("A dry one", task_id=asked.task.task_id)
+    reply = world.send("A dry one", task_id=asked.task.id)
     assert reply.text("document.md") == "A dry one", "a last word is a result too"
 
 
@@ -125,11 +125,11 @@ def test_two_agents_that_ask_at_once_each_get_their_own_answer() -> None:
         await task.emit("picture.txt", f"colour: {(await task.ask('Which colour?')).text()}")
 
     world = harness(agent_of("document", tone), agent_of("image", colour))
-    reply = world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    reply = world.send([Part(text=ENGLISH), Part(data={"picture": "a lighthouse"})])
     answers = {"Which tone?": "dry", "Which colour?": "red"}
     while answers:
         assert reply.state is TaskState.INPUT_REQUIRED
-        reply = world.send(answers.pop(reply.said), task_id=reply.task.task_id)
+        reply = world.send(answers.pop(reply.said), task_id=reply.task.id)
     assert reply.text("document.md") == "tone: dry"
     assert reply.text("picture.txt") == "colour: red"
 
@@ -142,7 +142,7 @@ def test_after_the_deadline_nobody_else_is_called() -> None:
         return "counted"
 
     world = harness(agent_of("outline", sleeps), agent_of("document", counts), without="summary")
-    reply = world.send([Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60})])
+    reply = world.send([Part(text=ENGLISH), Part(data={"deadlineSeconds": 60})])
     assert called == []
     assert "no time left" in reply.said
 
@@ -153,10 +153,16 @@ def test_at_the_deadline_what_is_under_way_is_canceled_and_the_rest_is_given_wit
         await task.emit("document.md", "too late")
 
     world = World([orchestrator, outline, agent_of("document", slow), summary])
-    parts = (Part("text", ENGLISH), Part("data", {"deadlineSeconds": 60}))
-    sent = world.sent(SendRequest(Message("m", Role.USER, parts), return_immediately=True), "orchestrator")
+    parts = (Part(text=ENGLISH), Part(data={"deadlineSeconds": 60}))
+    sent = world.sent(
+        SendMessageRequest(
+            message=Message(message_id="m", role=Role.USER, parts=parts),
+            configuration=SendMessageConfiguration(return_immediately=True),
+        ),
+        "orchestrator",
+    )
     world.settle()
-    task = world.get(sent.task_id, "orchestrator")
+    task = world.get(sent.id, "orchestrator")
     assert task.status.state is TaskState.COMPLETED
     assert task.status.message
     assert task.status.message.text().startswith("A partial result: outline.json. Missing: document (canceled")
@@ -172,7 +178,7 @@ def test_the_picture_and_the_chain_are_under_way_at_the_same_time() -> None:
         return "seen"
 
     world = harness(agent_of("outline", looks), agent_of("image", looks), without="document")
-    world.send([Part("text", ENGLISH), Part("data", {"picture": "a lighthouse"})])
+    world.send([Part(text=ENGLISH), Part(data={"picture": "a lighthouse"})])
     assert (len(unfinished), unfinished[0]) == (2, 2), "the first to run sees the orchestrator and the other"
 
 
@@ -180,7 +186,7 @@ def test_canceling_the_orchestrator_cancels_what_it_has_called() -> None:
     world = harness(agent_of("document", asks))
     asked = world.send(ENGLISH)
     (child,) = [one for one in world.tasks(asked.task.context_id) if one.agent == "document"]
-    assert world.cancel(asked.task.task_id).state is TaskState.CANCELED
+    assert world.cancel(asked.task.id).state is TaskState.CANCELED
     assert world.reply(child.task, to="document").state is TaskState.CANCELED
 
 
@@ -200,7 +206,7 @@ def test_without_a_text_it_asks_what_to_write_about() -> None:
     world = harness()
     asked = world.send({"picture": "a lighthouse"})
     assert asked.state is TaskState.INPUT_REQUIRED
-    reply = world.send(ENGLISH, task_id=asked.task.task_id)
+    reply = world.send(ENGLISH, task_id=asked.task.id)
     assert {"document.md", "lighthouse_image.png"} <= set(reply.artifacts)
 
 
@@ -214,6 +220,6 @@ def test_while_others_work_no_run_of_the_orchestrator_is_open() -> None:
     (child,) = [one for one in world.tasks(reply.task.context_id) if one.agent == "document"]
     (began, ended) = next((began, ended) for task, began, ended in world.runs if task == child.task)
     assert ended - began >= 600_000
-    own = [(start, end) for task, start, end in world.runs if task == reply.task.task_id]
+    own = [(start, end) for task, start, end in world.runs if task == reply.task.id]
     assert not [1 for start, end in own if start < ended and end > began]
     assert sum(end - start for start, end in own) < 30_000

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.model import Message, Part, Task, TaskState
 from a2a_serverless.domain.references import references_in
+from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, Reply
 from sample_agents.travel import travel
 
@@ -55,13 +55,13 @@ def test_hotel_and_snowmobile_stand_on_the_flight_side_by_side_and_the_spa_on_th
 ) -> None:
     world = AgentTestHarness(travel)
     first = world.send(flight)
-    one, context = first.task.task_id, first.task.context_id
+    one, context = first.task.id, first.task.context_id
     begun = [world.begin(text, context_id=context, references=[one]) for text in (hotel, snowmobile)]
-    two, three = [task.task_id for task in begun if isinstance(task, Task)]
+    two, three = [task.id for task in begun if isinstance(task, Task)]
     assert {world.reply(task).state for task in (two, three)} == {TaskState.SUBMITTED}, "both are under way"
     world.settle()
     four = world.send(spa, context_id=context, references=[two])
-    replies = [world.reply(task_id) for task_id in (one, two, three, four.task.task_id)]
+    replies = [world.reply(task_id) for task_id in (one, two, three, four.task.id)]
     assert [booking(reply)["kind"] for reply in replies] == ["flight", "hotel", "snowmobile", "spa"]
     assert {booking(reply)["place"] for reply in replies} == {place}
     assert [stands_on(reply) for reply in replies[1:]] == [one, one, two]
@@ -83,7 +83,7 @@ def test_a_flight_to_nowhere_is_asked_about(text: str, answer: str, place: str) 
     world = AgentTestHarness(travel)
     asked = world.send(text)
     assert asked.state is ASKS
-    assert booking(world.send(answer, task_id=asked.task.task_id))["place"] == place
+    assert booking(world.send(answer, task_id=asked.task.id))["place"] == place
 
 
 def test_the_date_of_the_flight_is_that_of_what_stands_on_it_unless_it_has_its_own() -> None:
@@ -99,8 +99,8 @@ def test_without_the_booking_that_it_stands_on_it_asks_and_looks_again_after_the
     asked = world.send("Book a hotel")
     assert (asked.state, "no flight booking" in asked.said) == (ASKS, True)
     flight = world.send("Book a flight to Rome", context_id=asked.task.context_id).task
-    part = Part("text", "done", metadata={"taskId": flight.task_id, "artifactId": flight.artifacts[0].artifact_id})
-    assert booking(world.send([part], task_id=asked.task.task_id))["place"] == "Rome"
+    part = Part(text="done", metadata={"taskId": flight.id, "artifactId": flight.artifacts[0].artifact_id})
+    assert booking(world.send([part], task_id=asked.task.id))["place"] == "Rome"
 
 
 @pytest.mark.parametrize("answer", ["The one to Rome", "(2)", "第二个"])
@@ -111,14 +111,14 @@ def test_of_two_flights_it_asks_which_one_is_meant(answer: str) -> None:
     world.send("Book a flight to Oslo", context_id=context)
     asked = world.send("Book a hotel", context_id=context)
     assert (asked.state, "(2)" in asked.said) == (ASKS, True)
-    assert booking(world.send(answer, task_id=asked.task.task_id))["place"] == "Rome"
+    assert booking(world.send(answer, task_id=asked.task.id))["place"] == "Rome"
 
 
 def test_a_reference_decides_between_two_flights() -> None:
     world = AgentTestHarness(travel)
     rome = world.send("Book a flight to Rome").task
     world.send("Book a flight to Oslo", context_id=rome.context_id)
-    hotel = world.send("Book a hotel", context_id=rome.context_id, references=[rome.task_id])
+    hotel = world.send("Book a hotel", context_id=rome.context_id, references=[rome.id])
     assert booking(hotel)["place"] == "Rome"
 
 
@@ -132,5 +132,5 @@ def test_questions_without_end_are_given_up() -> None:
     reply = world.send("Book a hotel")
     for _ in range(5):
         assert reply.state is ASKS
-        reply = world.send("hm", task_id=reply.task.task_id)
+        reply = world.send("hm", task_id=reply.task.id)
     assert reply.state is TaskState.REJECTED

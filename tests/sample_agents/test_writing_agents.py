@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.domain.model import Message, Part, TaskState
+from a2a_serverless.protocol.v1 import Message, Part, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from sample_agents.document import document
 from sample_agents.outline import outline
@@ -44,7 +44,7 @@ def test_an_outline_is_a_data_part_that_the_document_writer_takes_as_it_is(text:
     assert planned.state is TaskState.COMPLETED
     plan = outline_from_json(planned.data("outline.json"))
     assert plan.title == title
-    parts = [Part("text", text), Part("data", planned.data("outline.json"))]
+    parts = [Part(text=text), Part(data=planned.data("outline.json"))]
     written = AgentTestHarness(document).send(parts).text("document.md")
     assert [line[3:] for line in written.splitlines() if line.startswith("## ")] == [one.title for one in plan.sections]
 

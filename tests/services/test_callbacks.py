@@ -11,11 +11,11 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.webhooks import notification
 from a2a_serverless.services.callbacks import handle_callback
-from a2a_serverless.wire.notification import notification
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless
 from tests.world import ME, World
@@ -23,7 +23,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.model import Message, PushRequest
+    from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
 
 
 class Waiting:
@@ -42,7 +42,7 @@ class Waiting:
 
     @property
     def woken(self) -> int:
-        snapshot = self.world.table.read_head(ME.key(self.task.task_id))
+        snapshot = self.world.table.read_head(ME.key(self.task.id))
         assert snapshot
         wake: int = snapshot.head.wake
         return wake
@@ -71,7 +71,7 @@ def test_news_with_its_token_wakes_the_task() -> None:
 
 def test_the_address_says_nothing_of_task_owner_or_tenant() -> None:
     waiting = Waiting()
-    key = ME.key(waiting.task.task_id)
+    key = ME.key(waiting.task.id)
     assert not [name for name in (key.tenant, key.owner, key.task, "write") if f"/{name}" in waiting.callback.url]
 
 
@@ -121,23 +121,23 @@ def test_news_of_a_task_that_has_ended_is_fine() -> None:
     waiting = Waiting()
     waiting.peer.state = TaskState.COMPLETED
     waiting.world.settle()
-    assert waiting.world.get(waiting.task.task_id, "parent").status.state is TaskState.COMPLETED
+    assert waiting.world.get(waiting.task.id, "parent").status.state is TaskState.COMPLETED
     assert waiting.tell() is None
 
 
 def event(**item: Any) -> Any:
-    return StatusEvent(2, 0, "by", **item)
+    return update_of(StatusEvent(2, 0, "by", **item), "far", "context")
 
 
-CHUNK = ArtifactEvent(3, 0, "by", Artifact("a", (Part("text", "one"),)))
+CHUNK = update_of(ArtifactEvent(3, 0, "by", Artifact(artifact_id="a", parts=(Part(text="one"),))), "far", "context")
 SUBMITTED, WORKING, COMPLETED, ASKS = (
-    Task("far", "context", TaskStatus(state, 0), 2)
+    Task(id="far", context_id="context", status=TaskStatus(state=state, timestamp=0)).as_of(2)
     for state in (TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED, TaskState.INPUT_REQUIRED)
 )
 
 
 def body(item: Any, version: Any = "1.0") -> bytes:
-    return notification(version, item, "far", "context").content
+    return notification(version, item).content
 
 
 GOES_ON = {
@@ -222,9 +222,9 @@ def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() 
         await task.ask("And now?")
 
     waiting = Waiting(gives_up, LostAnswers())
-    assert waiting.world.get(waiting.task.task_id, "parent").status.state is TaskState.INPUT_REQUIRED
+    assert waiting.world.get(waiting.task.id, "parent").status.state is TaskState.INPUT_REQUIRED
     waiting.tell(body=body(SUBMITTED))
-    waiting.world.cancel(waiting.task.task_id, "parent")
+    waiting.world.cancel(waiting.task.id, "parent")
     waiting.world.settle()
     assert waiting.peer.state is TaskState.CANCELED
 
@@ -232,7 +232,7 @@ def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() 
 class LostAnswers(Endless):
     """Takes messages, and never gets its answer through."""
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task:
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         super().send(caller, agent, message, callback)
         raise AgentCallFailed("The agent could not be reached.")
 
@@ -240,7 +240,7 @@ class LostAnswers(Endless):
 @pytest.mark.parametrize(("said", "after"), [("chunk", TaskState.CANCELED), ("ended", TaskState.WORKING)])
 def test_an_agent_that_says_it_works_on_for_a_task_that_has_ended_is_canceled(said: str, after: TaskState) -> None:
     waiting = Waiting()
-    waiting.world.cancel(waiting.task.task_id, "parent")
+    waiting.world.cancel(waiting.task.id, "parent")
     waiting.world.settle()
     waiting.peer.state = TaskState.WORKING  # it took the cancel and went on
     waiting.tell(body=(GOES_ON | WAITED_FOR)[said])

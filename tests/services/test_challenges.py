@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from a2a_serverless.domain.errors import TooManyRequests
-from a2a_serverless.domain.model import Principal, PushRequest
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState, Verification
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer
 from tests.faults.plans import Count, kill_at
@@ -37,14 +39,20 @@ class Stranger:
         """Registers webhooks for new tasks, as many as can be; gives the tasks."""
         hooks, tasks = self.world.service.webhooks, list[str]()
         for number in range(count):
-            task = self.world.send("hello", push=False).task_id if principal == ME else "somebody else's"
+            task = self.world.send("hello", push=False).id if principal == ME else "somebody else's"
             try:
                 if principal == ME:
                     webhooks.add(
-                        hooks, principal.key(task), "echo", PushRequest(f"https://{host}/{number}", "hook"), "1.0"
+                        hooks,
+                        principal.key(task),
+                        "echo",
+                        TaskPushNotificationConfig(url=f"https://{host}/{number}", id="hook"),
+                        "1.0",
                     )
                 else:
-                    webhooks.new_config(hooks, principal.key(task), PushRequest(f"https://{host}/{number}"), "1.0")
+                    webhooks.new_config(
+                        hooks, principal.key(task), TaskPushNotificationConfig(url=f"https://{host}/{number}"), "1.0"
+                    )
                 tasks.append(task)
             except TooManyRequests:
                 self.refused += 1
@@ -67,7 +75,7 @@ def test_rule_09_a_host_that_answers_no_challenge_gets_thirty_and_not_a_thousand
 def test_a_registration_too_many_says_why() -> None:
     stranger = Stranger()
     (task, *_) = stranger.register(20)
-    request = PushRequest(f"https://{HOST}/more", "more")
+    request = TaskPushNotificationConfig(url=f"https://{HOST}/more", id="more")
     with pytest.raises(
         TooManyRequests, match=f"20 webhooks at {HOST} have not answered their challenge yet"
     ) as refused:
@@ -153,10 +161,9 @@ def test_a_notifier_that_dies_at_the_count_sends_a_challenge_at_most_twice(late:
         stranger.answer = None
         world = stranger.world
         task = world.send("hello", push=False)
-        key = ME.key(task.task_id)
-        world.client(
-            lambda: webhooks.add(world.service.webhooks, key, "echo", PushRequest(f"https://{HOST}/", "hook"), "1.0")  # noqa: B023
-        )
+        key = ME.key(task.id)
+        wanted = TaskPushNotificationConfig(url=f"https://{HOST}/", id="hook")
+        world.client(partial(webhooks.add, world.service.webhooks, key, "echo", wanted, "1.0"))
         world.settle()
         assert world.table.get_cursor(key, "hook").position == 7
         assert stranger.posts <= 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -14,31 +13,33 @@ import pytest
 from a2a_serverless.adapters.contents import BlobContentStore
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.domain.contents import StoredFile
-from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import (
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.protocol.codecs import codec
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.v1 import (
     Artifact,
+    ListedTask,
+    ListTasksResponse,
     Message,
     Part,
-    Principal,
     Role,
-    SendRequest,
+    SendMessageConfiguration,
+    SendMessageRequest,
     Task,
+    TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
+    TaskStatusUpdateEvent,
 )
-from a2a_serverless.domain.queries import TaskPage
-from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, resolve_contents
 from a2a_serverless.services.tasks import get
-from a2a_serverless.wire import v0_3, v1
 from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.push import WireVersion
 
 KEY = ME.key("task-1")
 ADVICE = "Ask for less: one task, a shorter history."
@@ -51,17 +52,19 @@ class Scene:
         self.blobs = MemoryBlobStore()
         self.contents = BlobContentStore(self.blobs)
         self.kept = self.contents.store(KEY, content)
-        self.part = Part("url", self.kept.address, "image/png", "boat.png")
-        self.artifact = Artifact("a", (Part("text", "see"), self.part))
+        self.part = Part(url=self.kept.address, media_type="image/png", filename="boat.png")
+        self.artifact = Artifact(artifact_id="a", parts=(Part(text="see"), self.part))
 
     def one(self, part: Part, budget: int, principal: Principal = ME) -> Part:
-        message = Message("m", Role.AGENT, (part,))
+        message = Message(message_id="m", role=Role.AGENT, parts=(part,))
         return resolve_contents(self.contents, principal, message, budget).parts[0]
 
 
 def test_what_fits_goes_inline_with_its_name_and_type() -> None:
     scene = Scene()
-    assert scene.one(scene.part, 9) == Part("raw", base64.b64encode(b"a picture").decode(), "image/png", "boat.png")
+    assert scene.one(scene.part, 9) == Part(
+        raw=base64.b64encode(b"a picture").decode(), media_type="image/png", filename="boat.png"
+    )
 
 
 def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
@@ -73,8 +76,13 @@ def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
 
 def test_the_budget_is_that_of_the_whole_answer() -> None:
     scene = Scene()
-    task = Task("t", "c", TaskStatus(TaskState.COMPLETED, 0), 1, (scene.artifact, scene.artifact))
-    page = resolve_contents(scene.contents, ME, TaskPage((task, task), 2, 2), 20)
+    task = Task(
+        id="t",
+        context_id="c",
+        status=TaskStatus(state=TaskState.COMPLETED, timestamp=0),
+        artifacts=(scene.artifact, scene.artifact),
+    ).as_of(1)
+    page = resolve_contents(scene.contents, ME, page_with(task, task), 20)
     kinds = [part.kind for one in page.tasks for artifact in one.artifacts for part in artifact.parts]
     assert kinds == ["text", "raw", "text", "raw", "text", "url", "text", "url"]
 
@@ -91,7 +99,7 @@ def test_the_address_of_another_owners_content_names_nothing() -> None:
 def test_an_address_that_lies_about_the_size_is_never_read_inline(size: int) -> None:
     scene = Scene()
     lie = StoredFile("task-1", scene.kept.sha256, size)
-    assert scene.one(Part("url", lie.address), INLINE).kind == "url"
+    assert scene.one(Part(url=lie.address), INLINE).kind == "url"
 
 
 def test_content_that_has_changed_is_never_passed_on() -> None:
@@ -103,20 +111,34 @@ def test_content_that_has_changed_is_never_passed_on() -> None:
 @pytest.mark.requirement(124)
 @pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
 def test_every_other_url_goes_through_as_it_is(url: str) -> None:
-    assert Scene().one(Part("url", url), INLINE) == Part("url", url)
+    assert Scene().one(Part(url=url), INLINE) == Part(url=url)
 
 
 def test_messages_of_a_status_and_chunks_carry_links() -> None:
     scene = Scene()
-    said = Message("m", Role.AGENT, (scene.part,))
-    status = resolve_contents(scene.contents, ME, StatusEvent(1, 0, "by", TaskState.WORKING, said))
-    chunk = resolve_contents(scene.contents, ME, ArtifactEvent(2, 0, "by", scene.artifact))
+    said = Message(message_id="m", role=Role.AGENT, parts=(scene.part,))
+    status = resolve_contents(scene.contents, ME, update_of(StatusEvent(1, 0, "by", TaskState.WORKING, said), "t", "c"))
+    chunk = resolve_contents(scene.contents, ME, update_of(ArtifactEvent(2, 0, "by", scene.artifact), "t", "c"))
     task = resolve_contents(
-        scene.contents, ME, Task("t", "c", TaskStatus(TaskState.WORKING, 0, said), 1, history=(said,))
+        scene.contents,
+        ME,
+        Task(
+            id="t",
+            context_id="c",
+            status=TaskStatus(state=TaskState.WORKING, timestamp=0, message=said),
+            history=(said,),
+        ).as_of(1),
     )
-    assert status.message
+    assert isinstance(status, TaskStatusUpdateEvent)
+    assert isinstance(chunk, TaskArtifactUpdateEvent)
+    assert status.status.message
     assert task.status.message
-    found = [status.message.parts[0], chunk.artifact.parts[1], task.status.message.parts[0], task.history[0].parts[0]]
+    found = [
+        status.status.message.parts[0],
+        chunk.artifact.parts[1],
+        task.status.message.parts[0],
+        task.history[0].parts[0],
+    ]
     assert all(str(part.value).startswith("https://") for part in found)
 
 
@@ -132,40 +154,50 @@ TEXTS = {"prose": "It was a dark night.\n", "chinese": "\u5927\u6d77", "quotes":
 
 
 def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
-    parts = (Part("text", (text * size)[:size]),) * chunks
-    return Task("task-1", "c", TaskStatus(TaskState.COMPLETED, 0), 1, (Artifact("a", parts, "novel.txt"),))
+    parts = (Part(text=(text * size)[:size]),) * chunks
+    return Task(
+        id="task-1",
+        context_id="c",
+        status=TaskStatus(state=TaskState.COMPLETED, timestamp=0),
+        artifacts=(Artifact(artifact_id="a", parts=parts, name="novel.txt"),),
+    ).as_of(1)
 
 
-def answered(task: Task, codec: ModuleType) -> int:
+def answered(task: Task, version: WireVersion) -> int:
     """How many bytes the function answers with: the body in JSON, once more in JSON."""
     scene = Scene()
-    return len(
-        json.dumps(dumps(codec.answer(Operation.GET, resolve_contents(scene.contents, ME, task, INLINE))).decode())
-    )
+    shown = resolve_contents(scene.contents, ME, task, INLINE)
+    return len(json.dumps(codec("jsonrpc", version, 0).answer(Operation.GET, shown).decode()))
 
 
-@pytest.mark.parametrize("codec", [v1, v0_3], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("chunks", [48, 80, 320])
 def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
-    codec: ModuleType, text: str, chunks: int
+    version: WireVersion, text: str, chunks: int
 ) -> None:
     one = novel(text, chunks)
-    said = Message("m", Role.AGENT, (Part("text", text * 100_000),))
-    several = replace(one, artifacts=one.artifacts * 3, history=(said,), status=replace(one.status, message=said))
-    assert answered(one, codec) < PLATFORM
-    assert answered(several, codec) < PLATFORM
+    said = Message(message_id="m", role=Role.AGENT, parts=(Part(text=text * 100_000),))
+    several = one.model_copy(
+        update={
+            "artifacts": one.artifacts * 3,
+            "history": (said,),
+            "status": one.status.model_copy(update={"message": said}),
+        }
+    )
+    assert answered(one, version) < PLATFORM
+    assert answered(several, version) < PLATFORM
 
 
 @pytest.mark.parametrize(
-    ("codec", "printed"),
+    ("version", "printed"),
     [
-        (v1, lambda url: {"url": url, "mediaType": "text/plain; charset=utf-8"}),
-        (v0_3, lambda url: {"kind": "file", "file": {"uri": url, "mimeType": "text/plain; charset=utf-8"}}),
+        ("1.0", lambda url: {"url": url, "mediaType": "text/plain; charset=utf-8"}),
+        ("0.3", lambda url: {"kind": "file", "file": {"uri": url, "mimeType": "text/plain; charset=utf-8"}}),
     ],
     ids=["1.0", "0.3"],
 )
-def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(codec: ModuleType, printed: Any) -> None:
+def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(version: WireVersion, printed: Any) -> None:
     scene, task = Scene(), novel("It was a dark night.\n")
     told = resolve_contents(scene.contents, ME, task, INLINE)
     (part,) = told.artifacts[0].parts
@@ -173,12 +205,19 @@ def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(codec: M
     name = f"{ME.tenant}/{ME.owner}/task-1/{sha256(content).hexdigest()}"
     assert scene.blobs.content[name] == content
     assert name in str(part.value)
-    assert codec.answer(Operation.GET, told)["artifacts"][0]["parts"] == [printed(part.value)]
+    answer = json.loads(codec("jsonrpc", version, 0).answer(Operation.GET, told))
+    assert answer["artifacts"][0]["parts"] == [printed(part.value)]
 
 
 def test_a_text_that_does_not_fit_keeps_its_own_type_and_name() -> None:
     scene = Scene()
-    task = replace(novel("x"), artifacts=(Artifact("a", (Part("text", "x" * 3_000, "text/markdown", "a.md"),)),))
+    task = (novel("x")).model_copy(
+        update={
+            "artifacts": (
+                Artifact(artifact_id="a", parts=(Part(text="x" * 3_000, media_type="text/markdown", filename="a.md"),)),
+            )
+        }
+    )
     (part,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
     assert (part.kind, part.media_type, part.filename) == ("url", "text/markdown", "a.md")
 
@@ -200,7 +239,7 @@ def test_streams_and_webhooks_tell_every_text() -> None:
 
 def test_the_tasks_of_a_list_share_the_room() -> None:
     scene, task = Scene(), novel("x", chunks=200)
-    page = resolve_contents(scene.contents, ME, TaskPage((task, replace(task, task_id="task-2")), 2, 2), INLINE)
+    page = resolve_contents(scene.contents, ME, page_with(task, task.model_copy(update={"id": "task-2"})), INLINE)
     assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
     assert any("/task-2/" in name for name in scene.blobs.content)
 
@@ -209,25 +248,37 @@ def test_the_tasks_of_a_list_share_the_room() -> None:
 
 
 def told(scene: Scene, answer: Any) -> int:
-    return len(
-        json.dumps(dumps(v1.answer(Operation.LIST, resolve_contents(scene.contents, ME, answer, INLINE))).decode())
-    )
+    return len(json.dumps(resolve_contents(scene.contents, ME, answer, INLINE).json_bytes().decode()))
 
 
-def page_of(*parts: Part, tasks: int = 20) -> TaskPage:
-    said = Message("m", Role.USER, parts)
-    status = TaskStatus(TaskState.COMPLETED, 0)
-    every = [Task(f"task-{n}", "c", status, 1, (Artifact("a", parts),), (said,)) for n in range(tasks)]
-    return TaskPage(tuple(every), tasks, tasks, artifacts=True)
+def page_with(*tasks: Task) -> ListTasksResponse:
+    listed = tuple(ListedTask(**task.__dict__) for task in tasks)
+    return ListTasksResponse(tasks=listed, next_page_token="", page_size=len(tasks), total_size=len(tasks))
+
+
+def page_of(*parts: Part, tasks: int = 20) -> ListTasksResponse:
+    said = Message(message_id="m", role=Role.USER, parts=parts)
+    status = TaskStatus(state=TaskState.COMPLETED, timestamp=0)
+    every = [
+        Task(
+            id=f"task-{n}",
+            context_id="c",
+            status=status,
+            artifacts=(Artifact(artifact_id="a", parts=parts),),
+            history=(said,),
+        ).as_of(1)
+        for n in range(tasks)
+    ]
+    return page_with(*every)
 
 
 @pytest.mark.parametrize(
     "part",
     [
-        Part("data", {"rows": [{"name": '"' * 20, "number": n} for n in range(5_000)]}),
-        Part("data", ["\u5927"] * 100_000),
-        Part("raw", base64.b64encode(bytes(300_000)).decode(), "image/png"),
-        Part("text", "x" * 300_000),
+        Part(data={"rows": [{"name": '"' * 20, "number": n} for n in range(5_000)]}),
+        Part(data=["\u5927"] * 100_000),
+        Part(raw=base64.b64encode(bytes(300_000)).decode(), media_type="image/png"),
+        Part(text="x" * 300_000),
     ],
     ids=["data", "chinese data", "raw", "text"],
 )
@@ -238,14 +289,14 @@ def test_no_kind_of_part_makes_a_page_longer_than_the_platform_takes(part: Part)
 @pytest.mark.parametrize(
     ("part", "media_type", "content"),
     [
-        (Part("data", {"a": "\u5927" * 2_000}), "application/json", json.dumps({"a": "\u5927" * 2_000})),
-        (Part("data", ["x" * 3_000], "text/x-list"), "text/x-list", json.dumps(["x" * 3_000])),
-        (Part("raw", base64.b64encode(b"x" * 3_000).decode(), "image/png"), "image/png", "x" * 3_000),
+        (Part(data={"a": "\u5927" * 2_000}), "application/json", json.dumps({"a": "\u5927" * 2_000})),
+        (Part(data=["x" * 3_000], media_type="text/x-list"), "text/x-list", json.dumps(["x" * 3_000])),
+        (Part(raw=base64.b64encode(b"x" * 3_000).decode(), media_type="image/png"), "image/png", "x" * 3_000),
     ],
 )
 def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_type: str, content: str) -> None:
     scene = Scene()
-    task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
+    task = (novel("x")).model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=(part,)),)})
     (linked,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
     assert (linked.kind, linked.media_type) == ("url", media_type)
     (stored,) = [kept for name, kept in scene.blobs.content.items() if str(linked.value).find(name) > 0]
@@ -255,8 +306,8 @@ def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_ty
 
 @pytest.mark.parametrize("kind", ["data", "raw"])
 def test_streams_and_webhooks_tell_data_and_small_files_as_they_are(kind: str) -> None:
-    part = Part("data", ["x" * 5_000]) if kind == "data" else Part("raw", base64.b64encode(bytes(5_000)).decode())
-    task = replace(novel("x"), artifacts=(Artifact("a", (part,)),))
+    part = Part(data=["x" * 5_000]) if kind == "data" else Part(raw=base64.b64encode(bytes(5_000)).decode())
+    task = (novel("x")).model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=(part,)),)})
     assert resolve_contents(Scene().contents, ME, task) == task
 
 
@@ -284,7 +335,7 @@ class Counted(MemoryBlobStore):
 
 
 def addresses(size: int) -> list[Part]:
-    return [Part("url", StoredFile("uploads", f"{n:064x}", size).address) for n in range(255)]
+    return [Part(url=StoredFile("uploads", f"{n:064x}", size).address) for n in range(255)]
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["empty", "missing"])
@@ -294,13 +345,15 @@ def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size
     answer = resolve_contents(BlobContentStore(blobs), ME, page, INLINE)
     assert blobs.calls["get"] <= READS
     assert blobs.calls["link"] <= LINKS
-    assert len(dumps(v1.answer(Operation.LIST, answer))) < PLATFORM
+    assert len(answer.json_bytes()) < PLATFORM
 
 
 def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -> None:
-    parts = [Part("url", StoredFile("uploads", f"{n:064x}", INLINE + 1).address) for n in range(LINKS + 2)]
+    parts = [Part(url=StoredFile("uploads", f"{n:064x}", INLINE + 1).address) for n in range(LINKS + 2)]
     (task,) = page_of(*parts[:1], tasks=1).tasks
-    task = replace(task, artifacts=(), history=(Message("m", Role.USER, tuple(parts)),))
+    task = task.model_copy(
+        update={"artifacts": (), "history": (Message(message_id="m", role=Role.USER, parts=tuple(parts)),)}
+    )
     told = resolve_contents(Scene().contents, ME, task, INLINE).history[0].parts
     assert [str(part.value).startswith("https://") for part in told] == [True] * LINKS + [False] * 2
     assert list(told[-2:]) == parts[-2:]
@@ -308,27 +361,27 @@ def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -
 
 def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
     blobs = Counted()
-    resolve_contents(BlobContentStore(blobs), ME, Message("m", Role.USER, tuple(addresses(0))))
+    resolve_contents(BlobContentStore(blobs), ME, Message(message_id="m", role=Role.USER, parts=tuple(addresses(0))))
     assert blobs.calls["get"] == 0
 
 
 def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_left_out() -> None:
-    blobs, long = Counted(), Part("text", "x" * 3_000, "text/markdown", "a.md", {"k": 1})
-    page = page_of(*(replace(long, metadata={"k": n}) for n in range(50)), tasks=10)
+    blobs, long = Counted(), Part(text="x" * 3_000, media_type="text/markdown", filename="a.md", metadata={"k": 1})
+    page = page_of(*(long.model_copy(update={"metadata": {"k": n}}) for n in range(50)), tasks=10)
     answer = resolve_contents(BlobContentStore(blobs), ME, page, 1)
     assert blobs.calls == {"put": KEPT, "link": KEPT}
     (left_out,) = answer.tasks[-1].history[-1].parts
-    assert left_out == Part("text", f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", PLAIN)
+    assert left_out == Part(text=f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", media_type=PLAIN)
     assert len(answer.tasks[0].artifacts[0].parts) == KEPT + 1, "those that are left out have one part together"
 
 
 @pytest.mark.parametrize(
     "part",
     [
-        Part("text", "x" * 1_500),
-        Part("data", {"a": 1}, metadata={"k": "\u5927" * 3_000}),
-        Part("url", "https://elsewhere.example/x", filename="x" * 1_000),
-        Part("url", StoredFile("uploads", "0" * 64, 5).address, filename="x" * 1_000),
+        Part(text="x" * 1_500),
+        Part(data={"a": 1}, metadata={"k": "\u5927" * 3_000}),
+        Part(url="https://elsewhere.example/x", filename="x" * 1_000),
+        Part(url=StoredFile("uploads", "0" * 64, 5).address, filename="x" * 1_000),
     ],
     ids=["text", "data", "web", "upload"],
 )
@@ -351,9 +404,14 @@ def maker(size: int) -> World:
 
 def ended(world: World, part: Part) -> Task:
     """The task that a message of one part came to."""
-    sent = world.sent(SendRequest(Message("m-1", Role.USER, (part,)), return_immediately=True))
+    sent = world.sent(
+        SendMessageRequest(
+            message=Message(message_id="m-1", role=Role.USER, parts=(part,)),
+            configuration=SendMessageConfiguration(return_immediately=True),
+        )
+    )
     world.settle()
-    return get(world.service, ME, "echo", sent.task_id)
+    return get(world.service, ME, "echo", sent.id)
 
 
 def test_a_big_file_of_an_agent_lies_beside_the_log() -> None:
@@ -383,7 +441,7 @@ def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
 
     world = World([agent_of(count)])
     kept = world.contents.store(ME.key("uploads"), b"12345")
-    part = Part("url", kept.address) if kind == "uploaded" else Part("raw", base64.b64encode(b"12345").decode())
+    part = Part(url=kept.address) if kind == "uploaded" else Part(raw=base64.b64encode(b"12345").decode())
     assert ended(world, part).status.message.text() == "5"  # type: ignore[union-attr]
 
 
@@ -391,9 +449,9 @@ def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        Part("url", StoredFile("uploads", "0" * 64, 5).address),
-        Part("url", "http://169.254.169.254/latest/meta-data/"),
-        Part("text", "no file"),
+        Part(url=StoredFile("uploads", "0" * 64, 5).address),
+        Part(url="http://169.254.169.254/latest/meta-data/"),
+        Part(text="no file"),
     ],
 )
 def test_a_file_that_is_not_there_fails_the_task_with_a_reason(part: Part) -> None:

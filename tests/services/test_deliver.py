@@ -14,17 +14,17 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Artifact, Part, PushRequest, TaskState
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count
 from tests.together import Together
-from tests.world import HOOK, ME, World, accepting
+from tests.world import HOOK, ME, World, accepting, webhook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +52,8 @@ class Scene:
     ) -> None:
         self.world = World([Writer(seconds=0).agent], policy=policy)
         task = self.world.send("hello", push=False)
-        self.key: TaskKey = ME.key(task.task_id)
-        request = PushRequest(HOOK, "hook", **fields)
+        self.key: TaskKey = ME.key(task.id)
+        request = webhook(HOOK, id="hook", **fields)
         self.given: PushConfig = webhooks.add(self.world.service.webhooks, self.key, "echo", request, wire)
         self.message = DeliveryMessage(self.key, "hook")
         self.world.queue.clear()
@@ -99,7 +99,7 @@ class Scene:
         snapshot = self.world.table.read_head(self.key)
         fence = snapshot.head.fence
         for n in range(snapshot.last + 1, snapshot.last + 1 + count):
-            artifact = Artifact("big", (Part("text", f"{n} " * size),))
+            artifact = Artifact(artifact_id="big", parts=(Part(text=f"{n} " * size),))
             chunk = ArtifactEvent(
                 n,
                 self.world.now,
@@ -598,7 +598,7 @@ def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_
         if act is webhooks.delete:
             webhooks.delete(hooks, scene.key, "echo", "hook")
         else:
-            webhooks.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+            webhooks.add(hooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0")
         answered.append(together.now())
 
     together.run(lambda: deliver(slow, scene.message, lambda: 30_000), together.later(1_000, change))
@@ -631,7 +631,7 @@ def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_o
     hooks = replace(scene.world.service.webhooks, clock=together)
 
     def act() -> None:
-        webhooks.add(hooks, scene.key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        webhooks.add(hooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0")
 
     (ending, _) = together.run(together.notifier(scene.message), together.later(1_000, act))
     assert ending is DeliveryOutcome.NOTHING
@@ -688,8 +688,8 @@ def calls_of_a_delivery() -> int:
 def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
     """A task that has run, and its webhook, which has heard nothing yet."""
     world = World([Writer(seconds=0).agent], policy=TRUSTING, faults=faults)
-    key = ME.key(world.send("hello", push=False).task_id)
-    webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    key = ME.key(world.send("hello", push=False).id)
+    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     world.run(key)
     world.queue.clear()
     return world, key, DeliveryMessage(key, "hook")
@@ -698,7 +698,9 @@ def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
 @pytest.mark.parametrize("number", range(1, calls_of_a_delivery() + 1))
 def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
     def meanwhile() -> None:
-        webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK + "/new", "hook"), "1.0")
+        webhooks.add(
+            world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0"
+        )
         posts.append(len(world.receiver.tried))
 
     posts: list[int] = []
@@ -736,8 +738,8 @@ def test_rule_10_deliveries_log_no_content_and_no_secret(caplog: pytest.LogCaptu
 def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
     world = World([agent_of(chapters)], policy=TRUSTING, faults=(count := Count(frozenset({"table"}))))
     task = world.send("hello", push=False)
-    key = ME.key(task.task_id)
-    webhooks.add(world.service.webhooks, key, "echo", PushRequest(HOOK, "hook"), "1.0")
+    key = ME.key(task.id)
+    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     world.queue.clear()
     world.run(key)
     count.calls.clear()

@@ -10,10 +10,10 @@ import pytest
 
 from a2a_serverless.domain.circuit_breaker import OPEN_MS, OpenBreaker
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.delivery_admin import (
@@ -42,7 +42,7 @@ def world_of(answer: Outcome | None = None) -> tuple[World, TaskKey]:
     world = World([Writer().agent])
     if answer:
         world.receiver.answers = lambda _: answer
-    return world, ME.key(world.send("hello").task_id)
+    return world, ME.key(world.send("hello").id)
 
 
 def breakers(world: World) -> DeliveryAdmin:
@@ -92,7 +92,7 @@ def test_a_silent_host_is_left_alone_and_told_of_by_one_item() -> None:
 
 def test_when_the_host_is_back_everybody_hears_everything() -> None:
     world, _ = world_of(SILENT)
-    tasks = [world.send("hello").task_id for _ in range(5)]
+    tasks = [world.send("hello").id for _ in range(5)]
     world.wait(60_000)
     world.receiver.answers = accepting
     world.settle()
@@ -110,7 +110,9 @@ def test_a_host_with_an_open_trip_delays_no_other_host() -> None:
     world.wait(3000)
     world.receiver.answers = accepting
     sent = world.now
-    request = replace(world.request("hi"), push=PushRequest("https://other.example.com/a2a"))
+    request = (world.request("hi")).model_copy(
+        update={"push": TaskPushNotificationConfig(url="https://other.example.com/a2a")}
+    )
     world.sent(request)
     world.wait(2000)
     assert world.receiver.posts[0].at - sent < 2000
@@ -226,9 +228,15 @@ def test_nothing_is_sent_for_a_task_that_has_expired_after_its_message() -> None
 
 def test_a_webhook_of_a_finished_task_gets_the_final_state() -> None:
     world = World([Writer().agent])
-    task_id = world.send("hello", push=False).task_id
+    task_id = world.send("hello", push=False).id
     world.settle()
-    webhooks.add(world.service.webhooks, ME.key(task_id), "echo", PushRequest("https://late.example.com/"), "1.0")
+    webhooks.add(
+        world.service.webhooks,
+        ME.key(task_id),
+        "echo",
+        TaskPushNotificationConfig(url="https://late.example.com/"),
+        "1.0",
+    )
     world.settle()
     (got,) = world.receiver.posts
     assert got.body["task"]["status"]["state"] == "TASK_STATE_COMPLETED"  # type: ignore[call-overload,index]
@@ -238,7 +246,7 @@ def test_a_configuration_that_is_replaced_on_the_way_begins_anew_at_its_new_url(
     world, key = world_of()
     world.receiver.takes = 1000
     config_id = cursor(world, key).config_id
-    wanted = PushRequest("https://new.example.com/", config_id=config_id)
+    wanted = TaskPushNotificationConfig(url="https://new.example.com/", id=config_id)
     world.plan(2500, lambda: webhooks.add(world.service.webhooks, key, "echo", wanted, "1.0"))
     world.settle()
     claims = [json.loads(got.headers["Authorization"].removeprefix("Bearer ")) for got in world.receiver.tried]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ from tests.echo import Writer
 from tests.faults.plans import At, Count, Faults, Frail, Killed, NoFaults, die, kill_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from a2a_serverless.domain.agent import Agent
 
 HOUR, DAY = 3_600_000, 86_400_000

@@ -11,8 +11,8 @@ from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.model import Principal, TaskKey, TaskState
-from a2a_serverless.domain.queries import ListTasks, TaskPage
+from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, TaskLister, list_tasks
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, chunk, opening, seen
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ME = Principal("tenant", "owner")
-EVERYTHING = ListTasks(page_size=100)
-WORKING = ListTasks(state=TaskState.WORKING)
+EVERYTHING = ListTasksRequest(page_size=100)
+WORKING = ListTasksRequest(status=TaskState.WORKING)
 
 
 class Tasks:
@@ -43,13 +43,17 @@ class Tasks:
         """The task works from ``at`` on."""
         assert self.table.append(heads.start_run(seen(self.table, ME.key(task)), now=at, by=by()))
 
-    def page(self, query: ListTasks = EVERYTHING, principal: Principal = ME, agent: str = "echo") -> TaskPage:
+    def page(
+        self, query: ListTasksRequest = EVERYTHING, principal: Principal = ME, agent: str = "echo"
+    ) -> ListTasksResponse:
         return list_tasks(self.lister, principal, agent, query)
 
-    def ids(self, query: ListTasks = EVERYTHING, **whose: Any) -> list[str]:
-        return [task.task_id for task in self.page(query, **whose).tasks]
+    def ids(self, query: ListTasksRequest = EVERYTHING, **whose: Any) -> list[str]:
+        return [task.id for task in self.page(query, **whose).tasks]
 
-    def pages(self, query: ListTasks, between: Callable[[int], object] = lambda _: None) -> Iterator[TaskPage]:
+    def pages(
+        self, query: ListTasksRequest, between: Callable[[int], object] = lambda _: None
+    ) -> Iterator[ListTasksResponse]:
         """Page after page until the token is empty; ``between`` is called with the number of those that were read."""
         for number in range(1, 1000):
             page = self.page(query)
@@ -57,7 +61,7 @@ class Tasks:
             if not page.next_page_token:
                 return
             between(number)
-            query = replace(query, page_token=page.next_page_token)
+            query = query.model_copy(update={"page_token": page.next_page_token})
 
 
 def some(number: int = 7, **of: Any) -> Tasks:
@@ -68,8 +72,8 @@ def some(number: int = 7, **of: Any) -> Tasks:
     return tasks
 
 
-def told(pages: Iterator[TaskPage]) -> list[str]:
-    return [task.task_id for page in pages for task in page.tasks]
+def told(pages: Iterator[ListTasksResponse]) -> list[str]:
+    return [task.id for page in pages for task in page.tasks]
 
 
 # ---- Filters
@@ -82,12 +86,15 @@ def test_every_filter_keeps_what_it_names_and_nothing_else() -> None:
     tasks.add("other", NOW + 5, agent="other")
     tasks.work("1", NOW + 6)
     assert tasks.ids() == ["1", "elsewhere", "3", "2", "0"]
-    assert tasks.ids(ListTasks(context_id="d")) == ["elsewhere"]
+    assert tasks.ids(ListTasksRequest(context_id="d")) == ["elsewhere"]
     assert tasks.ids(WORKING) == ["1"]
-    assert tasks.ids(ListTasks(state=TaskState.SUBMITTED)) == ["elsewhere", "3", "2", "0"]
-    assert tasks.ids(ListTasks(since=NOW + 3)) == ["1", "elsewhere", "3"]
-    assert tasks.ids(ListTasks("c", TaskState.SUBMITTED, since=NOW + 2)) == ["3", "2"]
-    assert tasks.ids(ListTasks("c", TaskState.COMPLETED)) == []
+    assert tasks.ids(ListTasksRequest(status=TaskState.SUBMITTED)) == ["elsewhere", "3", "2", "0"]
+    assert tasks.ids(ListTasksRequest(status_timestamp_after=NOW + 3)) == ["1", "elsewhere", "3"]
+    assert tasks.ids(ListTasksRequest(context_id="c", status=TaskState.SUBMITTED, status_timestamp_after=NOW + 2)) == [
+        "3",
+        "2",
+    ]
+    assert tasks.ids(ListTasksRequest(context_id="c", status=TaskState.COMPLETED)) == []
     assert tasks.ids(agent="other") == ["other"]
     assert tasks.ids(principal=Principal("tenant", "somebody")) == []
 
@@ -104,7 +111,7 @@ def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_
 
     tasks.lister = replace(tasks.lister, index=Late())
     tasks.work("1", NOW + 9)
-    assert tasks.ids(ListTasks(state=TaskState.SUBMITTED)) == ["2", "0"]
+    assert tasks.ids(ListTasksRequest(status=TaskState.SUBMITTED)) == ["2", "0"]
     assert tasks.ids() == ["1", "2", "0"]
 
 
@@ -117,9 +124,13 @@ def test_artifacts_are_told_when_they_are_asked_for_and_messages_as_many_as_are(
     key = tasks.add("made", NOW + 1)
     tasks.work("made", NOW + 2)
     assert tasks.table.append_chunk(key, chunk(seen(tasks.table, key).last + 1), EXPIRES)
-    (plain, *_), (whole, bare) = tasks.page().tasks, tasks.page(ListTasks(include_artifacts=True)).tasks
+    (plain, *_), (whole, bare) = tasks.page().tasks, tasks.page(ListTasksRequest(include_artifacts=True)).tasks
     assert (plain.artifacts, len(whole.artifacts), bare.artifacts) == ((), 1, ())
-    assert [len(tasks.page(ListTasks(history_length=most)).tasks[0].history) for most in (None, 0, 1)] == [1, 0, 1]
+    assert [len(tasks.page(ListTasksRequest(history_length=most)).tasks[0].history) for most in (None, 0, 1)] == [
+        1,
+        0,
+        1,
+    ]
 
 
 # ---- How many there are
@@ -127,7 +138,7 @@ def test_artifacts_are_told_when_they_are_asked_for_and_messages_as_many_as_are(
 
 @pytest.mark.parametrize("number", [0, 1, COUNTED - 1, COUNTED])
 def test_the_total_is_exact_up_to_a_thousand(number: int) -> None:
-    assert some(number).page(ListTasks(page_size=1)).total_size == number
+    assert some(number).page(ListTasksRequest(page_size=1)).total_size == number
 
 
 def test_counting_stops_at_a_thousand_and_paging_does_not() -> None:
@@ -141,7 +152,7 @@ def test_the_total_is_of_what_matches_and_stays_as_the_first_page_has_it() -> No
     tasks = some(7)
     tasks.add("other", agent="other")
     tasks.work("3", NOW + 50)
-    query = ListTasks(state=TaskState.SUBMITTED, page_size=2)
+    query = ListTasksRequest(status=TaskState.SUBMITTED, page_size=2)
     pages = [*tasks.pages(query, lambda number: tasks.add(f"new-{number}", NOW + 100 + number))]
     assert [(page.total_size, len(page.tasks)) for page in pages] == [(6, 2)] * 3
 
@@ -155,13 +166,13 @@ def test_the_newest_status_comes_first_and_of_the_same_moment_the_greater_id() -
     for name, at in (("b", 0), ("a", 0), ("old", -1), ("new", 1), ("c", 0)):
         tasks.add(name, NOW + at)
     assert tasks.ids() == ["new", "c", "b", "a", "old"]
-    assert told(tasks.pages(ListTasks(page_size=2))) == ["new", "c", "b", "a", "old"]
+    assert told(tasks.pages(ListTasksRequest(page_size=2))) == ["new", "c", "b", "a", "old"]
 
 
 @pytest.mark.requirement(10, 12)
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 8, 100])
 def test_pages_of_any_size_tell_every_task_once_and_only_the_last_has_no_token(size: int) -> None:
-    pages = [*some().pages(ListTasks(page_size=size))]
+    pages = [*some().pages(ListTasksRequest(page_size=size))]
     assert told(iter(pages)) == [str(number) for number in reversed(range(7))]
     assert [len(page.tasks) for page in pages[:-1]] == [size] * (len(pages) - 1)
     assert {page.page_size for page in pages} == {size}
@@ -181,7 +192,7 @@ def test_while_tasks_change_nothing_is_told_twice_and_nothing_is_missed_that_did
             tasks.work(moving[number - 1], NOW + 100 + number)
         tasks.add(f"new-{number}", NOW + 200 + number)
 
-    found = told(tasks.pages(ListTasks(page_size=size), change))
+    found = told(tasks.pages(ListTasksRequest(page_size=size), change))
     assert len(found) == len(set(found))
     assert {str(number) for number in range(7)} - {*moving} <= {*found}
 
@@ -192,22 +203,22 @@ def test_a_filter_that_few_tasks_pass_gives_short_pages_and_misses_none() -> Non
     for name in rare:
         tasks.add(f"rare-{name}", NOW + int(name), context="c", agent="rare")
     found = []
-    query = ListTasks(page_size=2)
+    query = ListTasksRequest(page_size=2)
     while True:
         page = tasks.page(query, agent="rare")
         assert len(page.tasks) <= 2
         assert page.total_size == 1, "counted among the thousand newest tasks of all agents"
-        found += [task.task_id for task in page.tasks]
+        found += [task.id for task in page.tasks]
         if not page.next_page_token:
             break
-        query = replace(query, page_token=page.next_page_token)
+        query = query.model_copy(update={"page_token": page.next_page_token})
     assert found == [f"rare-{name}" for name in reversed(rare)]
 
 
 # ---- The token
 
 
-def token_of(tasks: Tasks, query: ListTasks = ListTasks(page_size=2), **whose: Any) -> str:  # noqa: B008 - frozen
+def token_of(tasks: Tasks, query: ListTasksRequest = ListTasksRequest(page_size=2), **whose: Any) -> str:  # noqa: B008 - frozen
     token = tasks.page(query, **whose).next_page_token
     assert token
     return token
@@ -219,16 +230,16 @@ def token_of(tasks: Tasks, query: ListTasks = ListTasks(page_size=2), **whose: A
         {"principal": Principal("tenant", "somebody")},
         {"principal": Principal("elsewhere", "owner")},
         {"agent": "other"},
-        {"query": ListTasks("c")},
-        {"query": ListTasks(state=TaskState.SUBMITTED)},
-        {"query": ListTasks(since=NOW)},
+        {"query": ListTasksRequest(context_id="c")},
+        {"query": ListTasksRequest(status=TaskState.SUBMITTED)},
+        {"query": ListTasksRequest(status_timestamp_after=NOW)},
     ],
     ids=str,
 )
 def test_a_token_opens_for_its_caller_its_agent_and_its_filters_only(other: dict[str, Any]) -> None:
     tasks = some()
     token = token_of(tasks)
-    query = replace(other.get("query", ListTasks()), page_token=token)
+    query = other.get("query", ListTasksRequest()).model_copy(update={"page_token": token})
     with pytest.raises(InvalidParams) as refused:
         tasks.page(**{**other, "query": query})
     assert [one.field for one in refused.value.violations] == ["pageToken"]
@@ -242,19 +253,19 @@ def test_no_two_callers_share_tokens_whatever_their_names_are_made_of() -> None:
         assert tasks.table.create(new) is None
     token = token_of(tasks, principal=one)
     with pytest.raises(InvalidParams):
-        tasks.page(ListTasks(page_token=token), principal=other)
+        tasks.page(ListTasksRequest(page_token=token), principal=other)
 
 
 def test_a_token_goes_on_with_another_size_of_page_or_another_view_of_the_tasks() -> None:
     tasks = some()
-    query = ListTasks(page_size=3, history_length=0, include_artifacts=True, page_token=token_of(tasks))
+    query = ListTasksRequest(page_size=3, history_length=0, include_artifacts=True, page_token=token_of(tasks))
     assert tasks.ids(query) == ["4", "3", "2"]
 
 
 @pytest.mark.parametrize("token", ["x", "[]", "é", "1.a.b", "MQ==", "bnVsbA==", " ", "W10=", "\x00", "=" * 9])
 def test_what_is_no_token_is_refused_by_name(token: str) -> None:
     with pytest.raises(InvalidParams) as refused:
-        some().page(ListTasks(page_token=token))
+        some().page(ListTasksRequest(page_token=token))
     assert [one.field for one in refused.value.violations] == ["pageToken"]
 
 
@@ -274,8 +285,8 @@ def test_a_deployed_token_shows_nothing_of_what_it_says_and_cannot_be_changed() 
     tasks.lister = replace(tasks.lister, sealer=KmsSealer(lambda: kms, "key", lambda: NOW))
     token = token_of(tasks)
     assert not any(word in token for word in ("owner", "tenant", str(NOW)))
-    assert tasks.ids(ListTasks(page_token=token)) == ["4", "3", "2", "1", "0"]
+    assert tasks.ids(ListTasksRequest(page_token=token)) == ["4", "3", "2", "1", "0"]
     for at in (0, 10, 60, len(token) - 5):
         changed = "B" if token[at] == "A" else "A"
         with pytest.raises(InvalidParams):
-            tasks.page(ListTasks(page_token=token[:at] + changed + token[at + 1 :]))
+            tasks.page(ListTasksRequest(page_token=token[:at] + changed + token[at + 1 :]))

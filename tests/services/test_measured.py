@@ -14,17 +14,17 @@ from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
 from a2a_serverless.handlers.authentication import AllowAnonymous
 from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.protocol.peers import send_params
+from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.wire import v1
 from tests.echo import agent_of
 from tests.edge import Edge
-from tests.world import HOOK, ME, World
+from tests.world import HOOK, ME, World, configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask
@@ -70,9 +70,13 @@ class Watched:
         return dict(json.loads(answer.body))
 
     def send(self, text: str = "hello world", **headers: str) -> dict[str, Any]:
-        push = PushRequest(HOOK, token="the-token", scheme="Basic", credentials="the-credentials")
-        request = replace(self.world.request(text), push=push)
-        return self.call("SendMessage", v1.print_send(request), **headers)
+        push = TaskPushNotificationConfig(
+            url=HOOK,
+            token="the-token",
+            authentication=AuthenticationInfo(scheme="Basic", credentials="the-credentials"),
+        )
+        request = configured(self.world.request(text), task_push_notification_config=push)
+        return self.call("SendMessage", send_params("1.0", request), **headers)
 
 
 def test_every_change_of_state_is_counted_once_with_its_state() -> None:
@@ -114,7 +118,7 @@ def test_a_host_that_is_left_alone_and_comes_back_is_seen() -> None:
 def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
     watched = Watched()
     task = watched.world.send(push=False)
-    snapshot = watched.world.table.read_head(ME.key(task.task_id))
+    snapshot = watched.world.table.read_head(ME.key(task.id))
     assert snapshot is not None
     dead = replace(snapshot.head, fence=1, lease_until=watched.world.now + 1, rev=snapshot.head.rev + 1)
     assert watched.world.table.update_head(snapshot.head, dead)
@@ -198,7 +202,7 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
     task = world.send()
     world.settle()
     world.service = replace(world.service, trace=TRACE.replace("4bf9", "5bf9"))
-    world.send("this", task_id=task.task_id, push=False)
+    world.send("this", task_id=task.id, push=False)
     before = len(world.receiver.posts)
     world.settle()
     assert {trace_id(got.headers["traceparent"])[:4] for got in world.receiver.posts[before:]} == {"5bf9"}
@@ -219,7 +223,7 @@ def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agen
     task = watched.send()["result"]["task"]["id"]
     watched.world.settle()
     answer = watched.world.request("the answer", push=False, task_id=task)
-    watched.call("SendMessage", v1.print_send(answer))
+    watched.call("SendMessage", send_params("1.0", answer))
     watched.world.settle()
     refused = [
         watched.call("GetTask", {"id": "hello world"}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.domain.events import replay
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.world import ME, World
 
@@ -39,7 +39,7 @@ class Reader:
 @pytest.mark.parametrize("seed", range(8))
 def test_rule_04_a_reader_that_comes_back_with_its_last_number_misses_nothing_and_sees_nothing_twice(seed: int) -> None:
     world = World([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     readers = [Reader(world, task_id, 10 * seed + number) for number in range(3)]
     world.settle()
     assert [reader.seen for reader in readers] == [world.events(task_id)] * 3
@@ -47,7 +47,7 @@ def test_rule_04_a_reader_that_comes_back_with_its_last_number_misses_nothing_an
 
 def test_rule_04_at_every_moment_a_poll_shows_what_the_log_adds_up_to() -> None:
     world = World([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     shown = []
 
     def poll() -> None:
@@ -64,7 +64,7 @@ def test_rule_04_at_every_moment_a_poll_shows_what_the_log_adds_up_to() -> None:
 
 def test_rule_04_what_a_webhook_hears_adds_up_to_what_a_poll_shows() -> None:
     world = World([Writer().agent])
-    task_id = world.send("hello").task_id
+    task_id = world.send("hello").id
     world.settle()
     bodies: list[Any] = [got.body for got in world.receiver.effects()]
     heard = [part["text"] for body in bodies for part in chunk_of(body)]

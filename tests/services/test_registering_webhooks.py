@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import socket
 from threading import Event
+from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.adapters.egress import SystemResolver
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.model import JsonObject, PushRequest, SendRequest
 from a2a_serverless.domain.push import Verification
-from a2a_serverless.domain.queries import CreatePush, Request
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
-from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.v1 import (
+    TaskPushNotificationConfig,
+)
 from a2a_serverless.services import webhooks
-from a2a_serverless.wire import v0_3, v1
 from tests.echo import Writer
 from tests.world import HOOK, ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.push import WireVersion
 
 MESSAGE: JsonObject = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 OLD_MESSAGE: JsonObject = {
@@ -35,7 +40,7 @@ def world_with(addresses: tuple[str, ...]) -> World:
     return world
 
 
-def refusal(world: World, wanted: PushRequest) -> list[tuple[str, str]]:
+def refusal(world: World, wanted: TaskPushNotificationConfig) -> list[tuple[str, str]]:
     with pytest.raises(InvalidParams) as refused:
         webhooks.new_config(world.service.webhooks, ME.key("task"), wanted, "1.0")
     return [(found.field, found.description) for found in refused.value.violations]
@@ -44,12 +49,14 @@ def refusal(world: World, wanted: PushRequest) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "169.254.169.254", "fd00::1"])
 def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: str) -> None:
     world = world_with(("93.184.215.14", address))
-    assert refusal(world, PushRequest(HOOK)) == [("url", "is refused: the name has an address that is not public")]
+    assert refusal(world, TaskPushNotificationConfig(url=HOOK)) == [
+        ("url", "is refused: the name has an address that is not public")
+    ]
 
 
 def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:
     world = world_with(())
-    _, cursor = webhooks.new_config(world.service.webhooks, ME.key("task"), PushRequest(HOOK), "1.0")
+    _, cursor = webhooks.new_config(world.service.webhooks, ME.key("task"), TaskPushNotificationConfig(url=HOOK), "1.0")
     assert cursor.verification is Verification.UNVERIFIED
 
 
@@ -65,17 +72,19 @@ OLD_SEND: JsonObject = {"message": OLD_MESSAGE, "configuration": {"pushNotificat
 
 
 @pytest.mark.parametrize(
-    ("parsed", "field"),
+    ("version", "operation", "params", "field"),
     [
-        (v1.parse(Operation.PUSH_CREATE, {"taskId": "t", "url": HOOK}, LIMITS), "url"),
-        (v1.parse(Operation.SEND, SEND, LIMITS), "configuration.taskPushNotificationConfig.url"),
-        (v0_3.parse(Operation.SEND, OLD_SEND, LIMITS), "configuration.pushNotificationConfig.url"),
+        ("1.0", Operation.PUSH_CREATE, {"taskId": "t", "url": HOOK}, "url"),
+        ("1.0", Operation.SEND, SEND, "configuration.taskPushNotificationConfig.url"),
+        ("0.3", Operation.SEND, OLD_SEND, "configuration.pushNotificationConfig.url"),
     ],
 )
-def test_a_wrong_field_is_named_as_the_client_wrote_it(parsed: Request, field: str) -> None:
-    assert isinstance(parsed, SendRequest | CreatePush)
-    assert parsed.push is not None
-    assert refusal(world_with(("10.0.0.1",)), parsed.push)[0][0] == field
+def test_a_wrong_field_is_named_as_the_client_wrote_it(
+    version: WireVersion, operation: Operation, params: JsonObject, field: str
+) -> None:
+    request = codec("jsonrpc", version, 0).read(operation, params)
+    config = request if operation is Operation.PUSH_CREATE else request.configuration.task_push_notification_config
+    assert refusal(world_with(("10.0.0.1",)), config)[0][0] == field
 
 
 TARGET = check_url(HOOK, EgressPolicy())

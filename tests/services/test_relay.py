@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.relay import relay
 from tests.echo import Writer
@@ -17,9 +17,11 @@ from tests.world import HOOK, ME, World
 
 def world_with_webhooks(*names: str) -> tuple[World, str]:
     world = World([Writer().agent])
-    task_id = world.send("hello", push=False).task_id
+    task_id = world.send("hello", push=False).id
     for name in names:
-        webhooks.add(world.service.webhooks, ME.key(task_id), "echo", PushRequest(HOOK, name), "1.0")
+        webhooks.add(
+            world.service.webhooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=HOOK, id=name), "1.0"
+        )
     world.queue.clear()
     return world, task_id
 

@@ -14,18 +14,18 @@ from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, HeadSnapshot
-from a2a_serverless.domain.model import Message, Part, PushRequest, Role, TaskState
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.ports.tasks import SHARDS, DueItem, NewTask
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer
 from tests.faults.plans import Count, Killed
-from tests.world import HOOK, LIFE, ME, MINUTE_MS, World
+from tests.world import HOOK, LIFE, ME, MINUTE_MS, World, configured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,9 +43,9 @@ class Scene:
 
     def __init__(self, *, webhook: bool = False, agent: Any = None) -> None:
         self.world = World([(agent or Writer(seconds=0)).agent], policy=EgressPolicy(trusted_domains=("example.com",)))
-        wanted = PushRequest(HOOK, "hook") if webhook else None
-        request = replace(self.world.request("hello", push=False), push=wanted)
-        self.key: TaskKey = ME.key(self.world.sent(request).task_id)
+        wanted = TaskPushNotificationConfig(url=HOOK, id="hook") if webhook else None
+        request = configured(self.world.request("hello", push=False), task_push_notification_config=wanted)
+        self.key: TaskKey = ME.key(self.world.sent(request).id)
         self.world.queue.clear()
 
     @property
@@ -253,7 +253,9 @@ def test_a_sweep_says_how_much_it_looked_at() -> None:
     scene = Scene(webhook=True)
     for _ in range(3):
         scene.world.send("more", push=False)
-    webhooks.add(scene.world.service.webhooks, scene.key, "echo", PushRequest(HOOK, "late"), "1.0")
+    webhooks.add(
+        scene.world.service.webhooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK, id="late"), "1.0"
+    )
     scene.world.now += MINUTE_MS
     assert sweep(scene.world.sweeper) == 5, "four tasks and a webhook"
 
@@ -269,7 +271,9 @@ class Crowd:
         self.world = World([Writer().agent], faults=self.noted)
         self.keys = [replace(ME.key("x"), task=f"task-{number}") for number in range(count)]
         for number, key in enumerate(self.keys):
-            message = Message(f"m-{number}", Role.USER, (Part("text", "hello"),), "context")
+            message = Message(
+                message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context"
+            )
             head, event = heads.submit(
                 key, "echo", "context", Incoming(message), now=START, by=f"by-{number}", life=LIFE, push=False
             )

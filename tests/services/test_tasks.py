@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +15,29 @@ from a2a_serverless.domain.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
-from a2a_serverless.domain.model import (
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.protocol.v1 import (
     Message,
     Part,
-    Principal,
-    PushRequest,
     Role,
-    SendRequest,
+    SendMessageConfiguration,
+    SendMessageRequest,
     Task,
+    TaskPushNotificationConfig,
     TaskState,
     TaskStatus,
 )
-from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer, agent_of
-from tests.world import HOOK, ME, World
+from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.agent import AgentTask
     from a2a_serverless.domain.head import Change
     from a2a_serverless.services.tasks import TaskService
@@ -45,13 +47,13 @@ def world_of(*agents: Any) -> World:
     return World([one.agent for one in agents or (Writer(),)])
 
 
-def said(text: str = "hello", message_id: str = "m-1", **fields: Any) -> SendRequest:
+def said(text: str = "hello", message_id: str = "m-1", **fields: Any) -> SendMessageRequest:
     """A request that is answered at once; ``fields`` are the message's."""
-    message = Message(message_id, Role.USER, (Part("text", text),), **fields)
-    return SendRequest(message, return_immediately=True)
+    message = Message(message_id=message_id, role=Role.USER, parts=(Part(text=text),), **fields)
+    return SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True))
 
 
-def sent(world: World, request: SendRequest, agent: str = "echo", principal: Principal = ME) -> Task:
+def sent(world: World, request: SendMessageRequest, agent: str = "echo", principal: Principal = ME) -> Task:
     task = send(world.service, principal, agent, request, "1.0")
     assert isinstance(task, Task)
     return task
@@ -68,10 +70,17 @@ def violations(error: InvalidParams) -> list[str]:
 def test_a_message_makes_a_task_and_enqueues_it() -> None:
     world = world_of()
     task = sent(world, said(metadata={"a": 1}, context_id="talk"))
-    message = Message("m-1", Role.USER, (Part("text", "hello"),), "talk", task.task_id, {"a": 1})
-    status = TaskStatus(TaskState.SUBMITTED, START)
-    assert task == Task(task.task_id, "talk", status, 1, history=(message,)) == world.get(task.task_id)
-    assert [message for _, message in world.queue.waiting] == [WorkMessage(ME.key(task.task_id))]
+    message = Message(
+        message_id="m-1",
+        role=Role.USER,
+        parts=(Part(text="hello"),),
+        context_id="talk",
+        task_id=task.id,
+        metadata={"a": 1},
+    )
+    status = TaskStatus(state=TaskState.SUBMITTED, timestamp=START)
+    assert task == Task(id=task.id, context_id="talk", status=status, history=(message,)).as_of(1) == world.get(task.id)
+    assert [message for _, message in world.queue.waiting] == [WorkMessage(ME.key(task.id))]
     assert world.now == START
 
 
@@ -88,8 +97,8 @@ def test_a_repeated_message_gives_the_task_that_it_made_the_first_time() -> None
     first = sent(world, said())
     assert sent(world, said()) == first
     world.settle()
-    assert sent(world, said()) == world.get(first.task_id)
-    assert world.get(first.task_id).status.state is TaskState.COMPLETED
+    assert sent(world, said()) == world.get(first.id)
+    assert world.get(first.id).status.state is TaskState.COMPLETED
 
 
 def test_a_repeated_message_with_another_body_is_refused_by_name() -> None:
@@ -98,36 +107,36 @@ def test_a_repeated_message_with_another_body_is_refused_by_name() -> None:
     with pytest.raises(InvalidParams) as refusal:
         sent(world, said("good bye"))
     assert violations(refusal.value) == ["message.messageId"]
-    assert world.get(first.task_id) == first
+    assert world.get(first.id) == first
 
 
 @pytest.mark.parametrize("principal", [Principal("tenant", "other"), Principal("other", "me")])
 def test_rule_03_a_message_id_belongs_to_its_sender(principal: Principal) -> None:
     world = world_of()
     mine = sent(world, said("hello"))
-    assert sent(world, said("good bye"), principal=principal).task_id != mine.task_id
+    assert sent(world, said("good bye"), principal=principal).id != mine.id
 
 
 def test_a_message_id_belongs_to_its_agent() -> None:
     writer, other = Writer(), Writer()
     other.agent = replace(other.agent, id="other")
     world = world_of(writer, other)
-    assert sent(world, said("hello")).task_id != sent(world, said("good bye"), agent="other").task_id
+    assert sent(world, said("hello")).id != sent(world, said("good bye"), agent="other").id
 
 
 def test_without_idempotency_every_message_makes_a_task() -> None:
     world = world_of()
     world.service = replace(world.service, idempotent=False)
-    assert sent(world, said()).task_id != sent(world, said()).task_id
+    assert sent(world, said()).id != sent(world, said()).id
 
 
 @pytest.mark.requirement(55)
 def test_a_follow_up_is_taken_in_once_however_often_it_is_sent() -> None:
     world = world_of()
     task = sent(world, said())
-    more = said("more", "m-2", task_id=task.task_id)
+    more = said("more", "m-2", task_id=task.id)
     once = sent(world, more)
-    assert sent(world, more) == once == world.get(task.task_id)
+    assert sent(world, more) == once == world.get(task.id)
     assert [message.message_id for message in once.history] == ["m-1", "m-2"]
     assert {message.context_id for message in once.history} == {task.context_id}
 
@@ -136,11 +145,11 @@ def test_a_follow_up_is_taken_in_once_however_often_it_is_sent() -> None:
 def test_a_follow_up_must_be_of_the_task_s_context() -> None:
     world = world_of()
     task = sent(world, said(context_id="talk"))
-    assert sent(world, said("more", "m-2", task_id=task.task_id, context_id="talk")).n == 2
+    assert sent(world, said("more", "m-2", task_id=task.id, context_id="talk")).n == 2
     with pytest.raises(InvalidParams) as refusal:
-        sent(world, said("more", "m-3", task_id=task.task_id, context_id="other"))
+        sent(world, said("more", "m-3", task_id=task.id, context_id="other"))
     assert violations(refusal.value) == ["message.contextId"]
-    assert world.get(task.task_id).n == 2
+    assert world.get(task.id).n == 2
 
 
 def test_a_follow_up_to_a_task_that_has_ended_is_refused() -> None:
@@ -148,24 +157,24 @@ def test_a_follow_up_to_a_task_that_has_ended_is_refused() -> None:
     task = sent(world, said())
     world.settle()
     with pytest.raises(UnsupportedOperation, match="Send a new message with the same contextId"):
-        sent(world, said("more", "m-2", task_id=task.task_id))
+        sent(world, said("more", "m-2", task_id=task.id))
 
 
 def test_a_follow_up_of_a_task_that_waits_makes_it_run_again() -> None:
     world = world_of(Asker())
     task = sent(world, said())
     world.settle()
-    assert world.get(task.task_id).status.state is TaskState.INPUT_REQUIRED
-    sent(world, said("red", "m-2", task_id=task.task_id))
+    assert world.get(task.id).status.state is TaskState.INPUT_REQUIRED
+    sent(world, said("red", "m-2", task_id=task.id))
     world.settle()
-    assert [part.value for part in world.get(task.task_id).artifacts[0].parts] == ["hello in red"]
+    assert [part.value for part in world.get(task.id).artifacts[0].parts] == ["hello in red"]
 
 
 # ---- Waiting for the end
 
 
-def blocking(request: SendRequest) -> SendRequest:
-    return replace(request, return_immediately=False)
+def blocking(request: SendMessageRequest) -> SendMessageRequest:
+    return configured(request, return_immediately=False)
 
 
 @pytest.mark.requirement(26)
@@ -205,14 +214,14 @@ class Deaf:
 # ---- Webhooks that come with a message
 
 
-def with_push(request: SendRequest, url: str = HOOK, **fields: Any) -> SendRequest:
-    return replace(request, push=PushRequest(url, **fields))
+def with_push(request: SendMessageRequest, url: str = HOOK, **fields: Any) -> SendMessageRequest:
+    return configured(request, task_push_notification_config=webhook(url, **fields))
 
 
 def test_a_webhook_in_a_new_message_is_there_from_the_first_event() -> None:
     world = world_of()
-    task = sent(world, with_push(said(), config_id="hook"))
-    (cursor,) = world.table.list_cursors(ME.key(task.task_id))
+    task = sent(world, with_push(said(), id="hook"))
+    (cursor,) = world.table.list_cursors(ME.key(task.id))
     assert (cursor.config_id, cursor.start, cursor.position) == ("hook", 1, 0)
 
 
@@ -230,8 +239,8 @@ def test_a_follow_up_with_a_bad_webhook_leaves_the_task_as_it_was() -> None:
     world = world_of()
     task = sent(world, said())
     with pytest.raises(InvalidParams):
-        sent(world, with_push(said("more", "m-2", task_id=task.task_id), url="http://10.0.0.1/"))
-    assert world.get(task.task_id) == task
+        sent(world, with_push(said("more", "m-2", task_id=task.id), url="http://10.0.0.1/"))
+    assert world.get(task.id) == task
 
 
 def test_a_follow_up_to_an_ended_task_does_not_leave_its_webhook_behind() -> None:
@@ -239,18 +248,18 @@ def test_a_follow_up_to_an_ended_task_does_not_leave_its_webhook_behind() -> Non
     task = sent(world, said())
     world.settle()
     with pytest.raises(UnsupportedOperation):
-        sent(world, with_push(said("more", "m-2", task_id=task.task_id)))
-    assert world.table.list_configs(ME.key(task.task_id)) == []
+        sent(world, with_push(said("more", "m-2", task_id=task.id)))
+    assert world.table.list_configs(ME.key(task.id)) == []
 
 
 def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
     world = world_of()
     task = sent(world, said())
-    request = with_push(said("more", "m-2", task_id=task.task_id))
+    request = with_push(said("more", "m-2", task_id=task.id))
     sent(world, request)
-    before = world.table.list_configs(ME.key(task.task_id))
+    before = world.table.list_configs(ME.key(task.id))
     sent(world, request)
-    assert world.table.list_configs(ME.key(task.task_id)) == before
+    assert world.table.list_configs(ME.key(task.id)) == before
     assert len(before) == 1
 
 
@@ -262,7 +271,7 @@ def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
     world = world_of()
     task = sent(world, said())
     world.settle()
-    done = world.get(task.task_id)
+    done = world.get(task.id)
     assert (done.status.state, done.n) == (TaskState.COMPLETED, 7)
     assert [part.value for part in done.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
     assert [(message.role, message.parts[0].value) for message in done.history] == [
@@ -274,25 +283,27 @@ def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
 def test_a_cancel_ends_a_task_that_nobody_runs_yet() -> None:
     world = world_of()
     task = sent(world, said())
-    canceled = world.cancel(task.task_id)
-    assert canceled == replace(task, status=TaskStatus(TaskState.CANCELED, START), n=2)
+    canceled = world.cancel(task.id)
+    assert canceled == task.model_copy(update={"status": TaskStatus(state=TaskState.CANCELED, timestamp=START)}).as_of(
+        2
+    )
     world.settle()
-    assert world.get(task.task_id) == canceled
+    assert world.get(task.id) == canceled
 
 
 def test_a_task_that_has_ended_cannot_be_canceled() -> None:
     world = world_of()
     task = sent(world, said())
-    world.cancel(task.task_id)
+    world.cancel(task.id)
     with pytest.raises(TaskNotCancelable):
-        world.cancel(task.task_id)
-    assert world.get(task.task_id).n == 2
+        world.cancel(task.id)
+    assert world.get(task.id).n == 2
 
 
 def test_a_task_that_waits_can_be_canceled() -> None:
     world = world_of(Asker())
     task = sent(world, blocking(said()))
-    assert world.cancel(task.task_id).status.state is TaskState.CANCELED
+    assert world.cancel(task.id).status.state is TaskState.CANCELED
 
 
 # ---- What is not yours does not exist
@@ -310,7 +321,7 @@ OPERATIONS: dict[str, Callable[[TaskService, Principal, str, str], object]] = {
         service.log, principal.key(task), agent, None, ends_fine=False
     ),
     "add a webhook": lambda service, principal, agent, task: webhooks.add(
-        service.webhooks, principal.key(task), agent, PushRequest(HOOK), "1.0"
+        service.webhooks, principal.key(task), agent, TaskPushNotificationConfig(url=HOOK), "1.0"
     ),
     "get a webhook": lambda service, principal, agent, task: webhooks.get(
         service.webhooks, principal.key(task), agent, "hook"
@@ -338,13 +349,13 @@ def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: s
     writer, other = Writer(), Writer()
     other.agent = replace(other.agent, id="other")
     world = world_of(writer, other)
-    task = sent(world, with_push(said(), config_id="hook"))
+    task = sent(world, with_push(said(), id="hook"))
     principal, agent, task_id = STRANGERS[stranger]
-    configs, feed = world.table.list_configs(ME.key(task.task_id)), [*world.table.feed]
+    configs, feed = world.table.list_configs(ME.key(task.id)), [*world.table.feed]
     with pytest.raises(TaskNotFound):
-        OPERATIONS[operation](world.service, principal, agent, task_id or task.task_id)
-    assert world.get(task.task_id) == task
-    assert (world.table.list_configs(ME.key(task.task_id)), world.table.feed) == (configs, feed)
+        OPERATIONS[operation](world.service, principal, agent, task_id or task.id)
+    assert world.get(task.id) == task
+    assert (world.table.list_configs(ME.key(task.id)), world.table.feed) == (configs, feed)
 
 
 # ---- Too many writers
@@ -364,8 +375,8 @@ def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
     world = World([Writer().agent], table=Refusing)
     task = sent(world, said())
     with pytest.raises(Overloaded):
-        OPERATIONS[operation](world.service, ME, "echo", task.task_id)
-    assert world.get(task.task_id) == task
+        OPERATIONS[operation](world.service, ME, "echo", task.id)
+    assert world.get(task.id) == task
 
 
 def test_a_task_whose_agent_does_nothing_ends_at_once() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from a2a_serverless.adapters.dynamodb.payloads import PayloadCorrupted
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive
@@ -52,9 +52,15 @@ class Scene:
         self.faults = Raising(error)
         trusting = EgressPolicy(trusted_domains=("example.com",))
         self.world = World([Writer(seconds=0).agent], policy=trusting, faults=self.faults)
-        self.key = ME.key(self.world.send("hello", push=False).task_id)
+        self.key = ME.key(self.world.send("hello", push=False).id)
         self.world.settle()
-        webhooks.add(self.world.service.webhooks, self.key, "echo", PushRequest(HOOK, "hook", token="secret"), wire)
+        webhooks.add(
+            self.world.service.webhooks,
+            self.key,
+            "echo",
+            TaskPushNotificationConfig(url=HOOK, id="hook", token="secret"),
+            wire,
+        )
 
     @property
     def cursor(self) -> Cursor:

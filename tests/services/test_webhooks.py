@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.delivery_admin import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
 from tests.together import Together
-from tests.world import HOOK, HOUR_MS, ME, World
+from tests.world import HOOK, HOUR_MS, ME, World, configured, webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SECRET = "s3cret-token"
 CREDENTIALS = "dXNlcjpwYXNz"
@@ -36,10 +38,10 @@ def world_with_task(**fields: Any) -> tuple[World, str]:
     world = World([Writer().agent], **fields)
     task = world.send("hello", push=False)
     world.queue.clear()
-    return world, task.task_id
+    return world, task.id
 
 
-def add(world: World, task_id: str, request: PushRequest) -> PushConfig:
+def add(world: World, task_id: str, request: TaskPushNotificationConfig) -> PushConfig:
     return webhooks.add(world.service.webhooks, ME.key(task_id), "echo", request, "1.0")
 
 
@@ -47,7 +49,7 @@ def delete(world: World, task_id: str, config_id: str) -> None:
     webhooks.delete(world.service.webhooks, ME.key(task_id), "echo", config_id)
 
 
-def refusal(world: World, task_id: str, request: PushRequest) -> list[str]:
+def refusal(world: World, task_id: str, request: TaskPushNotificationConfig) -> list[str]:
     """The names of the fields for which the webhook is refused."""
     with pytest.raises(InvalidParams) as refused:
         add(world, task_id, request)
@@ -61,7 +63,16 @@ def refusal(world: World, task_id: str, request: PushRequest) -> list[str]:
 @pytest.mark.requirement(16, 117)
 def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> None:
     world, task_id = world_with_task()
-    config = add(world, task_id, PushRequest(HOOK, "hook", SECRET, "Basic", CREDENTIALS))
+    config = add(
+        world,
+        task_id,
+        TaskPushNotificationConfig(
+            url=HOOK,
+            id="hook",
+            token=SECRET,
+            authentication=AuthenticationInfo(scheme="Basic", credentials=CREDENTIALS),
+        ),
+    )
     key = ME.key(task_id)
     assert world.table.list_configs(key) == [config]
     assert config == PushConfig(
@@ -85,7 +96,7 @@ def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> N
 
 def test_a_webhook_without_an_id_gets_one() -> None:
     world, task_id = world_with_task()
-    ids = {add(world, task_id, PushRequest(HOOK)).config_id for _ in range(2)}
+    ids = {add(world, task_id, TaskPushNotificationConfig(url=HOOK)).config_id for _ in range(2)}
     assert len(ids) == 2
     assert {config.config_id for config in world.table.list_configs(ME.key(task_id))} == ids
 
@@ -93,14 +104,14 @@ def test_a_webhook_without_an_id_gets_one() -> None:
 def test_a_webhook_that_is_added_later_begins_at_the_last_event() -> None:
     world, task_id = world_with_task()
     world.send("more", push=False, task_id=task_id)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     assert world.table.get_cursor(ME.key(task_id), "hook").start == 2
 
 
 @pytest.mark.requirement(97, 117)
 def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
     world, task_id = world_with_task()
-    config = add(world, task_id, PushRequest(HOOK, "hook", SECRET))
+    config = add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET))
     sealer = world.service.webhooks.sealer
     key = ME.key(task_id)
     assert sealer.open(str(config.token), webhooks.sealing_context(key, "hook")) == SECRET
@@ -117,7 +128,9 @@ def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
 def test_rule_10_no_representation_and_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world, task_id = world_with_task()
-    request = PushRequest(HOOK, "hook", SECRET, "Basic", CREDENTIALS)
+    request = TaskPushNotificationConfig(
+        url=HOOK, id="hook", token=SECRET, authentication=AuthenticationInfo(scheme="Basic", credentials=CREDENTIALS)
+    )
     config = add(world, task_id, request)
     world.settle()
     shown = [repr(request), repr(config), str(config), repr(world.table.list_cursors(ME.key(task_id))), caplog.text]
@@ -130,7 +143,15 @@ def test_rule_10_no_representation_and_no_log_shows_a_secret(caplog: pytest.LogC
 def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
     world, task_id = world_with_task()
     with pytest.raises(InvalidParams) as refused:
-        add(world, task_id, PushRequest("http://x/", token=f"{SECRET}\n", credentials=f"{CREDENTIALS}\n"))
+        add(
+            world,
+            task_id,
+            TaskPushNotificationConfig(
+                url="http://x/",
+                token=f"{SECRET}\n",
+                authentication=AuthenticationInfo(scheme="", credentials=f"{CREDENTIALS}\n"),
+            ),
+        )
     text = f"{refused.value} {refused.value.violations}"
     assert SECRET not in text
     assert CREDENTIALS not in text
@@ -143,13 +164,11 @@ def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"config_id": ""}, ["id"]),
-        ({"config_id": "x" * 129}, ["id"]),
-        ({"config_id": "a b"}, ["id"]),
-        ({"config_id": "漢"}, ["id"]),
+        ({"id": "x" * 129}, ["id"]),
+        ({"id": "a b"}, ["id"]),
+        ({"id": "漢"}, ["id"]),
         ({"token": "a\r\nX-Evil: 1"}, ["token"]),
         ({"token": "x" * 4097}, ["token"]),
-        ({"token": ""}, ["token"]),
         ({"token": " padded "}, ["token"]),
         ({"scheme": "Basic"}, ["authentication.scheme"]),
         ({"scheme": "Digest"}, ["authentication.scheme"]),
@@ -166,12 +185,14 @@ def test_rule_10_a_refusal_does_not_repeat_a_secret() -> None:
 )
 def test_rule_09_a_bad_field_is_refused_by_name(fields: dict[str, str], wrong: list[str]) -> None:
     world, task_id = world_with_task()
-    assert refusal(world, task_id, replace(PushRequest(HOOK), **fields)) == wrong
+    assert refusal(world, task_id, webhook(**{"url": HOOK, **fields})) == wrong
 
 
 def test_every_bad_field_is_named_at_once() -> None:
     world, task_id = world_with_task()
-    request = PushRequest("ftp://x", "a b", "a\nb", "Basic", "a\nb")
+    request = TaskPushNotificationConfig(
+        url="ftp://x", id="a b", token="a\nb", authentication=AuthenticationInfo(scheme="Basic", credentials="a\nb")
+    )
     assert sorted(refusal(world, task_id, request)) == ["authentication.credentials", "id", "token", "url"]
 
 
@@ -183,22 +204,22 @@ def test_every_bad_field_is_named_at_once() -> None:
         {"scheme": "Basic", "credentials": "dXNlcjpwYXNz"},
         {"scheme": "ApiKey", "credentials": "id=1, key=2"},
         {"token": "x" * 4096},
-        {"config_id": "~" * 128},
+        {"id": "~" * 128},
     ],
 )
 def test_what_we_support_is_taken(fields: dict[str, str]) -> None:
     world, task_id = world_with_task()
-    request = replace(PushRequest(HOOK), **fields)
-    assert add(world, task_id, request).scheme == request.scheme
+    request = webhook(**{"url": HOOK, **fields})
+    assert add(world, task_id, request).scheme == fields.get("scheme")
 
 
 def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
     world, task_id = world_with_task(policy=TRUSTING)
     for number in range(20):
-        add(world, task_id, PushRequest(HOOK, f"hook-{number}"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=f"hook-{number}"))
     with pytest.raises(InvalidParams, match="at most 20"):
-        add(world, task_id, PushRequest(HOOK, "one-more"))
-    add(world, task_id, PushRequest(HOOK, "hook-7"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="one-more"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook-7"))
     assert len(world.table.list_configs(ME.key(task_id))) == 20
 
 
@@ -207,7 +228,7 @@ def calls_of_a_registration() -> int:
     calls = Count()
     world, task_id = world_with_task(policy=TRUSTING, faults=calls)
     before = len(calls.calls)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     return len(calls.calls) - before
 
 
@@ -216,15 +237,15 @@ def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(
     """Somebody else registers the twentieth at some moment of our registration."""
 
     def meanwhile() -> None:
-        add(world, task_id, PushRequest(HOOK, "theirs"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="theirs"))
 
     faults = At(late=False, what=meanwhile)
     world, task_id = world_with_task(policy=TRUSTING, faults=faults)
     for count in range(19):
-        add(world, task_id, PushRequest(HOOK, f"hook-{count}"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=f"hook-{count}"))
     faults.after_now(number)
     with suppress(InvalidParams):
-        add(world, task_id, PushRequest(HOOK, "ours"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="ours"))
     assert faults.met
     assert len(world.table.list_configs(ME.key(task_id))) == 20
 
@@ -233,47 +254,54 @@ def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back(
     world, task_id = world_with_task()
     world.service = replace(world.service, webhooks=replace(world.service.webhooks, per_day=3))
     for number in range(3):
-        add(world, task_id, PushRequest(HOOK, f"hook-{number}"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=f"hook-{number}"))
     before = list(world.table.feed)
     with pytest.raises(TooManyRequests, match="3 push notification configurations a day"):
-        add(world, task_id, PushRequest(HOOK, "one-more"))
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="one-more"))
     with pytest.raises(TooManyRequests):
         world.send("hello")
     assert world.table.feed == before, "a send that asks for one more makes no task"
     webhooks.new_config(
-        world.service.webhooks, replace(ME, owner="somebody else").key("task"), PushRequest(HOOK), "1.0"
+        world.service.webhooks,
+        replace(ME, owner="somebody else").key("task"),
+        TaskPushNotificationConfig(url=HOOK),
+        "1.0",
     )
     world.now += 24 * HOUR_MS
-    add(world, task_id, PushRequest(HOOK, "one-more"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="one-more"))
 
 
 def test_rule_09_only_allowed_domains_may_be_registered() -> None:
     world, task_id = world_with_task(policy=EgressPolicy(allowed_domains=("example.com",)))
-    assert refusal(world, task_id, PushRequest("https://hooks.example.org/")) == ["url"]
-    assert add(world, task_id, PushRequest(HOOK)).url == HOOK
+    assert refusal(world, task_id, TaskPushNotificationConfig(url="https://hooks.example.org/")) == ["url"]
+    assert add(world, task_id, TaskPushNotificationConfig(url=HOOK)).url == HOOK
 
 
 def test_rule_09_the_deployment_s_own_host_is_refused_but_for_the_address_of_a_call() -> None:
     world, task_id = world_with_task(policy=TRUSTING)
     own = ("https://api.example.com",)
     world.service = replace(world.service, webhooks=replace(world.service.webhooks, own_urls=lambda: own))
-    assert refusal(world, task_id, PushRequest("https://api.example.com/echo")) == ["url"]
+    assert refusal(world, task_id, TaskPushNotificationConfig(url="https://api.example.com/echo")) == ["url"]
     request = world.request("hello", push=False)
     with pytest.raises(InvalidParams):
-        world.sent(replace(request, push=PushRequest("https://api.example.com/echo")))
-    assert add(world, task_id, PushRequest("https://api.example.com/callbacks/a")).url
+        world.sent(
+            configured(
+                request, task_push_notification_config=TaskPushNotificationConfig(url="https://api.example.com/echo")
+            )
+        )
+    assert add(world, task_id, TaskPushNotificationConfig(url="https://api.example.com/callbacks/a")).url
 
 
 def test_a_trusted_host_needs_no_challenge() -> None:
     world, task_id = world_with_task(policy=EgressPolicy(trusted_domains=("example.com",)))
-    add(world, task_id, PushRequest(HOOK))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK))
     assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.TRUSTED]
 
 
 def test_without_ownership_checks_every_host_is_trusted() -> None:
     world, task_id = world_with_task()
     hooks = replace(world.service.webhooks, ownership=False)
-    webhooks.add(hooks, ME.key(task_id), "echo", PushRequest(HOOK), "1.0")
+    webhooks.add(hooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=HOOK), "1.0")
     assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.TRUSTED]
 
 
@@ -283,7 +311,7 @@ def test_without_ownership_checks_every_host_is_trusted() -> None:
 @pytest.mark.requirement(17, 18)
 def test_a_webhook_can_be_read_and_the_first_without_its_id() -> None:
     world, task_id = world_with_task()
-    second, first = (add(world, task_id, PushRequest(HOOK, name)) for name in ("b", "a"))
+    second, first = (add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=name)) for name in ("b", "a"))
     hooks, key = world.service.webhooks, ME.key(task_id)
     assert webhooks.get(hooks, key, "echo", "b") == second
     assert webhooks.get(hooks, key, "echo", None) == first
@@ -307,7 +335,7 @@ def test_a_webhook_that_is_not_there_is_not_found() -> None:
 @pytest.mark.requirement(19)
 def test_deleting_takes_configuration_and_cursor_away_and_may_be_repeated() -> None:
     world, task_id = world_with_task()
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     delete(world, task_id, "hook")
     delete(world, task_id, "hook")
     key = ME.key(task_id)
@@ -330,7 +358,7 @@ def replacing(world: World, together: Together, task_id: str) -> Callable[[], in
     hooks = replace(world.service.webhooks, clock=together)
 
     def act() -> int:
-        webhooks.add(hooks, ME.key(task_id), "echo", PushRequest(OTHER_HOOK, "hook"), "1.0")
+        webhooks.add(hooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"), "1.0")
         return together.now()
 
     return act
@@ -340,7 +368,7 @@ def replacing(world: World, together: Together, task_id: str) -> Callable[[], in
 @pytest.mark.parametrize("takes", [1_000, 9_000, 14_900])
 def test_rule_08_a_delete_and_a_replacement_wait_out_the_attempt_that_is_under_way(act: Act, takes: int) -> None:
     world, task_id = world_with_task(policy=TRUSTING)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     together, begun = Together(world), world.now
     world.receiver.takes = takes
     notifier = together.notifier(DeliveryMessage(ME.key(task_id), "hook"))
@@ -355,7 +383,7 @@ def test_rule_08_a_delete_and_a_replacement_wait_out_the_attempt_that_is_under_w
 @pytest.mark.parametrize("act", [deleting, replacing])
 def test_rule_08_a_dead_notifier_s_lease_holds_a_delete_up_no_longer_than_it_lasts(act: Act) -> None:
     world, task_id = world_with_task(policy=TRUSTING)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     key, together, begun = ME.key(task_id), Together(world), world.now
     cursor = world.table.get_cursor(key, "hook")
     assert world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "dead", now=begun))
@@ -366,7 +394,7 @@ def test_rule_08_a_dead_notifier_s_lease_holds_a_delete_up_no_longer_than_it_las
 
 def test_a_delete_without_an_attempt_under_way_answers_at_once() -> None:
     world, task_id = world_with_task()
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     begun = world.now
     delete(world, task_id, "hook")
     assert world.now == begun
@@ -374,9 +402,9 @@ def test_a_delete_without_an_attempt_under_way_answers_at_once() -> None:
 
 def test_a_replacement_begins_anew_under_another_incarnation() -> None:
     world, task_id = world_with_task(policy=TRUSTING)
-    first = add(world, task_id, PushRequest(HOOK, "hook", SECRET))
+    first = add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET))
     world.settle()
-    second = add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    second = add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     key = ME.key(task_id)
     assert world.table.list_configs(key) == [second]
     assert (second.url, second.token) == (OTHER_HOOK, None)
@@ -390,7 +418,7 @@ def test_a_replacement_begins_anew_under_another_incarnation() -> None:
 
 def test_rule_08_a_late_notifier_cannot_bring_a_deleted_webhook_back() -> None:
     world, task_id = world_with_task(policy=TRUSTING)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     key = ME.key(task_id)
     cursor = world.table.get_cursor(key, "hook")
     claimed = delivery.claim_lease(cursor, "late", now=world.now)
@@ -403,9 +431,9 @@ def calls_of_a_replacement() -> int:
     """How many calls of ports a replacement makes."""
     calls = Count()
     world, task_id = world_with_task(policy=TRUSTING, faults=calls)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     before = len(calls.calls)
-    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     return len(calls.calls) - before
 
 
@@ -413,7 +441,7 @@ def calls_of_a_delete() -> int:
     """How many calls of ports a delete makes."""
     calls = Count()
     world, task_id = world_with_task(policy=TRUSTING, faults=calls)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     before = len(calls.calls)
     delete(world, task_id, "hook")
     return len(calls.calls) - before
@@ -423,7 +451,7 @@ def killed(number: int, *, late: bool, leased: bool, act: Callable[[World, str],
     """A world in which ``act`` on a webhook died at a call; ``leased``: while an attempt of a dead notifier stood."""
     faults = kill_at(late=late)
     world, task_id = world_with_task(policy=TRUSTING, faults=faults)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     if leased:
         cursor = world.table.get_cursor(ME.key(task_id), "hook")
         world.table.move_cursor(ME.key(task_id), cursor, delivery.claim_lease(cursor, "dead", now=world.now))
@@ -454,14 +482,14 @@ def test_rule_08_a_death_anywhere_in_a_replacement_leaves_the_old_or_the_new_web
     told = [got.n for got in world.receiver.effects("hook")]
     assert told == [1, 3, 4, 5, 6, 7], f"of {config.url}"
     assert {json.loads(got.headers["Authorization"][7:])["aud"] for got in world.receiver.posts} == {config.url}
-    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     world.settle()
     assert world.table.get_config(key, "hook").url == OTHER_HOOK
     assert world.table.get_cursor(key, "hook").position == 7
 
 
 def replace_it(world: World, task_id: str) -> None:
-    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
 
 
 @pytest.mark.parametrize("leased", [False, True], ids=["idle", "leased"])
@@ -489,7 +517,7 @@ def test_rule_08_a_replacement_waits_also_for_what_another_has_put_there_meanwhi
     claims: list[int] = []
 
     def meanwhile() -> None:
-        add(world, task_id, PushRequest(f"{HOOK}/meanwhile", "hook"))
+        add(world, task_id, TaskPushNotificationConfig(url=f"{HOOK}/meanwhile", id="hook"))
         cursor = world.table.get_cursor(key, "hook")
         world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "other", now=world.now))
         claims.append(world.now)
@@ -497,9 +525,9 @@ def test_rule_08_a_replacement_waits_also_for_what_another_has_put_there_meanwhi
     faults = At(late=False, what=meanwhile)
     world, task_id = world_with_task(policy=TRUSTING, faults=faults)
     key = ME.key(task_id)
-    add(world, task_id, PushRequest(HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     faults.after_now(number)
-    add(world, task_id, PushRequest(OTHER_HOOK, "hook"))
+    add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     (config,) = world.table.list_configs(key)
     waited = world.now >= claims[0] + delivery.LEASE_MS
     assert waited or config.url == f"{HOOK}/meanwhile", "whoever comes last has waited"

@@ -1,15 +1,14 @@
 """Twenty megabytes go in and come out again, by way of the bucket, the deployed api and the deployed worker."""
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 
 from a2a_serverless.client import text_message
 from a2a_serverless.client.discovery import discover
 from a2a_serverless.client.files import download, file_part
-from a2a_serverless.domain.model import SendRequest, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from tests.observed import observed
 from tests.stack.local import LocalStack, eventually
 
@@ -23,10 +22,15 @@ def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: 
     transport = observed(stack.options.api_url)
     client = discover(f"{stack.options.api_url}/conformance-files", transport).client
     part = file_part(client, content, "big.bin", "application/octet-stream")
-    sent = client.send(SendRequest(replace(text_message(""), parts=(part,)), return_immediately=True))
+    sent = client.send(
+        SendMessageRequest(
+            message=(text_message("")).model_copy(update={"parts": (part,)}),
+            configuration=SendMessageConfiguration(return_immediately=True),
+        )
+    )
     assert isinstance(sent, Task)
-    eventually(lambda: client.get(sent.task_id).status.state in TERMINAL)
-    task = client.get(sent.task_id)
+    eventually(lambda: client.get(sent.id).status.state in TERMINAL)
+    task = client.get(sent.id)
     assert task.status.state is TaskState.COMPLETED
     (artifact,) = task.artifacts
     (given,) = artifact.parts

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.stack import processes, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.invoke import bridge, call_of, docker, relayed, write_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
 

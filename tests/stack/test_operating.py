@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +25,8 @@ from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.services.delivery_admin import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]

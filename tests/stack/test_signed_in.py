@@ -12,8 +12,9 @@ from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, dump_claims, encode_key
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.model import Principal, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless.wiring.operators import make_api_keys
 from tests.observed import observed
 from tests.stack.local import eventually, paths_for, running_stack
@@ -46,9 +47,11 @@ def client(stack: LocalStack, agent: str, key: str) -> Client:
 
 def test_an_orchestrator_calls_its_siblings_with_service_tokens_that_kms_has_sealed(signed_in: LocalStack) -> None:
     orchestrator = client(signed_in, "orchestrator", KEY)
-    sent = orchestrator.send(SendRequest(text_message(TEXT), return_immediately=True))
+    sent = orchestrator.send(
+        SendMessageRequest(message=text_message(TEXT), configuration=SendMessageConfiguration(return_immediately=True))
+    )
     assert isinstance(sent, Task)
-    task = eventually(lambda: ended(orchestrator.get(sent.task_id)))
+    task = eventually(lambda: ended(orchestrator.get(sent.id)))
     assert task.status.state is TaskState.COMPLETED
     asked = {agent: [*client(signed_in, agent, KEY).task_ids(sent.context_id)] for agent in ("outline", "document")}
     assert {agent: len(tasks) for agent, tasks in asked.items()} == {"outline": 1, "document": 1}, "the caller's own"

@@ -24,9 +24,9 @@ import pytest
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.key_ring import KeyRing, create_ring
-from a2a_serverless.domain.model import PushRequest
 from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.stack import processes
 from examples import lambda_function
 from tests.docs.documents import ROOT, blocks
@@ -83,8 +83,10 @@ def deliver_a_task(
     world.resolver.addresses["127.0.0.1"] = ("127.0.0.1",)
     sender = WebhookSender(HERE)
     world.post = replace(world.post, sender=sender, signer=KeyRingSigner(lambda: ring), issuer=issuer)
-    request = replace(world.request("The sea 海"), push=PushRequest(url, "c", token=token))
-    key = ME.key(world.sent(request, wire=wire).task_id)
+    request = (world.request("The sea 海")).model_copy(
+        update={"push": TaskPushNotificationConfig(url=url, id="c", token=token)}
+    )
+    key = ME.key(world.sent(request, wire=wire).id)
     cursor = world.table.get_cursor(key, "c")
     unknown = replace(cursor, verification=Verification.UNVERIFIED)
     assert world.table.move_cursor(key, cursor, unknown), "or it would not be asked"

@@ -8,10 +8,11 @@ import pytest
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.delivery import challenge_claims, notification_claims
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, rotate
-from a2a_serverless.domain.model import Artifact, Part, Task, TaskKey, TaskState, TaskStatus
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig, WireVersion
+from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.webhooks import notification
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
-from a2a_serverless.wire.notification import notification
 from a2a_webhook_receiver.keys import parse_key_set
 from a2a_webhook_receiver.verifier import VerifiedChallenge, VerifiedNotification, verify
 from tests.webhook_receiver.sending import EXPECTED
@@ -27,9 +28,14 @@ def config(wire: WireVersion) -> PushConfig:
 
 
 def task() -> Task:
-    parts = (Part("text", "Wind 风"), Part("data", {"a": 1}), Part("raw", "aGk=", "text/plain", "hi.txt"))
-    artifacts = (Artifact("a-1", parts, "document.md"),)
-    return Task(TASK, "ctx-1", TaskStatus(TaskState.INPUT_REQUIRED, NOW), 3, artifacts)
+    parts = (Part(text="Wind 风"), Part(data={"a": 1}), Part(raw="aGk=", media_type="text/plain", filename="hi.txt"))
+    artifacts = (Artifact(artifact_id="a-1", parts=parts, name="document.md"),)
+    return Task(
+        id=TASK,
+        context_id="ctx-1",
+        status=TaskStatus(state=TaskState.INPUT_REQUIRED, timestamp=NOW),
+        artifacts=artifacts,
+    ).as_of(3)
 
 
 def ring() -> KeyRing:
@@ -52,7 +58,7 @@ def accept(
 @pytest.mark.parametrize("own", [{}, {"Authorization": "Basic dXNlcjpzZWNyZXQ="}], ids=["ours", "the client's"])
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 def test_a_notification_of_either_version_is_accepted(wire: WireVersion, own: Mapping[str, str]) -> None:
-    keys, body = ring(), notification(wire, task(), TASK, "ctx-1")
+    keys, body = ring(), notification(wire, task())
     said = notification_claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version, **own}
     verified = accept(keys, keys, NOTIFICATION_TYP, said, headers, body.content)
@@ -75,7 +81,7 @@ def test_a_challenge_is_accepted() -> None:
 def test_a_token_of_the_key_before_or_after_a_rotation_is_accepted() -> None:
     before = ring()
     after = rotate(before, Es256Keys().make(NOW), now=NOW + DAY, waits=WAITS)
-    body = notification("1.0", task(), TASK, "ctx-1")
+    body = notification("1.0", task())
     said = notification_claims(KEY, config("1.0"), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version}
     for signing, published in ((before, after), (after, before), (after, after)):

@@ -7,7 +7,7 @@ from a2a_serverless.protocol.limits import Limits
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.wire import jsonrpc
 from a2a_serverless.wire.jsonrpc import RpcRefusal, RpcRequest
-from tests.wire.schema import assert_v0_3
+from tests.protocol.schema import assert_v0_3
 
 
 def test_a_sound_envelope_is_a_call() -> None:

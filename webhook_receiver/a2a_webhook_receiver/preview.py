@@ -7,7 +7,7 @@ formats that can hold a script (SVG, HTML) never are. The page inserts all of it
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from a2a_webhook_receiver import strict_json
 from a2a_webhook_receiver.body import Artifact, Content, Part
@@ -15,6 +15,9 @@ from a2a_webhook_receiver.errors import Refused
 from a2a_webhook_receiver.strict_json import Json
 from a2a_webhook_receiver.tasks import Delivery
 from a2a_webhook_receiver.verifier import Headers, VerifiedChallenge, VerifiedNotification
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TEXT = 4000
 PARTS = 8

@@ -16,7 +16,6 @@ pk                  sk                       holds
 =================== ======================== ==========================================
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -26,6 +25,8 @@ from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.replay import CLAIM, REMEMBER, Admitted, Duplicate, Sighting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, TransactWriteItemTypeDef
 

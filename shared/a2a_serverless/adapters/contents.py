@@ -10,8 +10,9 @@ from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.contents import UploadSlot
-    from a2a_serverless.domain.model import Part, Principal, TaskKey
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.contents import PresignedBlobStore
+    from a2a_serverless.protocol.v1 import Part
 
 LINK_S: Final = 3600
 SLOT_S: Final = 900

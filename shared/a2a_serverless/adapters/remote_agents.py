@@ -16,14 +16,14 @@ from a2a_serverless.client import Client, HttpError, Transport, Unreachable, dis
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
-from a2a_serverless.domain.model import SendRequest
+from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.model import Message, PushRequest, Task
+    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401
@@ -74,9 +74,18 @@ class A2ARemoteAgents:
         self._clients.setdefault(agent, found.client)
         return found.card
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         with self._client(caller, agent) as client:
-            return client.send(SendRequest(message, return_immediately=True, push=callback))
+            return client.send(
+                SendMessageRequest(
+                    message=message,
+                    configuration=SendMessageConfiguration(
+                        return_immediately=True, task_push_notification_config=callback
+                    ),
+                )
+            )
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent) as client:

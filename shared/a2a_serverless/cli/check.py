@@ -1,6 +1,5 @@
 """The command that checks a deployment from outside, for its owner after a deploy."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,8 @@ from rich.text import Text
 from a2a_serverless.cli.options import LOCAL_URL, STACK, CliContext, Local, StackContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.cli.checks import CheckResult, CheckRun
 
 SHOWN_S = 0.1

@@ -15,9 +15,9 @@ from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.options import CliContext, find
 from a2a_serverless.client import (
     Client,
+    ClientEvent,
     DiscoveredAgent,
     HttpError,
-    StreamResponse,
     Unreachable,
     agents_of,
     text_message,
@@ -25,8 +25,16 @@ from a2a_serverless.client import (
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
-from a2a_serverless.domain.model import JsonObject, Message, PushRequest, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.protocol.v1 import (
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
@@ -88,7 +96,7 @@ class CheckRun:
     timeout_s: float
     found: DiscoveredAgent | None = None
     task: Task | None = None
-    items: list[StreamResponse] = field(default_factory=list)
+    items: list[ClientEvent] = field(default_factory=list)
 
     @property
     def agent(self) -> DiscoveredAgent:
@@ -106,9 +114,12 @@ class CheckRun:
             raise CheckSkipped("no task was made", "fix that first")
         return self.task
 
-    def send(self, message: Message | None = None, push: PushRequest | None = None) -> Task:
+    def send(self, message: Message | None = None, push: TaskPushNotificationConfig | None = None) -> Task:
         """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
-        wanted = SendRequest(message or text_message(self.text), return_immediately=True, push=push)
+        wanted = SendMessageRequest(
+            message=message or text_message(self.text),
+            configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
+        )
         answer = self.client.send(wanted)
         if isinstance(answer, Message):
             remedy = "give a --text that makes it start a task"
@@ -182,14 +193,14 @@ def send(run: CheckRun) -> str:
     """A message starts a task, and the answer does not wait for its end."""
     began = run.cli.clock()
     run.task = run.send()
-    return f"task {run.task.task_id} is {run.task.status.state} after {run.cli.clock() - began:.1f} s"
+    return f"task {run.task.id} is {run.task.status.state} after {run.cli.clock() - began:.1f} s"
 
 
 def poll(run: CheckRun) -> str:
     """The task completes."""
     task = run.sent()
     for _ in run.poll_until_timeout():
-        task = run.client.get(task.task_id)
+        task = run.client.get(task.id)
         if task.status.state in SETTLED:
             break
     if task.status.state is TaskState.COMPLETED:
@@ -209,7 +220,7 @@ def stream(run: CheckRun) -> str:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
     clock, items = run.cli.clock, run.items
     began, arrived = clock(), list[float]()
-    for item in run.client.stream(SendRequest(text_message(run.text))):
+    for item in run.client.stream(SendMessageRequest(message=text_message(run.text))):
         items.append(item)
         arrived.append(clock() - began)
     if not items:
@@ -249,11 +260,11 @@ def private_webhook(run: CheckRun) -> str:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     for url in urls:
         try:
-            made = run.send(push=PushRequest(url))
+            made = run.send(push=TaskPushNotificationConfig(url=url))
         except InvalidParams:
             continue
         with suppress(A2AError):
-            run.client.cancel(made.task_id)
+            run.client.cancel(made.id)
         remedy = "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy"
         raise CheckFailed(f"a webhook at {url} is accepted", remedy)
     return f"{', '.join(urls)}: each refused"
@@ -270,10 +281,10 @@ def isolation(run: CheckRun) -> str:
         remedy = "A2A_OTHER_AUTHORIZATION needs those of another owner"
         raise CheckSkipped("both callers have the same credentials", remedy)
     tries: dict[str, Callable[[], object]] = {
-        "get": lambda: other.get(task.task_id),
-        "follow": lambda: list(other.subscribe(task.task_id)),
-        "cancel": lambda: other.cancel(task.task_id),
-        "list": lambda: other.version == "1.0" and task.task_id in other.task_ids(task.context_id),
+        "get": lambda: other.get(task.id),
+        "follow": lambda: list(other.subscribe(task.id)),
+        "cancel": lambda: other.cancel(task.id),
+        "list": lambda: other.version == "1.0" and task.id in other.task_ids(task.context_id),
     }
     for what, attempt in tries.items():
         with suppress(TaskNotFound):
@@ -288,10 +299,10 @@ def files(run: CheckRun) -> str:
     content = os.urandom(32).hex().encode() + bytes(INLINE)
     part = file_part(run.client, content, "check.txt", "text/plain")
     message = text_message(run.text)
-    task = run.send(replace(message, parts=(*message.parts, part)))
+    task = run.send(message.model_copy(update={"parts": (*message.parts, part)}))
     with suppress(A2AError):
-        task = run.client.cancel(task.task_id)
-    told = [one for said in run.client.get(task.task_id).history for one in said.parts if one.kind in {"url", "raw"}]
+        task = run.client.cancel(task.id)
+    told = [one for said in run.client.get(task.id).history for one in said.parts if one.kind in {"url", "raw"}]
     if not told:
         raise CheckFailed("the task does not have the file that was sent", "the api function's log says why")
     if told[0].kind == "raw":
@@ -423,14 +434,14 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
     seen: list[InboxEntry] = []
     for _ in run.poll_until_timeout():
         seen = inbox.list_entries(last)
-        heard = [entry for entry in seen if entry.verified and entry.task_id == task.task_id]
+        heard = [entry for entry in seen if entry.verified and entry.task_id == task.id]
         if any(entry.state in SETTLED for entry in heard):
             return heard
-    refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.task_id}), "")
+    refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.id}), "")
     raise CheckFailed(
         f"no verified webhook had the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
         "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md explains refusals; "
-        f"the receiver's ISSUER has to be {run.client.url.rpartition('/')[0]} (task {task.task_id})",
+        f"the receiver's ISSUER has to be {run.client.url.rpartition('/')[0]} (task {task.id})",
     )
 
 

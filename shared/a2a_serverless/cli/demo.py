@@ -21,7 +21,8 @@ from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
-from a2a_serverless.domain.model import Json, JsonObject, Message, SendRequest, Task, TaskState
+from a2a_serverless.domain.model import Json, JsonObject
+from a2a_serverless.protocol.v1 import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless.stack.errors import StackError
 
 CHAIN = "orchestrator"
@@ -84,13 +85,18 @@ def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message,
     with run.step("send", title, phase="send") as remarks:
         with attribute_failure("receiver"):
             push = inbox.expect()
-        task = client.send(SendRequest(message, return_immediately=True, push=push))
+        task = client.send(
+            SendMessageRequest(
+                message=message,
+                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
+            )
+        )
         if isinstance(task, Message):
             raise StackError("send", "the agent answered with a message and made no task")
         remarks += [f"{task.status.state}", "connection closed"]
-    run.console.print(f"  task {task.task_id}", style="dim", markup=False)
+    run.console.print(f"  task {task.id}", style="dim", markup=False)
     sent = run.phases[-1]
-    heard = _listen(run, inbox, task.task_id, sent.begin)
+    heard = _listen(run, inbox, task.id, sent.begin)
     run.phases += _time_phases(heard, sent.end)
     if heard[-1].state != TaskState.COMPLETED:
         raise StackError("agent", f"the task is {heard[-1].says}")
@@ -136,7 +142,7 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
 def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
     """Fetches the finished task and saves its artifacts. ``needed`` are the names of artifacts that it must have."""
     with run.step("get", "Fetching the task with GetTask", phase="GetTask") as remarks:
-        task = client.get(sent.task_id)
+        task = client.get(sent.id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
         missing = set(needed) - {artifact.name for artifact in task.artifacts}
@@ -185,7 +191,7 @@ def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -
         told = asdict(entry) | {"verified": entry.verified}
         notifications.append({name: told[name] for name in told if name != "view"})
     return {
-        "taskId": task.task_id,
+        "taskId": task.id,
         "files": [str(path) for path in files],
         "pictures": [str(path) for path in pictures],
         "notifications": notifications,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from a2a_serverless.cli.formatting import artifact_text
-from a2a_serverless.domain.model import Artifact, Part
+from a2a_serverless.protocol.v1 import Artifact, Part
 
 LONGEST = 100
 Fetch: TypeAlias = Callable[[str], Iterable[bytes]]

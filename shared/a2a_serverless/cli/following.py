@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from a2a_serverless.client import Client, DiscoveredAgent, StreamResponse, Unreachable
+from a2a_serverless.client import Client, ClientEvent, DiscoveredAgent, Unreachable
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.domain.model import Message, SendRequest, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task
 
 PAUSE_S = 1.0
 TRIES = 5
@@ -14,24 +14,22 @@ Sleep: TypeAlias = Callable[[float], None]
 SETTLED = TERMINAL | INTERRUPTED
 
 
-def send_and_follow(found: DiscoveredAgent, request: SendRequest, sleep: Sleep) -> Iterator[StreamResponse]:
+def send_and_follow(found: DiscoveredAgent, request: SendMessageRequest, sleep: Sleep) -> Iterator[ClientEvent]:
     """Sends a message and yields what happens to its task."""
     if found.card.capabilities.streaming:
         return _follow(found.client, found.client.stream(request), None, sleep)
     sent = found.client.send(request)
-    return iter([StreamResponse(None, sent)]) if isinstance(sent, Message) else _poll(found.client, sent, sleep)
+    return iter([ClientEvent(None, sent)]) if isinstance(sent, Message) else _poll(found.client, sent, sleep)
 
 
-def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[StreamResponse]:
+def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[ClientEvent]:
     """Yields a task's items and follows it. Agents of this project start at its first event, others at the present."""
     if found.card.capabilities.streaming:
         return _follow(found.client, _subscribed(found.client, task_id, 0), task_id, sleep)
     return _poll(found.client, found.client.get(task_id), sleep)
 
 
-def _follow(
-    client: Client, items: Iterator[StreamResponse], task_id: str | None, sleep: Sleep
-) -> Iterator[StreamResponse]:
+def _follow(client: Client, items: Iterator[ClientEvent], task_id: str | None, sleep: Sleep) -> Iterator[ClientEvent]:
     """Yields the items of a stream and of further streams, each resumed behind the last event number.
 
     A stream ends when its function reaches its time limit, and a connection may break at any moment. Raises Unreachable
@@ -55,26 +53,26 @@ def _follow(
         items = _subscribed(client, task_id, last)
 
 
-def _is_last(client: Client, item: StreamResponse) -> bool:
+def _is_last(client: Client, item: ClientEvent) -> bool:
     """True if nothing more happens without the client. An old question may have been answered since."""
     if item.state in INTERRUPTED and item.task_id:
         return client.get(item.task_id).status == item.status
     return item.state in TERMINAL or isinstance(item.content, Message)
 
 
-def _subscribed(client: Client, task_id: str, last: int | None) -> Iterator[StreamResponse]:
+def _subscribed(client: Client, task_id: str, last: int | None) -> Iterator[ClientEvent]:
     """Subscribes to the task. A task that has ended and has no more events has no stream: it is read instead."""
     try:
         yield from client.subscribe(task_id, last)
     except UnsupportedOperation:
-        yield StreamResponse(None, client.get(task_id))
+        yield ClientEvent(None, client.get(task_id))
 
 
-def _poll(client: Client, task: Task, sleep: Sleep) -> Iterator[StreamResponse]:
+def _poll(client: Client, task: Task, sleep: Sleep) -> Iterator[ClientEvent]:
     """Polls an agent that does not stream: yields the task each time it has changed."""
-    yield StreamResponse(None, task)
+    yield ClientEvent(None, task)
     while task.status.state not in SETTLED:
         sleep(PAUSE_S)
-        before, task = task, client.get(task.task_id)
+        before, task = task, client.get(task.id)
         if task != before:
-            yield StreamResponse(None, task)
+            yield ClientEvent(None, task)

@@ -1,64 +1,56 @@
 """Formats tasks, events and cards: as lines for people, as A2A 1.0 JSON for programs."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from a2a_serverless.cli.terminal import STYLES, Row, one_line, plain
-from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, Task, TaskState, TaskStatus
-from a2a_serverless.domain.queries import Update
+from a2a_serverless.client import ClientEvent
+from a2a_serverless.domain.model import Json, JsonObject
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.wire import v1
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from a2a_serverless.client import StreamResponse
-    from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
+from a2a_serverless.protocol.protojson import ProtoModel
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    StreamContent,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    stream_response,
+)
+from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 WIDTH = 60
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")
 _MARKS[TaskState.COMPLETED] = "✓"
 
 
-def task_json(task: Task) -> Json:
-    """Prints a task as GetTask does."""
-    return v1.answer(Operation.GET, task)
+def as_json(model: ProtoModel) -> JsonObject:
+    """The object as A2A 1.0 prints it."""
+    printed: JsonObject = json.loads(model.json_bytes())
+    return printed
 
 
-def sent_json(sent: Task | Message) -> Json:
-    """Prints a result as SendMessage does: an object with ``task`` or ``message``."""
-    return v1.answer(Operation.SEND, sent)
-
-
-def item_json(item: StreamResponse) -> Json:
+def item_json(item: ClientEvent) -> Json:
     """Prints an item of a stream: an A2A StreamResponse, with its ``eventNumber``."""
-    content = item.content
-    if isinstance(content, Update):
-        return {"eventNumber": item.n, **v1.stream_item(content.event, content.task_id, content.context_id)}
-    return {"eventNumber": item.n, **v1.stream_item(content, "", "")}
+    return {"eventNumber": item.n, **as_json(stream_response(item.content))}
 
 
-def item_line(item: StreamResponse) -> Text:
+def item_line(item: ClientEvent) -> Text:
     """Formats an item of a stream in one line, with its number first."""
     return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content))
 
 
-def _content_line(content: Task | Message | Update) -> Text:
+def _content_line(content: StreamContent) -> Text:
     if isinstance(content, Message):
         return Text(f"» {one_line(content.text(), WIDTH)}")
-    if isinstance(content, Task):
-        return _status_line(content.status)
-    event = content.event
-    if isinstance(event, ArtifactEvent):
-        return Text(f"+ {_chunk_words(event.artifact)}")
-    return _status_line(TaskStatus(state=event.state, timestamp=event.at, message=event.message))
+    if isinstance(content, TaskArtifactUpdateEvent):
+        return Text(f"+ {_chunk_words(content.artifact)}")
+    return _status_line(content.status)
 
 
 def _status_line(status: TaskStatus) -> Text:
@@ -66,11 +58,6 @@ def _status_line(status: TaskStatus) -> Text:
     if status.message:
         line.append(f"  {one_line(status.message.text(), WIDTH)}", "dim")
     return line
-
-
-def artifact_json(artifact: Artifact) -> Json:
-    """Prints an artifact as in a task of A2A 1.0."""
-    return v1.DIALECT.print_artifact(artifact)
 
 
 def _chunk_words(artifact: Artifact) -> str:
@@ -91,7 +78,7 @@ def task_rows(task: Task) -> list[Row]:
     """Formats a task as rows, without the content of its artifacts."""
     status = task.status
     return [
-        ("Task", task.task_id),
+        ("Task", task.id),
         ("State", Text(status.state, STYLES.get(status.state, ""))),
         ("Since", moment(status.timestamp)),
         ("Context", task.context_id),

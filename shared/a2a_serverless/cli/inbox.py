@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.events import read_events
-from a2a_serverless.domain.model import JsonObject, PushRequest
+from a2a_serverless.domain.model import JsonObject
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
 CREATED = 201
 OK = 200
@@ -59,7 +60,7 @@ class InboxClient:
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def expect(self) -> PushRequest:
+    def expect(self) -> TaskPushNotificationConfig:
         """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError."""
         headers = {"Content-Type": "application/json", **self.headers}
         with self.transport(ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")) as answer:
@@ -67,7 +68,7 @@ class InboxClient:
             if answer.status != CREATED:
                 raise HttpError(answer.status, f"the receiver at {self.url} did not register a token")
         config = json.loads(body)["pushNotificationConfig"]
-        return PushRequest(config["url"], token=config["token"])
+        return TaskPushNotificationConfig(url=config["url"], token=config["token"])
 
     def list_entries(self, after: int = 0) -> list[InboxEntry]:
         """Lists the entries after number ``after``. Works also with receivers on Lambda, which have no live feed."""

@@ -6,7 +6,6 @@ is an operator. ``--local`` means the stack that ``up`` has started, and ignores
 
 import re
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,8 @@ import typer
 from a2a_serverless.cli.options import StackContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.cli.terminal import Terminal
     from a2a_serverless.domain.model import Json, JsonObject, TaskKey
     from a2a_serverless.domain.push import WebhookStatus

@@ -1,7 +1,6 @@
 """The commands that talk to agents: send, get, watch, cancel, deliveries."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,16 +10,25 @@ import typer
 from a2a_serverless.cli.files import save
 from a2a_serverless.cli.following import send_and_follow
 from a2a_serverless.cli.following import watch as watched
-from a2a_serverless.cli.formatting import item_json, item_line, result_text, sent_json, task_json, task_rows
+from a2a_serverless.cli.formatting import as_json, item_json, item_line, result_text, task_rows
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.input import read_binary, read_source
 from a2a_serverless.cli.operator_commands import show_webhook
 from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, TaskId, Url, find
-from a2a_serverless.client import DiscoveredAgent, StreamResponse, text_message
+from a2a_serverless.client import ClientEvent, DiscoveredAgent, text_message
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import download, file_part
-from a2a_serverless.domain.model import Artifact, Message, PushRequest, SendRequest, Task, TaskState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+    send_response,
+)
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
@@ -59,12 +67,17 @@ def send(  # noqa: PLR0913 - the options of a command
     binary = read_binary(file) if file else None
     said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
     message = text_message(said, media_type, context_id=context, task_id=task)
-    message = replace(message, reference_task_ids=tuple(refer or ()))
+    message = message.model_copy(update={"reference_task_ids": tuple(refer or ())})
     found = find(cli, url, agent)
     if binary:
         part = file_part(found.client, *binary)
-        message = replace(message, parts=(*(message.parts if said else ()), part))
-    request = SendRequest(message, return_immediately=not wait, push=_push(cli, webhook, inbox))
+        message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
+    request = SendMessageRequest(
+        message=message,
+        configuration=SendMessageConfiguration(
+            return_immediately=not wait, task_push_notification_config=_push(cli, webhook, inbox)
+        ),
+    )
     if wait:
         _follow(cli, found, agent, send_and_follow(found, request, cli.sleep), out)
     else:
@@ -76,7 +89,7 @@ def get(
 ) -> None:
     """Show a task as it is now."""
     found = find(cli, url, agent).client.get(task)
-    cli.terminal.result(task_json(found), _ended(result_text(found)) if text else task_rows(found))
+    cli.terminal.result(as_json(found), _ended(result_text(found)) if text else task_rows(found))
     save_artifacts(cli, found.artifacts, out)
 
 
@@ -95,7 +108,7 @@ def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) 
 def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
     """Cancel a task. Its worker stops."""
     canceled = find(cli, url, agent).client.cancel(task)
-    cli.terminal.result(task_json(canceled), task_rows(canceled))
+    cli.terminal.result(as_json(canceled), task_rows(canceled))
 
 
 def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
@@ -118,39 +131,39 @@ def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | N
         cli.terminal.note(f"Saved {path}")
 
 
-def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> PushRequest | None:
+def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNotificationConfig | None:
     if webhook and inbox:
         raise typer.BadParameter("give only one of --webhook and --inbox")
     if inbox:
         return InboxClient(inbox, cli.transport).expect()
-    return PushRequest(webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+    return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
 def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
     """Prints only the task's id to stdout, so that a script can use it."""
     if isinstance(sent, Message):
-        cli.terminal.result(sent_json(sent), _ended(sent.text()))
+        cli.terminal.result(as_json(send_response(sent)), _ended(sent.text()))
     else:
-        cli.terminal.result(sent_json(sent), f"{sent.task_id}\n")
-        cli.terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.task_id}")
+        cli.terminal.result(as_json(send_response(sent)), f"{sent.id}\n")
+        cli.terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.id}")
 
 
 def _follow(
-    cli: CliContext, found: DiscoveredAgent, agent: str, items: Iterator[StreamResponse], out: Path | None
+    cli: CliContext, found: DiscoveredAgent, agent: str, items: Iterator[ClientEvent], out: Path | None
 ) -> None:
     task_id = ""
     for item in items:
         if isinstance(item.content, Message):
-            cli.terminal.result(sent_json(item.content), _ended(item.content.text()))
+            cli.terminal.result(as_json(send_response(item.content)), _ended(item.content.text()))
             return
         cli.terminal.note(item_line(item))
-        task_id = item.content.task_id
+        task_id = item.task_id or task_id
     task = found.client.get(task_id)
-    cli.terminal.result(sent_json(task), "" if out else _ended(result_text(task)))
+    cli.terminal.result(as_json(send_response(task)), "" if out else _ended(result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if code == YOUR_TURN:
-        cli.terminal.note(f'Your turn: {cli.program} send {agent} --task {task.task_id} "..."')
+        cli.terminal.note(f'Your turn: {cli.program} send {agent} --task {task.id} "..."')
     raise typer.Exit(code)
 
 

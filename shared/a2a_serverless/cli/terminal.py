@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from a2a_serverless.domain.model import Json, TaskState
+from a2a_serverless.domain.model import Json
+from a2a_serverless.protocol.v1 import TaskState
 
 Row: TypeAlias = tuple[str, str | Text]
 STYLES = {

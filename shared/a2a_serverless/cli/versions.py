@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.cli.formatting import artifact_json, moment, size_words
+from a2a_serverless.cli.formatting import as_json, moment, size_words
 from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, Url, find
 from a2a_serverless.cli.tasks import Out, save_artifacts
 from a2a_serverless.client.versions import Version
@@ -41,4 +41,4 @@ def _words(one: Version) -> str:
 
 
 def _printed(one: Version) -> Json:
-    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": artifact_json(one.artifact)}
+    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}

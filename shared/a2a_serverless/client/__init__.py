@@ -7,7 +7,7 @@
 
     agent = discover("https://agents.example.com/document", over_urllib).client
     task = agent.send(SendRequest(text_message("Lighthouses"), return_immediately=True))
-    print(agent.get(task.task_id).status.state)
+    print(agent.get(task.id).status.state)
 
 It is synchronous and imports only the standard library, the model and the codecs, because it also runs inside
 functions, where every import lengthens the cold start (``docs/adr/0008-client-on-the-standard-library.md``). A
@@ -16,7 +16,7 @@ functions, where every import lengthens the cold start (``docs/adr/0008-client-o
 
 from __future__ import annotations
 
-from a2a_serverless.client.calls import Client, HttpError, PeerError, StreamResponse, text_message
+from a2a_serverless.client.calls import Client, ClientEvent, HttpError, PeerError, text_message
 from a2a_serverless.client.discovery import (
     CARD_PATH,
     DiscoveredAgent,
@@ -38,6 +38,7 @@ from a2a_serverless.http_client.transport import (
 __all__ = [
     "CARD_PATH",
     "Client",
+    "ClientEvent",
     "ClientRequest",
     "ClientResponse",
     "DiscoveredAgent",
@@ -45,7 +46,6 @@ __all__ = [
     "NoInterface",
     "PeerError",
     "ResponseTimeout",
-    "StreamResponse",
     "Transport",
     "Unreachable",
     "agents_of",

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
 from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
-from a2a_serverless.domain.queries import MAX_PAGE_SIZE, Update
 from a2a_serverless.http_client.transport import ClientRequest
+from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import dumps, given, loads
+from a2a_serverless.protocol.v1 import (
+    MAX_PAGE_SIZE,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    StreamContent,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
 from a2a_serverless.protocol.versions import VERSION_HEADER
-from a2a_serverless.wire import jsonrpc, v1
+from a2a_serverless.wire import jsonrpc
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Iterator, Mapping
 
+    from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http_client.transport import ClientResponse, Transport
 
@@ -54,19 +65,16 @@ class PeerError(A2AError):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamResponse:
+class ClientEvent:
     """One item of a stream. ``n`` is the number of the last event in it; None if the agent does not number events."""
 
     n: int | None
-    content: Task | Message | Update
+    content: StreamContent
 
     @property
     def status(self) -> TaskStatus | None:
         """The status in this item; None when it has none."""
-        if isinstance(self.content, Task):
-            return self.content.status
-        event = self.content.event if isinstance(self.content, Update) else None
-        return TaskStatus(event.state, event.at, event.message) if isinstance(event, StatusEvent) else None
+        return self.content.status if isinstance(self.content, Task | TaskStatusUpdateEvent) else None
 
     @property
     def state(self) -> TaskState | None:
@@ -76,7 +84,7 @@ class StreamResponse:
     @property
     def task_id(self) -> str | None:
         """The id of the task; None for a message without one."""
-        return self.content.task_id
+        return self.content.id if isinstance(self.content, Task) else self.content.task_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +104,10 @@ class Client:
     tenant: str | None = None
     version: WireVersion = "1.0"
 
-    @property
-    def _codec(self) -> ModuleType:
-        if self.version == "1.0":
-            return v1
-        from a2a_serverless.wire import v0_3
-
-        return v0_3
-
-    def send(self, request: SendRequest) -> Task | Message:
+    def send(self, request: SendMessageRequest) -> Task | Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
-        answer = self._result(Operation.SEND, self._codec.print_send(request))
-        return _not_an_update(self._codec.parse_stream_item(answer, ANSWER_LIMITS))
+        answer = self._result(Operation.SEND, peers.send_params(self.version, request))
+        return _not_an_update(peers.read_item(self.version, answer, ANSWER_LIMITS))
 
     def get(self, task_id: str, history_length: int | None = None) -> Task:
         """Returns the task as it is now (3.1.3)."""
@@ -133,31 +133,30 @@ class Client:
         """Cancels the task (3.1.5)."""
         return self._task(self._result(Operation.CANCEL, {"id": task_id}))
 
-    def stream(self, request: SendRequest) -> Iterator[StreamResponse]:
+    def stream(self, request: SendMessageRequest) -> Iterator[ClientEvent]:
         """Sends a message and yields the items of its stream (3.1.2) until the agent ends it. Close it when done."""
-        return self._stream(Operation.STREAM, self._codec.print_send(request), None)
+        return self._stream(Operation.STREAM, peers.send_params(self.version, request), None)
 
-    def subscribe(self, task_id: str, after: int | None = None) -> Iterator[StreamResponse]:
+    def subscribe(self, task_id: str, after: int | None = None) -> Iterator[ClientEvent]:
         """Yields the items of a task's stream (3.1.6). With ``after`` it starts behind the event of that number."""
         return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
 
     def _task(self, result: Json) -> Task:
-        task: Task = self._codec.parse_task(result, ANSWER_LIMITS)
-        return task
+        return peers.read_task(self.version, result, ANSWER_LIMITS)
 
     def _result(self, operation: Operation, params: JsonObject) -> Json:
         with self.transport(self._call(operation, params, JSON)) as answer:
             return _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
 
-    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[StreamResponse]:
+    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[ClientEvent]:
         with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
             if not _streams(answer):
                 result = _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
-                yield StreamResponse(None, self._codec.parse_stream_item(result, ANSWER_LIMITS))
+                yield ClientEvent(None, peers.read_item(self.version, result, ANSWER_LIMITS))
                 return
             for event in read_events(answer.body, ANSWER_LIMITS.body):
                 result = _result_in(answer.status, event.data)
-                yield StreamResponse(event.number, self._codec.parse_stream_item(result, ANSWER_LIMITS))
+                yield ClientEvent(event.number, peers.read_item(self.version, result, ANSWER_LIMITS))
 
     def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> ClientRequest:
         named = params | given({"tenant": self.tenant})
@@ -171,8 +170,14 @@ class Client:
 
 def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:
     """Makes a user's message with a new id. ``fields``: ``context_id`` or ``task_id`` that it continues."""
-    parts = (Part("text", text, media_type),)
-    return Message(uuid4().hex, Role.USER, parts, fields.get("context_id"), fields.get("task_id"))
+    parts = (Part(text=text, media_type=media_type),)
+    return Message(
+        message_id=uuid4().hex,
+        role=Role.USER,
+        parts=parts,
+        context_id=fields.get("context_id"),
+        task_id=fields.get("task_id"),
+    )
 
 
 def _streams(answer: ClientResponse) -> bool:
@@ -237,7 +242,7 @@ def _ids_in(page: Json) -> Iterator[str]:
         yield task_id
 
 
-def _not_an_update(sent: Task | Message | Update) -> Task | Message:
-    if isinstance(sent, Update):
+def _not_an_update(sent: StreamContent) -> Task | Message:
+    if isinstance(sent, TaskStatusUpdateEvent | TaskArtifactUpdateEvent):
         raise InvalidAgentResponse("The agent answered a send with an event.")
     return sent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.sse import last_event_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.http_client.transport import ResponseBody
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.client.calls import JSON, OK, HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
-from a2a_serverless.domain.model import Part
 from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,8 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
     Raises Unreachable, HttpError, or InvalidAgentResponse.
     """
     if len(content) <= INLINE:
-        return Part("raw", base64.b64encode(content).decode(), media_type, filename)
-    return Part("url", _upload(client, content), media_type, filename)
+        return Part(raw=base64.b64encode(content).decode(), media_type=media_type, filename=filename)
+    return Part(url=_upload(client, content), media_type=media_type, filename=filename)
 
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:

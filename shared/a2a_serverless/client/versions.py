@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_serverless.client.calls import Client
-    from a2a_serverless.domain.model import Artifact, Task
+    from a2a_serverless.protocol.v1 import Artifact, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ def versions(client: Client, context_id: str) -> dict[str, tuple[Version, ...]]:
 def by_name(tasks: Iterable[Task]) -> dict[str, tuple[Version, ...]]:
     """Groups the artifacts of tasks (in any order) by name. An artifact without a name is listed by its id."""
     found: dict[str, tuple[Version, ...]] = {}
-    for task in sorted(tasks, key=lambda task: (task.status.timestamp, task.task_id)):
+    for task in sorted(tasks, key=lambda task: (task.status.timestamp, task.id)):
         for artifact in task.artifacts:
             name = artifact.name or artifact.artifact_id
             earlier = found.get(name, ())
-            found[name] = (*earlier, Version(len(earlier) + 1, task.task_id, task.status.timestamp, artifact))
+            found[name] = (*earlier, Version(len(earlier) + 1, task.id, task.status.timestamp, artifact))
     return found

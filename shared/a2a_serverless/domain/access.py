@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -20,7 +19,7 @@ from a2a_serverless.domain.errors import InsufficientScope
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Access: TypeAlias = Literal["read", "operate"]
 

@@ -7,13 +7,15 @@ runs the same engine in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json, JsonObject, Message, Part, Task
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Part
+    from a2a_serverless.protocol.v1 import Part
 
 SCHEME: Final = "a2a-file:"
 UPLOADS: Final = "uploads"

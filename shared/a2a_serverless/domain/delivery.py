@@ -9,7 +9,6 @@ among them that ends the task or needs its client; that status is always sent by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import sha256
@@ -18,11 +17,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
-from a2a_serverless.domain.model import TaskKey, TaskState
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
 
 DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
@@ -159,8 +161,10 @@ def requires_notification(event: Event) -> bool:
     return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
-def find_next(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> NextNotification | None:
+def find_next(cursor: Cursor, events: Sequence[Event], *, whole_tasks: bool = False) -> NextNotification | None:
     """The next notification, from the events after the cursor. None when there are none.
+
+    With ``whole_tasks`` each notification is the whole task, so chunks before the last one are skipped.
 
     For a cursor at 0, a ``NextNotification`` without an event is the first snapshot. If all events may be skipped,
     it has the last event's number, all of them as ``skipped`` and no event: the cursor just moves.
@@ -171,14 +175,14 @@ def find_next(cursor: Cursor, wire: WireVersion, events: Sequence[Event]) -> Nex
         return NextNotification(cursor.start, None)
     last_status = max((event.n for event in events if isinstance(event, StatusEvent)), default=0)
     for skipped, event in enumerate(events):
-        if not _may_skip(event, wire, last_status):
+        if not _may_skip(event, last_status, whole_tasks=whole_tasks):
             return NextNotification(event.n, event, skipped)
     return NextNotification(events[-1].n, None, len(events))
 
 
-def _may_skip(event: Event, wire: WireVersion, last_status: int) -> bool:
+def _may_skip(event: Event, last_status: int, *, whole_tasks: bool) -> bool:
     if isinstance(event, ArtifactEvent):
-        return wire == "0.3" and not event.last_chunk
+        return whole_tasks and not event.last_chunk
     plain = event.state is TaskState.WORKING and event.message is None
     return plain and event.n < last_status
 

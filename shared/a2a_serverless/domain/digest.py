@@ -1,14 +1,23 @@
-"""Digests of values, to compare messages and the arguments of steps."""
+"""Digests of values, to compare messages and the arguments of steps.
+
+Digests are stored (idempotency records, steps) and compared after a deployment, so what they are made of never changes:
+an object of A2A has the members that the first release gave it.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel
+
+from a2a_serverless.protocol import v1
 
 
 def digest(value: object) -> str:
-    """SHA-256 (hex) of JSON values, dataclasses and protocol objects; the order of object members does not matter.
+    """SHA-256 (hex) of JSON values, objects of A2A and dataclasses; the order of object members does not matter.
 
     Raises TypeError for anything else, because its digest could differ between two runs.
     """
@@ -16,9 +25,15 @@ def digest(value: object) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _members(value: object) -> object:
+def _members(value: object) -> dict[str, Any]:
+    if isinstance(value, v1.Part):
+        about = {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
+        return {"@": "Part", "kind": value.kind, "value": value.value, **about}
+    if isinstance(value, v1.Task):
+        members = {"task_id" if name == "id" else name: inner for name, inner in value.__dict__.items()}
+        return {"@": "Task", **members, "n": value.n}
+    if isinstance(value, BaseModel):
+        return {"@": type(value).__name__, **value.__dict__}
     if is_dataclass(value) and not isinstance(value, type):
         return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
-    if hasattr(type(value), "__pydantic_fields__"):
-        return {"@": type(value).__name__, **value.__dict__}
-    raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass")
+    raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")

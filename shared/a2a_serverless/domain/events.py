@@ -7,14 +7,29 @@ are ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task, TaskState, TaskStatus, part_bytes
 from a2a_serverless.domain.states import check, check_chunk
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.model import JsonObject
+
+PART_BYTES: Final = 32  # in the log, for each part in addition to its content
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,25 @@ def event_size(event: Event) -> int:
     return sum(part_bytes(part) for message in said if message for part in message.parts)
 
 
+def part_bytes(part: Part) -> int:
+    """The part's approximate size in the log, in bytes."""
+    return len(str(part.value).encode("utf-8", "surrogatepass")) + PART_BYTES
+
+
+def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEvent | TaskArtifactUpdateEvent:
+    """The event as clients get it (4.2.1, 4.2.2)."""
+    if isinstance(event, StatusEvent):
+        status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
+        return TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status)
+    return TaskArtifactUpdateEvent(
+        task_id=task_id,
+        context_id=context_id,
+        artifact=event.artifact,
+        append=event.append,
+        last_chunk=event.last_chunk,
+    )
+
+
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
     """The events after number ``after``, up to the first gap: what follows a gap is not complete yet."""
     numbered = enumerate(events, after + 1)
@@ -89,7 +123,7 @@ class TaskReplay:
     @classmethod
     def from_task(cls, task: Task) -> TaskReplay:
         """A replay that continues after event ``n`` of the task."""
-        replay = cls(task.task_id, task.context_id)
+        replay = cls(task.id, task.context_id)
         replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
         replay._history = [*task.history]
         replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
@@ -120,8 +154,15 @@ class TaskReplay:
         """The task as of the last event. Raises ``IllegalTransition`` before the first."""
         if self.status is None:
             raise IllegalTransition("a task begins with its first event")
-        artifacts = tuple(replace(head, parts=tuple(parts)) for head, parts in self._artifacts.values())
-        return Task(self.task_id, self.context_id, self.status, self.n, artifacts, tuple(self._history), self.metadata)
+        artifacts = tuple(head.model_copy(update={"parts": tuple(parts)}) for head, parts in self._artifacts.values())
+        return Task(
+            id=self.task_id,
+            context_id=self.context_id,
+            status=self.status,
+            artifacts=artifacts,
+            history=tuple(self._history),
+            metadata=self.metadata,
+        ).as_of(self.n)
 
     def _apply_status(self, event: StatusEvent) -> None:
         check(self.state, event.state)
@@ -130,7 +171,7 @@ class TaskReplay:
         if event.incoming:
             self._history.append(event.incoming.message)
             self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
-        self.status = TaskStatus(event.state, event.at, event.message)
+        self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:
         check_chunk(self.state)

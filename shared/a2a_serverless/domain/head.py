@@ -16,8 +16,9 @@ from typing import Final
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.model import Message, Principal, TaskKey, TaskState
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
+from a2a_serverless.protocol.v1 import Message, TaskState
 
 LEASE_MS: Final = 30_000
 RENEW_MS: Final = 10_000

@@ -8,13 +8,15 @@ so that the older version is not found again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from a2a_serverless.domain.agent import AgentTask
-    from a2a_serverless.domain.model import Artifact, JsonObject, Message, Part, Task
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task
 
 _TOKEN: Final = re.compile(r"[a-z0-9]{2,}|\d|[\u3400-\u9fff]")
 _YES: Final = re.compile(r"\b(?:yes|yeah|right|ok|okay|correct|sure)\b|^(?:是|对|好|嗯|没错)")
@@ -89,7 +91,7 @@ def chosen(answer: str, labels: Sequence[str]) -> int | None:
 
 def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> list[FoundArtifact]:
     return [
-        FoundArtifact(Reference(task.task_id, artifact.artifact_id), artifact)
+        FoundArtifact(Reference(task.id, artifact.artifact_id), artifact)
         for task in tasks
         for artifact in task.artifacts
         if wanted(artifact)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.model import TaskState
+from a2a_serverless.protocol.v1 import TaskState
 
 S = TaskState
 

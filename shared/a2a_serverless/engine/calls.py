@@ -8,6 +8,7 @@ resumes the task (``services.callbacks`` checks it): the state is then fetched f
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,20 +17,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import WakeCounterChanged, clear_children
-from a2a_serverless.domain.model import Message, PushRequest, Role, Task
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports.tasks import StepResult
-from a2a_serverless.wire import v1
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Role,
+    StreamResponse,
+    Task,
+    TaskPushNotificationConfig,
+    stream_response,
+)
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, Part, TaskStatus
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.v1 import Part, TaskStatus
     from a2a_serverless.protocol.v1_card import AgentCard
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
@@ -212,9 +220,11 @@ class AgentCalls:
         if not self._session.head.children:
             self._session.mark_children()
         self._session.store_callback(opened["url"].rpartition("/")[2], name)
-        message = Message(opened["message"], Role.USER, tuple(parts), self._session.head.context_id)
+        message = Message(
+            message_id=opened["message"], role=Role.USER, parts=tuple(parts), context_id=self._session.head.context_id
+        )
         answer = await self._retry(lambda: self._send(name, agent, message, opened))
-        return answer if isinstance(answer, Message) else answer.task_id
+        return answer if isinstance(answer, Message) else answer.id
 
     def _send(self, name: str, agent: str, message: Message, opened: dict[str, Any]) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
@@ -224,12 +234,12 @@ class AgentCalls:
         """
         answer = self._remote_agents.send(self._caller, agent, message, _callback(opened))
         if isinstance(answer, Task):
-            sent: Json = {"agent": agent, "task": answer.task_id}
+            sent: Json = {"agent": agent, "task": answer.id}
             kept, ended = self._session.store_sent_call(f"{PREFIX}{name}/sent", StepResult("", sent))
             self._steps[f"{PREFIX}{name}/sent"] = kept
             if ended:
                 with suppress(AgentCallFailed):
-                    self._remote_agents.cancel(self._caller, agent, answer.task_id)
+                    self._remote_agents.cancel(self._caller, agent, answer.id)
         return answer
 
     async def _follow_task(
@@ -260,7 +270,13 @@ class AgentCalls:
         question = task.status.message.text() if task.status.message else f"{agent} asks for input."
         answer = await ask(question, record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._registry.ids.new()}))
-        message = Message(identity["message"], Role.USER, answer.parts, task.context_id, task.task_id)
+        message = Message(
+            message_id=identity["message"],
+            role=Role.USER,
+            parts=answer.parts,
+            context_id=task.context_id,
+            task_id=task.id,
+        )
         await self._retry(lambda: self._remote_agents.send(self._caller, agent, message, _callback(opened)))
         self._keep(record, {"answered": message.message_id})
         return None
@@ -313,9 +329,9 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
     return found
 
 
-def _callback(opened: dict[str, Any]) -> PushRequest:
+def _callback(opened: dict[str, Any]) -> TaskPushNotificationConfig:
     """The webhook for a call. Its URL identifies task and call but reveals neither."""
-    return PushRequest(opened["url"], config_id="parent", token=opened["token"])
+    return TaskPushNotificationConfig(url=opened["url"], id="parent", token=opened["token"])
 
 
 def _question(status: TaskStatus) -> str:
@@ -325,8 +341,8 @@ def _question(status: TaskStatus) -> str:
 
 
 def _dump_answer(answer: Task | Message) -> Json:
-    return v1.stream_item(answer, "", "")
+    return cast("Json", json.loads(stream_response(answer).json_bytes()))
 
 
 def _load_answer(value: Json) -> Task | Message:
-    return cast("Task | Message", v1.parse_stream_item(value))
+    return cast("Task | Message", StreamResponse.model_validate(value).content)

@@ -10,10 +10,10 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.model import part_bytes
+from a2a_serverless.domain.events import part_bytes
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Artifact, Part
+    from a2a_serverless.protocol.v1 import Artifact, Part
 
 DELAY_S: Final = 0.25
 SIZE: Final = 16 * 1024
@@ -66,10 +66,16 @@ class ChunkBuffer:
         """Removes and returns all waiting chunks."""
         waiting, self._waiting, self._size = self._waiting, {}, 0
         self.some.clear()
-        return [replace(one, artifact=replace(one.artifact, parts=tuple(parts))) for one, parts in waiting.values()]
+        return [
+            replace(one, artifact=one.artifact.model_copy(update={"parts": tuple(parts)}))
+            for one, parts in waiting.values()
+        ]
 
 
 def _can_join(before: Chunk, after: Chunk) -> bool:
     """Whether two chunks can be one: the second appends, the first is not the last, and all but the parts is equal."""
-    same = replace(after.artifact, parts=before.artifact.parts) == before.artifact and after.step == before.step
+    same = (
+        after.artifact.model_copy(update={"parts": before.artifact.parts}) == before.artifact
+        and after.step == before.step
+    )
     return after.append and same and not before.last

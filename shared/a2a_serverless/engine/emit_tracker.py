@@ -9,22 +9,22 @@ emitted so far. Numbers only grow, and an event names the step that emitted it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import StepConflict
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.model import Part
+from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.model import Artifact
     from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.protocol.v1 import Artifact
 
-EMPTY: Final = Part("text", "")
+EMPTY: Final = Part(text="")
 """Replaces the content of an artifact that its step does not emit again: an artifact cannot be deleted."""
 
 
@@ -213,7 +213,7 @@ class EmitTracker:
     def _write_anew(self, name: str, artifact: Artifact, parts: Sequence[Part], *, last: bool) -> None:
         artifact_id = artifact.artifact_id
         self._numbers[artifact_id] = self._highest(artifact_id)
-        self._write(name, replace(artifact, parts=tuple(parts) or (EMPTY,)), append=False, last=last)
+        self._write(name, artifact.model_copy(update={"parts": tuple(parts) or (EMPTY,)}), append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
         """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
@@ -260,8 +260,10 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
             runs[-1].append(part)
         else:
             runs.append([part])
-    return [run[0] if len(run) == 1 else replace(run[0], value="".join(str(one.value) for one in run)) for run in runs]
+    return [
+        run[0] if len(run) == 1 else run[0].with_content(text="".join(str(one.value) for one in run)) for run in runs
+    ]
 
 
 def _is_same_part(one: Part, other: Part) -> bool:
-    return replace(one, value="") == replace(other, value="")
+    return one.with_content(text="") == other.with_content(text="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +13,10 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Part, TaskKey
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports.contents import ContentStore, UrlFetcher
+    from a2a_serverless.protocol.v1 import Part
 
 INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 
@@ -46,7 +47,7 @@ class TaskFiles:
         if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
             return part
         kept = self.contents.store(key, base64.b64decode(str(part.value)))
-        return replace(part, kind="url", value=kept.address)
+        return part.with_content(url=kept.address)
 
 
 INLINE: Final = TaskFiles()

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from a2a_serverless.domain.model import Message, Part, Role
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.task_context import attach_context
+from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.engine.run import Engine
 
@@ -95,5 +96,10 @@ class EngineInlineRunner:
         if context.needed:
             return None
         if isinstance(answer, str):
-            answer = Message(self.engine.ids.new(), Role.AGENT, (Part("text", answer),), message.context_id)
+            answer = Message(
+                message_id=self.engine.ids.new(),
+                role=Role.AGENT,
+                parts=(Part(text=answer),),
+                context_id=message.context_id,
+            )
         return answer

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Message, TaskKey
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.agents import InlineRunner
+    from a2a_serverless.protocol.v1 import Message
 
 
 class LazyInlineRunner:

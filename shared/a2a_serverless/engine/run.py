@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -31,7 +30,6 @@ from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.events import event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
@@ -40,9 +38,13 @@ from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
 from a2a_serverless.engine.task_context import AwaitInput, StepAlreadyStored, TaskContext, attach_context
 from a2a_serverless.engine.task_reader import TaskReader
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
 
@@ -347,7 +349,13 @@ def _end_run(session: RunSession, state: TaskState, last_word: Answer) -> RunOut
 
 
 def _agent_message(engine: Engine, head: Head, text: str) -> Message:
-    return Message(engine.ids.new(), Role.AGENT, (Part("text", text),), head.context_id, head.key.task)
+    return Message(
+        message_id=engine.ids.new(),
+        role=Role.AGENT,
+        parts=(Part(text=text),),
+        context_id=head.context_id,
+        task_id=head.key.task,
+    )
 
 
 def _seconds_until(until: int, now: int) -> int:

@@ -7,7 +7,6 @@ otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -33,11 +32,14 @@ from a2a_serverless.domain.head import (
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Artifact, Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
 
@@ -135,7 +137,13 @@ class RunSession:
 
     def make_message(self, text: str) -> Message:
         """A message from the agent with that text."""
-        return Message(self._ids.new(), Role.AGENT, (Part("text", text),), self.head.context_id, self.key.task)
+        return Message(
+            message_id=self._ids.new(),
+            role=Role.AGENT,
+            parts=(Part(text=text),),
+            context_id=self.head.context_id,
+            task_id=self.key.task,
+        )
 
     @_store()
     def report_status(self, state: TaskState, message: Message | None = None) -> None:

@@ -7,10 +7,8 @@ import base64
 import inspect
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
@@ -20,7 +18,6 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, Role, Task, TaskState
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
@@ -28,9 +25,13 @@ from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+
     from a2a_serverless.domain.agent import Answer, CancelReason
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
@@ -172,7 +173,7 @@ class TaskContext:
 
         def make() -> Artifact:
             parts = tuple(self._files.store(self._session.key, part) for part in make_parts(content, media_type))
-            return Artifact(artifact_id, parts, name, description)
+            return Artifact(artifact_id=artifact_id, parts=parts, name=name, description=description)
 
         if self._emits.emit(self._step(), artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
@@ -272,7 +273,9 @@ class TaskContext:
         message_id = _question_id(self.id, name)
         if message_id in self._answers:
             return self._answers[message_id]
-        self._session.report_status(state, replace(self._session.make_message(question), message_id=message_id))
+        self._session.report_status(
+            state, self._session.make_message(question).model_copy(update={"message_id": message_id})
+        )
         self.close()
         raise AwaitInput
 
@@ -436,7 +439,7 @@ def attach_context(answer: Answer, context_id: str | None, task_id: str | None =
         return answer
     if not answer.parts or answer.role is not Role.AGENT:
         raise ValueError("an agent's message must have parts, and the role of an agent")
-    return replace(answer, context_id=context_id, task_id=task_id)
+    return answer.model_copy(update={"context_id": context_id, "task_id": task_id})
 
 
 def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
@@ -449,7 +452,7 @@ def _part(content: Content, media_type: str | None) -> Part:
     if isinstance(content, Part):
         return content
     if isinstance(content, str):
-        return Part("text", content, media_type)
+        return Part(text=content, media_type=media_type)
     if isinstance(content, bytes):
-        return Part("raw", base64.b64encode(content).decode(), media_type or "application/octet-stream")
-    return Part("data", content, media_type)
+        return Part(raw=base64.b64encode(content).decode(), media_type=media_type or "application/octet-stream")
+    return Part(data=content, media_type=media_type)

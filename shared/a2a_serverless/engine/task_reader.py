@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import Principal
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Task, TaskKey
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
+    from a2a_serverless.protocol.v1 import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from a2a_serverless.domain.access import (
     PREFIX,
@@ -17,6 +16,9 @@ from a2a_serverless.domain.access import (
 )
 from a2a_serverless.domain.errors import TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 class Authenticator(Protocol):

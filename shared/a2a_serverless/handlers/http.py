@@ -6,7 +6,6 @@ services get operations decoded, without headers and status codes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,13 +26,15 @@ from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.handlers.operations import Envelope, OperationHandler, error_response, log_error
 from a2a_serverless.handlers.uploads import serve_upload
 from a2a_serverless.protocol import versions
+from a2a_serverless.protocol.codecs import NOTHING, codec
 from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.jsonrpc import success as rpc_success
 from a2a_serverless.protocol.limits import LIMITS, Limits
-from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.wire import jsonrpc, rest
-from a2a_serverless.wire.codecs import codec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import JsonObject
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.ports.keys import Publications
     from a2a_serverless.ports.system import Ids
+    from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.tasks import TaskService
-    from a2a_serverless.wire.codecs import Binding
 
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
@@ -134,7 +135,7 @@ class Edge:
         call_id = call.id
         envelope = Envelope(
             content_type=JSON,
-            success=lambda result: jsonrpc.success(call_id, result),
+            success=lambda result: rpc_success(call_id, result),
             failure=lambda error: (200, jsonrpc.failure(call_id, error, version)),
             streams_errors=version == "0.3" or rest.only_streams(request.headers.get("accept")),
         )
@@ -155,7 +156,7 @@ class Edge:
             return _refused(error, version, content_type)
         envelope = Envelope(
             content_type=content_type,
-            success=lambda result: dumps({} if result is None else result),
+            success=lambda result: b"{}" if result == NOTHING else result,
             failure=lambda error: rest.failure(error, version),
             resumes=binding != LEGACY,
         )
@@ -185,9 +186,7 @@ def _trace(request: HttpRequest, ids: Ids) -> str:
 def _routes(binding: Binding) -> tuple[rest.Route, ...]:
     if binding != LEGACY:
         return (*rest.ROUTES, *rest.TENANT_ROUTES)
-    from a2a_serverless.wire import legacy
-
-    return legacy.ROUTES
+    return rest.LEGACY_ROUTES
 
 
 def _refused_type(request: HttpRequest) -> jsonrpc.RpcRefusal | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
 
 JSON: Final = "application/json"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,8 @@ from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse, 
 from a2a_serverless.wire.rest import A2A_JSON
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from a2a_serverless.handlers.http import Edge

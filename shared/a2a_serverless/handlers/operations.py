@@ -8,38 +8,41 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, ExtendedCardNotConfigured, UnsupportedOperation
-from a2a_serverless.domain.model import Task
+from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.handlers.http_types import JSON, HttpRequest, HttpResponse
 from a2a_serverless.protocol import sse, versions
 from a2a_serverless.protocol.errors import code_of, headers_of, status_of
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.contents import INLINE, resolve_contents
 from a2a_serverless.services.operations import open_stream, run_operation
-from a2a_serverless.wire import v1
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.domain.queries import Request
     from a2a_serverless.handlers.authentication import Authenticator
     from a2a_serverless.ports.keys import Publications
+    from a2a_serverless.protocol.codecs import Codec
     from a2a_serverless.protocol.limits import Limits
+    from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.services.operations import OpenStream
     from a2a_serverless.services.rate_limiter import RateLimiter, StreamSlot
-    from a2a_serverless.services.streams import Heartbeat, OffLoop, StreamItem
+    from a2a_serverless.services.streams import OffLoop, StreamItem
     from a2a_serverless.services.tasks import TaskService
-    from a2a_serverless.wire.codecs import Codec
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +58,7 @@ class Envelope:
     """
 
     content_type: str
-    success: Callable[[Json], bytes]
+    success: Callable[[bytes], bytes]
     failure: Callable[[Exception], tuple[int, bytes]]
     streams_errors: bool = False
     resumes: bool = True
@@ -82,8 +85,8 @@ class OperationHandler:
         try:
             caller.check(self.agent.id, "read" if operation in READING else "operate")
             echoed = UNCACHED | self._negotiate(request)
-            asked = self.codec.parse(operation, params, self.limits)
-            principal = self._principal(caller.principal, params)
+            asked = self.codec.read(operation, params, self.limits)
+            principal = self._principal(caller.principal, asked.tenant)
             if self.limiter and operation in SENDING:
                 self.limiter.admit_send(principal)
             if operation in STREAMING:
@@ -93,14 +96,14 @@ class OperationHandler:
                 stream = _FramesWithSlot(frames, slot, self.service.off_loop) if slot else frames
                 return HttpResponse(200, b"", STREAM_HEADERS | echoed, stream)
             if operation is Operation.CARD:
-                return self._serve(operation, None, envelope.success(self._extended_card()), envelope, echoed)
+                return self._serve(operation, None, envelope.success(dumps(self._extended_card())), envelope, echoed)
             answer = resolve_contents(
                 self.service.contents,
                 principal,
                 run_operation(self.service, principal, self.agent, asked, self.version),
                 INLINE,
             )
-            task = answer.task_id if isinstance(answer, Task) else None
+            task = answer.id if isinstance(answer, Task) else None
             body = envelope.success(self.codec.answer(operation, answer))
             return self._serve(operation, task, body, envelope, echoed)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
@@ -137,13 +140,12 @@ class OperationHandler:
         active = versions.activated(named, [one.uri for one in offered], required)
         return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
 
-    def _principal(self, principal: Principal, params: Json) -> Principal:
+    def _principal(self, principal: Principal, tenant: str | None) -> Principal:
         """Returns the caller in the tenant that the request names; 0.3 has no tenants."""
-        tenant = v1.tenant(params, self.limits) if self.version == "1.0" else None
         return self.authenticator.enter_tenant(principal, tenant) if tenant else principal
 
     def _open(
-        self, principal: Principal, request: HttpRequest, asked: Request, envelope: Envelope
+        self, principal: Principal, request: HttpRequest, asked: ProtoModel, envelope: Envelope
     ) -> tuple[OpenStream, StreamSlot | None]:
         """Opens the stream; returns it with its slot in the quota, None without a limit."""
         after = sse.last_event_id(request.headers.get("last-event-id")) if envelope.resumes else None
@@ -160,22 +162,40 @@ class OperationHandler:
         self, principal: Principal, opened: OpenStream, envelope: Envelope, slot: StreamSlot | None
     ) -> AsyncGenerator[bytes]:
         try:
+            contents = _StreamContents(opened, whole_tasks=self.codec.whole_tasks)
             async with aclosing(opened.items) as items:
                 async for item in items:
                     if slot and slot.is_renewal_due:
                         await self.service.off_loop(slot.renew)
-                    yield self._frame(principal, item, opened, envelope)
+                    yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item), envelope)
         except Exception as error:  # noqa: BLE001 - the status was sent already
             yield sse.failure(envelope.failure(log_error(error, self.service))[1])
 
-    def _frame(
-        self, principal: Principal, item: StreamItem | Heartbeat, opened: OpenStream, envelope: Envelope
-    ) -> bytes:
-        if item is None:
-            return sse.BEAT
-        told = resolve_contents(self.service.contents, principal, item.content)
-        content = self.codec.stream_item(told, opened.task_id, opened.context_id)
-        return sse.frame(envelope.success(content), item.n)
+    def _frame(self, principal: Principal, n: int | None, content: StreamContent, envelope: Envelope) -> bytes:
+        shown = resolve_contents(self.service.contents, principal, content)
+        return sse.frame(envelope.success(self.codec.stream_item(shown)), n)
+
+
+class _StreamContents:
+    """What clients get for the items of a stream. With ``whole_tasks`` a status event becomes the task as of it."""
+
+    def __init__(self, opened: OpenStream, *, whole_tasks: bool) -> None:
+        self._opened = opened
+        self._whole_tasks = whole_tasks
+        self._replay: TaskReplay | None = None
+
+    def of(self, item: StreamItem) -> StreamContent:
+        """The content of the next item."""
+        content = item.content
+        if isinstance(content, Task | Message):
+            if self._whole_tasks and isinstance(content, Task):
+                self._replay = TaskReplay.from_task(content)
+            return content
+        if self._replay:
+            self._replay.apply(content)
+            if isinstance(content, StatusEvent):
+                return self._replay.task()
+        return update_of(content, self._opened.task_id, self._opened.context_id)
 
 
 class _FramesWithSlot:

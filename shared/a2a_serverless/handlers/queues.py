@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools.utilities.batch import (
@@ -33,6 +31,9 @@ from a2a_serverless.domain.queue_messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from enum import Enum
+
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
     from aws_lambda_powertools.utilities.typing import LambdaContext
 

@@ -15,7 +15,6 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -25,6 +24,8 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.handlers.lambda_proxy import SECURE, NotHttp, proxy_event, request_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from a2a_serverless.handlers.http import Edge
     from a2a_serverless.handlers.http_types import Frames, HttpResponse
     from a2a_serverless.handlers.invocations import Event, Handler

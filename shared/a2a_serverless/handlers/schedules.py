@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.settings import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
     from aws_lambda_powertools.utilities.typing import LambdaContext
 

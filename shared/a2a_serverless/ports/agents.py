@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.model import Message, PushRequest, Task, TaskKey
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 
@@ -43,7 +44,9 @@ class RemoteAgents(Protocol):
     def card(self, agent: str) -> AgentCard:
         """The agent's card, with the interfaces that we support."""
 
-    def send(self, caller: Caller, agent: str, message: Message, callback: PushRequest) -> Task | Message:
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
         """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent."""
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:

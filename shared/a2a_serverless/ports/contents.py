@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_serverless.domain.contents import StoredFile, UploadSlot
-    from a2a_serverless.domain.model import Part, Principal, TaskKey
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.protocol.v1 import Part
 
 
 class BlobStore(Protocol):

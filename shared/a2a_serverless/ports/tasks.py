@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
-    from a2a_serverless.domain.model import Json, Principal, Task, TaskKey, TaskState
+    from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.protocol.v1 import Task, TaskState
 
 
 SHARDS: Final = 8

@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 # "proto" is REST whose 0.3 answers keep the proto's own names: a local switch, for the 0.3 conformance kit.
 Binding: TypeAlias = Literal["jsonrpc", "rest", "proto", "legacy"]
-StreamItem: TypeAlias = v1.Task | v1.Message | v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent
 
 NOTHING: Final = b"null"
 
 
 class Codec(Protocol):
-    """How one version says requests and answers over one binding."""
+    """How one version says requests and answers over one binding.
+
+    With ``whole_tasks`` its streams send the whole task for each change of the status.
+    """
+
+    whole_tasks: bool
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
@@ -36,7 +40,7 @@ class Codec(Protocol):
         """The JSON of the result of a call that does not stream; what has no result is null."""
         ...
 
-    def stream_item(self, item: StreamItem) -> bytes:
+    def stream_item(self, item: v1.StreamContent) -> bytes:
         """The JSON of one item of a stream."""
         ...
 
@@ -59,6 +63,8 @@ REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
 class V1Codec:
     """1.0, the same over JSON-RPC and HTTP+JSON."""
 
+    whole_tasks = False
+
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request."""
         return read(REQUESTS[operation], params, limits)
@@ -68,7 +74,7 @@ class V1Codec:
             answer = v1.send_response(answer)
         return NOTHING if answer is None else answer.json_bytes()
 
-    def stream_item(self, item: StreamItem) -> bytes:
+    def stream_item(self, item: v1.StreamContent) -> bytes:
         return v1.stream_response(item).json_bytes()
 
 

@@ -7,20 +7,22 @@ A stream tells the whole task after each change of its status. What comes in is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from a2a_serverless.protocol import v0_3, v1
 from a2a_serverless.protocol.protojson import Ident, LongText, Metadata, Names, OptionalIdent, ShortText, Timestamp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _NEAREST: Final = {v1.TaskState.REJECTED: "failed", v1.TaskState.AUTH_REQUIRED: "input-required"}
 
 TaskState: TypeAlias = Annotated[
     v1.TaskState,
-    PlainSerializer(lambda state: _NEAREST.get(state, state.short)),
-    WithJsonSchema({"enum": [state.short for state in v1.TaskState if state not in _NEAREST]}),
+    PlainSerializer(lambda state: _NEAREST.get(state, state.value)),
+    WithJsonSchema({"enum": [state.value for state in v1.TaskState if state not in _NEAREST]}),
 ]
 
 

@@ -13,7 +13,6 @@ from a2a_serverless.protocol.validation import read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.protocol.codecs import StreamItem
     from a2a_serverless.protocol.protojson import ProtoModel
 
 _RPC: Final[Mapping[Operation, Any]] = {
@@ -45,6 +44,7 @@ class _OldCodec:
     """Reads by a table. There is no ListTasks in 0.3."""
 
     requests: Mapping[Operation, Any] = _RPC
+    whole_tasks = False
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request."""
@@ -68,7 +68,7 @@ class RpcCodec(_OldCodec):
         content: bytes = v0_3.FAMILY.of(answer).json_bytes()
         return content
 
-    def stream_item(self, item: StreamItem) -> bytes:
+    def stream_item(self, item: v1.StreamContent) -> bytes:
         """A bare Task, Message, status-update or artifact-update."""
         content: bytes = v0_3.FAMILY.of(item).json_bytes()
         return content
@@ -94,7 +94,7 @@ class RestCodec(_OldCodec):
                 return v0_3_rest.ListTaskPushNotificationConfigResponse.of(answer.configs).json_bytes()
         return self._bytes(v0_3_rest.FAMILY.of(answer))
 
-    def stream_item(self, item: StreamItem) -> bytes:
+    def stream_item(self, item: v1.StreamContent) -> bytes:
         return self._bytes(v0_3_rest.FAMILY.of(v1.stream_response(item)))
 
 
@@ -102,6 +102,7 @@ class LegacyCodec(_OldCodec):
     """The shapes from before 0.3, for one request that came in at ``at`` (ms)."""
 
     requests = _LEGACY
+    whole_tasks = True
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -113,7 +114,7 @@ class LegacyCodec(_OldCodec):
             raise TypeError("only tasks and messages are answered in the older shapes")
         return legacy.task_of(answer, self._at).json_bytes()
 
-    def stream_item(self, item: StreamItem) -> bytes:
+    def stream_item(self, item: v1.StreamContent) -> bytes:
         """One ``data`` line; a status is told by the whole task."""
         if isinstance(item, v1.TaskStatusUpdateEvent):
             raise TypeError("the older shapes tell the whole task after each change of its status")

@@ -13,11 +13,11 @@ from __future__ import annotations
 import binascii
 import json
 import re
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     PlainSerializer,
     PlainValidator,
@@ -64,17 +64,6 @@ class ProtoModel(BaseModel):
         return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_defaults=True)
 
 
-class ProtoEnum(StrEnum):
-    """An enum of the proto without its zero, "unspecified". Members are numbered from 1, in their order."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        """The member that has this number."""
-        if isinstance(value, bool) or not isinstance(value, int):
-            return None
-        return list(cls)[value - 1] if 0 < value <= len(cls) else None
-
-
 def finite(content: bytes) -> bytes:
     """JSON that pydantic has printed of what an agent has made. Raises ValueError when a number in it is none in JSON.
 
@@ -114,16 +103,30 @@ def whole(low: int = 0, high: int = INT32_MAX) -> PlainValidator:
 
 
 def choice(table: Mapping[str, T]) -> PlainValidator:
-    """One of the table's values, by its name; a value that is of their class already stays."""
+    """One of the table's values, by its name; a value of the table stays as it is."""
 
     def read(value: object) -> T:
         if value is None or value == "":
             raise violation("is required")
-        if not isinstance(value, str) or (value not in table and type(value) is str):
+        found = table.get(value) if type(value) is str else value
+        if found is None or not isinstance(found, str):
             raise violation("must be one of " + ", ".join(table))
-        return table.get(value) or cast("T", value)
+        return cast("T", found)
 
     return PlainValidator(read)
+
+
+def proto_enum(table: Mapping[str, T]) -> tuple[PlainValidator, BeforeValidator, PlainSerializer, WithJsonSchema]:
+    """An enum of the proto without its zero, "unspecified": read by name or number (from 1), printed by name."""
+    members, names = list(table.values()), {member: name for name, member in table.items()}
+
+    def by_number(value: object) -> object:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= len(members):
+            return members[value - 1]
+        return value
+
+    schema = WithJsonSchema({"type": "string", "enum": [*table]})
+    return choice(table), BeforeValidator(by_number), PlainSerializer(names.__getitem__, return_type=str), schema
 
 
 def always(value: str) -> PlainValidator:
@@ -273,6 +276,9 @@ _OBJECT: Final = WithJsonSchema({"type": "object"})
 
 Ident: TypeAlias = Annotated[str, PlainValidator(_required_ident), _string(minLength=1, maxLength=LIMITS.ident)]
 OptionalIdent: TypeAlias = Annotated[str | None, PlainValidator(_optional_ident), _string(maxLength=LIMITS.ident)]
+EmptyIdent: TypeAlias = Annotated[
+    str, PlainValidator(lambda value, info: _optional_ident(value, info) or ""), _string(maxLength=LIMITS.ident)
+]
 Name: TypeAlias = Annotated[str, PlainValidator(_name), _string(minLength=1, maxLength=LIMITS.name)]
 Names: TypeAlias = Annotated[tuple[Name, ...], items("items")]
 ShortText: TypeAlias = Annotated[str | None, text("name"), _string(maxLength=LIMITS.name)]
@@ -292,9 +298,16 @@ Metadata: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_metadata)
 Count: TypeAlias = Annotated[int | None, whole(), WithJsonSchema(_INTEGER_SCHEMA)]
 Flag: TypeAlias = Annotated[bool, PlainValidator(_flag), _BOOLEAN]
 OptionalFlag: TypeAlias = Annotated[bool | None, PlainValidator(_optional_flag), _BOOLEAN]
+_DATE_TIME: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 Timestamp: TypeAlias = Annotated[
     int | None,
     PlainValidator(_moment),
     PlainSerializer(lambda at: None if at is None else timestamps.to_text(at), when_used="json"),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
+    _DATE_TIME,
+]
+KnownTimestamp: TypeAlias = Annotated[
+    int,
+    PlainValidator(lambda value, info: _moment(value, info) or 0),
+    PlainSerializer(timestamps.to_text, when_used="json"),
+    _DATE_TIME,
 ]

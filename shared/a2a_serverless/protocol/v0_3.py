@@ -13,9 +13,8 @@ task and when it waits for input. A stream closes there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     AliasChoices,
@@ -53,23 +52,26 @@ from a2a_serverless.protocol.protojson import (
     violation,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DEFAULT_CONFIG: Final = "default"
 WRAPPED: Final = "data_part_compat"
 FINAL: Final = frozenset(
     {v1.TaskState.COMPLETED, v1.TaskState.FAILED, v1.TaskState.CANCELED, v1.TaskState.REJECTED}
 ) | {v1.TaskState.INPUT_REQUIRED}
-STATES: Final = {state.short: state for state in v1.TaskState}
-PROTO_STATES: Final = {state.value: state for state in v1.TaskState} | {"TASK_STATE_CANCELLED": v1.TaskState.CANCELED}
-ROLES: Final = {role.short: role for role in v1.Role} | {role.value: role for role in v1.Role}
+STATES: Final = {state.value: state for state in v1.TaskState}
+PROTO_STATES: Final = v1.STATES | {"TASK_STATE_CANCELLED": v1.TaskState.CANCELED}
+ROLES: Final = {role.value: role for role in v1.Role} | v1.ROLES
 
 TaskState: TypeAlias = Annotated[
     v1.TaskState,
     choice(STATES | PROTO_STATES),
-    PlainSerializer(lambda state: state.short),
+    PlainSerializer(lambda state: state.value),
     WithJsonSchema({"enum": [*STATES]}),
 ]
 Role: TypeAlias = Annotated[
-    v1.Role, choice(ROLES), PlainSerializer(lambda role: role.short), WithJsonSchema({"enum": ["user", "agent"]})
+    v1.Role, choice(ROLES), PlainSerializer(lambda role: role.value), WithJsonSchema({"enum": ["user", "agent"]})
 ]
 
 
@@ -360,21 +362,36 @@ class PushNotificationConfig(Model):
     token: Secret = Field(None, repr=False)
     authentication: PushNotificationAuthenticationInfo | None = None
 
-    def webhook(self, path: str, task_id: str | None = None, named: str | None = None) -> v1.TaskPushNotificationConfig:
-        """The webhook in 1.0. ``path`` is where it stood in the request, ``named`` the id that it has besides."""
-        return v1.TaskPushNotificationConfig(
-            id=self.id or named or DEFAULT_CONFIG,
-            task_id=task_id,
-            url=self.url,
-            token=self.token,
-            authentication=self.authentication and self.authentication.to_v1(),
-        ).at(path)
+    def webhook(self, path: str) -> v1.TaskPushNotificationConfig:
+        """The webhook in 1.0. ``path`` is its place in the request."""
+        return v1.TaskPushNotificationConfig(**self._members()).at(path)
+
+    def creation(self, path: str, task_id: str, named: str | None = None) -> v1.CreateTaskPushNotificationConfigRequest:
+        """The request to create it, in 1.0. ``named`` is the id that the request gives it besides."""
+        members = self._members() | {"id": self.id or named or DEFAULT_CONFIG}
+        return v1.CreateTaskPushNotificationConfigRequest(task_id=task_id, **members).at(path)
+
+    def _members(self) -> dict[str, Any]:
+        authentication = self.authentication and self.authentication.to_v1()
+        id_ = self.id or DEFAULT_CONFIG
+        return {"id": id_, "url": self.url, "token": self.token, "authentication": authentication}
 
     @classmethod
     def of(cls, config: v1.TaskPushNotificationConfig) -> Self:
         said = config.authentication
         authentication = PushNotificationAuthenticationInfo(schemes=(said.scheme,)) if said else None
         return cls(id=config.id, url=config.url, authentication=authentication)
+
+    @classmethod
+    def sent(cls, config: v1.TaskPushNotificationConfig | None) -> Self | None:
+        """The webhook as a client registers it, with its secrets."""
+        if config is None:
+            return None
+        said = config.authentication
+        authentication = said and PushNotificationAuthenticationInfo(
+            schemes=(said.scheme,) if said.scheme else (), credentials=said.credentials
+        )
+        return cls(id=config.id, url=config.url, token=config.token, authentication=authentication)
 
 
 class TaskPushNotificationConfig(Model):
@@ -383,9 +400,9 @@ class TaskPushNotificationConfig(Model):
     task_id: Ident
     push_notification_config: PushNotificationConfig
 
-    def to_v1(self) -> v1.TaskPushNotificationConfig:
-        """The request to set it, in 1.0."""
-        return self.push_notification_config.webhook("pushNotificationConfig", self.task_id)
+    def to_v1(self) -> v1.CreateTaskPushNotificationConfigRequest:
+        """The request to create it, in 1.0."""
+        return self.push_notification_config.creation("pushNotificationConfig", self.task_id)
 
     @classmethod
     def of(cls, config: v1.TaskPushNotificationConfig) -> Self:
@@ -473,6 +490,18 @@ class MessageSendParams(Model):
     def _prefer_request(cls, value: Any) -> Any:  # noqa: ANN401 - anything may come
         given = isinstance(value, dict) and value.get("request") is not None
         return {name: inner for name, inner in value.items() if name != "message"} if given else value
+
+    @classmethod
+    def of(cls, request: v1.SendMessageRequest) -> Self:
+        """The request in 0.3, secrets in clear text: they are the client's own."""
+        wanted = request.configuration
+        configuration = MessageSendConfiguration(
+            accepted_output_modes=wanted.accepted_output_modes or None,
+            history_length=wanted.history_length,
+            push_notification_config=PushNotificationConfig.sent(wanted.task_push_notification_config),
+            blocking=not wanted.return_immediately,
+        )
+        return cls(message=FAMILY.of(request.message), configuration=configuration, metadata=request.metadata)
 
 
 class TaskQueryParams(Model):

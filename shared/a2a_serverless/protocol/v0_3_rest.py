@@ -32,7 +32,7 @@ from a2a_serverless.protocol.v0_3 import FilePart, Model, TextPart
 
 
 def _proto_name(state: v1.TaskState) -> str:
-    return "TASK_STATE_CANCELLED" if state is v1.TaskState.CANCELED else state.value
+    return "TASK_STATE_CANCELLED" if state is v1.TaskState.CANCELED else f"TASK_STATE_{state.name}"
 
 
 TaskState: TypeAlias = Annotated[
@@ -42,7 +42,10 @@ TaskState: TypeAlias = Annotated[
     WithJsonSchema({"enum": [_proto_name(state) for state in v1.TaskState]}),
 ]
 Role: TypeAlias = Annotated[
-    v1.Role, choice(v0_3.ROLES), PlainSerializer(lambda role: role.value), WithJsonSchema({"enum": [*v1.Role]})
+    v1.Role,
+    choice(v0_3.ROLES),
+    PlainSerializer(lambda role: f"ROLE_{role.name}"),
+    WithJsonSchema({"enum": [*v1.ROLES]}),
 ]
 
 
@@ -154,13 +157,13 @@ class CreatePushNotificationConfigRequest(v0_3.Root):
         Discriminator(_shape_of),
     ]
 
-    def to_v1(self) -> v1.TaskPushNotificationConfig:
+    def to_v1(self) -> v1.CreateTaskPushNotificationConfigRequest:
         request = self.root
         holder = request.config if isinstance(request, ProtoRequest) else request
         path = ["config"] * isinstance(request, ProtoRequest)
         if isinstance(holder, NestedConfig):
             holder, path = holder.push_notification_config, [*path, "pushNotificationConfig"]
-        return holder.webhook(".".join(path), request.task_id, request.config_id)
+        return holder.creation(".".join(path), request.task_id, request.config_id)
 
 
 # --- what goes out ---------------------------------------------------------------------------------------------------

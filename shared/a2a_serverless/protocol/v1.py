@@ -11,8 +11,8 @@ A webhook's configuration is printed without its secrets: the schema has no plac
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     MISSING,
@@ -27,59 +27,61 @@ from pydantic import (
 from a2a_serverless.protocol.protojson import (
     Base64,
     Count,
+    EmptyIdent,
     Flag,
     Ident,
+    KnownTimestamp,
     LongText,
     MediaType,
     Metadata,
     Names,
     OptionalIdent,
-    ProtoEnum,
     ProtoModel,
     RequiredText,
     RequiredUrl,
     Secret,
     ShortText,
-    Timestamp,
     Url,
     items,
+    proto_enum,
     violation,
     whole,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.model import Json
 
 PAGE_SIZE: Final = 50
 MAX_PAGE_SIZE: Final = 100
 PartKind: TypeAlias = Literal["text", "raw", "url", "data"]
 
 
-class TaskState(ProtoEnum):
-    """The states of a task (4.1.3), in the order of the proto."""
+class TaskState(StrEnum):
+    """The states of a task (4.1.3), in the order of the proto. The values are the names that the store and 0.3 use."""
 
-    SUBMITTED = "TASK_STATE_SUBMITTED"
-    WORKING = "TASK_STATE_WORKING"
-    COMPLETED = "TASK_STATE_COMPLETED"
-    FAILED = "TASK_STATE_FAILED"
-    CANCELED = "TASK_STATE_CANCELED"
-    INPUT_REQUIRED = "TASK_STATE_INPUT_REQUIRED"
-    REJECTED = "TASK_STATE_REJECTED"
-    AUTH_REQUIRED = "TASK_STATE_AUTH_REQUIRED"
-
-    @property
-    def short(self) -> str:
-        """``input-required``: how 0.3, the store and the log say it."""
-        return self.name.lower().replace("_", "-")
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    INPUT_REQUIRED = "input-required"
+    REJECTED = "rejected"
+    AUTH_REQUIRED = "auth-required"
 
 
-class Role(ProtoEnum):
-    """Who speaks in a message (4.1.5)."""
+class Role(StrEnum):
+    """The sender of a message (4.1.5)."""
 
-    USER = "ROLE_USER"
-    AGENT = "ROLE_AGENT"
+    USER = "user"
+    AGENT = "agent"
 
-    @property
-    def short(self) -> str:
-        """``user``: how 0.3 and the store say it."""
-        return self.name.lower()
+
+STATES: Final = {f"TASK_STATE_{state.name}": state for state in TaskState}
+ROLES: Final = {f"ROLE_{role.name}": role for role in Role}
+StateName: TypeAlias = Annotated[TaskState, *proto_enum(STATES)]
+RoleName: TypeAlias = Annotated[Role, *proto_enum(ROLES)]
 
 
 class Part(ProtoModel):
@@ -112,9 +114,15 @@ class Part(ProtoModel):
         return "raw" if self.raw is not None else "url" if self.url is not None else "data"
 
     @property
-    def value(self) -> Any:  # noqa: ANN401 - text for all kinds but data
+    def value(self) -> Json:
         """What that member holds."""
-        return getattr(self, self.kind)
+        content: Json = getattr(self, self.kind)
+        return content
+
+    def with_content(self, **changed: Any) -> Self:  # noqa: ANN401 - a member's value
+        """A part with other content (one of text, raw, url, data), and the same filename, media type and metadata."""
+        kept = {"media_type": self.media_type, "filename": self.filename, "metadata": self.metadata}
+        return type(self)(**(kept | changed))
 
     @property
     def readable(self) -> str:
@@ -141,7 +149,7 @@ def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
     return between.join(text for text in (part.readable for part in parts) if text)
 
 
-def data_of(parts: Iterable[Part]) -> Any:  # noqa: ANN401 - any JSON value
+def data_of(parts: Iterable[Part]) -> Json:
     """The first data part's value; None when there is none."""
     return next((part.data for part in parts if part.data is not MISSING), None)
 
@@ -149,7 +157,7 @@ def data_of(parts: Iterable[Part]) -> Any:  # noqa: ANN401 - any JSON value
 class Message(ProtoModel):
     """One turn of a conversation (4.1.4)."""
 
-    role: Role
+    role: RoleName
     message_id: Ident
     parts: Parts
     context_id: OptionalIdent = None
@@ -162,7 +170,7 @@ class Message(ProtoModel):
         """Its text parts and text files, joined by blank lines."""
         return text_of(self.parts)
 
-    def data(self) -> Any:  # noqa: ANN401 - any JSON value
+    def data(self) -> Json:
         """Its first data part; None when there is none."""
         return data_of(self.parts)
 
@@ -181,16 +189,16 @@ class Artifact(ProtoModel):
         """Its text parts and text files, joined."""
         return text_of(self.parts, "")
 
-    def data(self) -> Any:  # noqa: ANN401 - any JSON value
+    def data(self) -> Json:
         """Its first data part; None when there is none."""
         return data_of(self.parts)
 
 
 class TaskStatus(ProtoModel):
-    """Where a task stands (4.1.2). Ours always have their time: ListTasks sorts by it."""
+    """The status of a task (4.1.2). ``timestamp`` (ms) is 0 if a peer does not give it; ours always do."""
 
-    state: TaskState
-    timestamp: Timestamp = None
+    state: StateName
+    timestamp: KnownTimestamp = 0
     message: Message | None = None
 
 
@@ -198,7 +206,7 @@ class Task(ProtoModel):
     """A task as a client sees it (4.1.1)."""
 
     id: Ident
-    context_id: OptionalIdent = None
+    context_id: EmptyIdent = ""
     status: TaskStatus
     artifacts: Annotated[tuple[Artifact, ...], items("items")] = ()
     history: Annotated[tuple[Message, ...], items("items")] = ()
@@ -214,6 +222,16 @@ class Task(ProtoModel):
         """The same, with that number."""
         self._n = n
         return self
+
+    def limited(self, history_length: int | None, *, artifacts: bool = True) -> Self:
+        """The task with at most the ``history_length`` latest messages (3.2.4), and without artifacts if so requested.
+
+        None means all messages.
+        """
+        history = self.history
+        if history_length is not None:
+            history = history[max(0, len(history) - history_length) :]
+        return self.model_copy(update={"history": history, "artifacts": self.artifacts if artifacts else ()})
 
 
 class TaskStatusUpdateEvent(ProtoModel):
@@ -236,6 +254,9 @@ class TaskArtifactUpdateEvent(ProtoModel):
     metadata: Metadata = None
 
 
+StreamContent: TypeAlias = Task | Message | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
+
+
 class StreamResponse(ProtoModel):
     """One item of a stream, the body of a webhook (3.2.3), and with its first two members the answer to a send."""
 
@@ -245,7 +266,7 @@ class StreamResponse(ProtoModel):
     artifact_update: TaskArtifactUpdateEvent | None = None
 
     @property
-    def content(self) -> Task | Message | TaskStatusUpdateEvent | TaskArtifactUpdateEvent:
+    def content(self) -> StreamContent:
         """What it holds."""
         found = self.task or self.message or self.status_update or self.artifact_update
         if found is None:
@@ -379,7 +400,9 @@ class SendMessageRequest(ProtoModel):
     tenant: OptionalIdent = None
     message: Message
     metadata: Metadata = None
-    configuration: SendMessageConfiguration | None = None
+    configuration: Annotated[
+        SendMessageConfiguration, BeforeValidator(lambda value: {} if value is None else value)
+    ] = SendMessageConfiguration()
 
 
 class GetTaskRequest(ProtoModel):
@@ -401,11 +424,11 @@ class ListTasksRequest(ProtoModel):
 
     tenant: OptionalIdent = None
     context_id: OptionalIdent = None
-    status: Annotated[TaskState | None, BeforeValidator(_set_state)] = None
+    status: Annotated[StateName | None, BeforeValidator(_set_state)] = None
     page_size: Annotated[int, whole(1, MAX_PAGE_SIZE), AfterValidator(lambda size: size or PAGE_SIZE)] = PAGE_SIZE
     page_token: ShortText = None
     history_length: Count = None
-    status_timestamp_after: Annotated[Timestamp, AfterValidator(lambda since: since or None)] = None
+    status_timestamp_after: KnownTimestamp = 0
     include_artifacts: Flag = False
 
 

@@ -15,7 +15,6 @@ from a2a_serverless.protocol.strict_json import loads
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.protocol.codecs import StreamItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,12 @@ class NotificationBody:
     content: bytes
 
 
-def notification(version: WireVersion, item: StreamItem) -> NotificationBody:
+def tells_whole_task(version: WireVersion) -> bool:
+    """Whether each notification of this version is the whole task, and not the event."""
+    return version == "0.3"
+
+
+def notification(version: WireVersion, item: v1.StreamContent) -> NotificationBody:
     """1.0: a StreamResponse with the snapshot or the event. 0.3: the full task, so ``item`` has to be one."""
     if version == "1.0":
         return NotificationBody("application/a2a+json", "1.0", V1.stream_item(item))

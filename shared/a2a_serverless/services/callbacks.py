@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.webhooks import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
-    from a2a_serverless.wire.notification import NotifiedTask
 
 PREFIX: Final = "@call/"
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
@@ -61,7 +61,7 @@ def handle_callback(
         logger.warning("callback refused", extra={"task": key.task, "call": name, "reason": str(refusal)})
         raise TaskNotFound from refusal
     if challenge is None:
-        from a2a_serverless.wire.notification import read_notification
+        from a2a_serverless.protocol.webhooks import read_notification
 
         _wake_caller(service, key, call, read_notification(incoming.body))
     return challenge

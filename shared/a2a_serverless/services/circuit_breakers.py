@@ -6,7 +6,6 @@ at their first request to the host, then every ``REFRESH_MS``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -17,6 +16,8 @@ from a2a_serverless.domain.circuit_breaker import BreakerState, OpenBreaker
 from a2a_serverless.domain.metrics import NULL_METRICS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports.delivery import BreakerStore

@@ -14,14 +14,22 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.contents import ContentNotFound, file_of
-from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import PART_BYTES, Artifact, Message, Part, Task, part_bytes
-from a2a_serverless.domain.queries import TaskPage
+from a2a_serverless.domain.events import PART_BYTES, part_bytes
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    ListTasksResponse,
+    Message,
+    Part,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,29 +79,31 @@ class _Resolution:
             shown = self._message(answer)
         elif isinstance(answer, Task):
             shown = self._task(answer)
-        elif isinstance(answer, TaskPage):
-            shown = replace(answer, tasks=tuple(map(self._task, answer.tasks)))
-        elif isinstance(answer, ArtifactEvent):
-            shown = replace(answer, artifact=self._artifact(answer.artifact))
-        elif isinstance(answer, StatusEvent) and answer.message:
-            shown = replace(answer, message=self._message(answer.message))
+        elif isinstance(answer, ListTasksResponse):
+            shown = answer.model_copy(update={"tasks": tuple(map(self._task, answer.tasks))})
+        elif isinstance(answer, TaskArtifactUpdateEvent):
+            shown = answer.model_copy(update={"artifact": self._artifact(answer.artifact)})
+        elif isinstance(answer, TaskStatusUpdateEvent):
+            shown = answer.model_copy(update={"status": self._status(answer.status)})
         return shown  # type: ignore[return-value]  # each branch gives the class that it got
 
     def _task(self, task: Task) -> Task:
-        self.task, status = task.task_id, task.status
-        if status.message:
-            status = replace(status, message=self._message(status.message))
+        self.task = task.id
+        status = self._status(task.status)
         artifacts, history = tuple(map(self._artifact, task.artifacts)), tuple(map(self._message, task.history))
-        return replace(task, status=status, artifacts=artifacts, history=history)
+        return task.model_copy(update={"status": status, "artifacts": artifacts, "history": history})
+
+    def _status(self, status: TaskStatus) -> TaskStatus:
+        return status.model_copy(update={"message": self._message(status.message)}) if status.message else status
 
     def _message(self, message: Message) -> Message:
-        return replace(message, parts=self._parts((part,) for part in message.parts))
+        return message.model_copy(update={"parts": self._parts((part,) for part in message.parts)})
 
     def _artifact(self, artifact: Artifact) -> Artifact:
         """Consecutive chunks of text count as one text (``Artifact.text``)."""
         runs = (tuple(run) for _, run in groupby(artifact.parts, key=_without_text))
         apart = (one for run in runs for one in ([run] if run[0].kind == "text" else zip(run, strict=True)))
-        return replace(artifact, parts=self._parts(apart))
+        return artifact.model_copy(update={"parts": self._parts(apart)})
 
     def _parts(self, runs: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
         told: list[Part] = []
@@ -128,8 +138,8 @@ class _Resolution:
             return ()
         self.keeps -= 1
         kept = self.contents.store(self.principal.key(self.task), _content(run))
-        part = replace(part, kind="url", media_type=part.media_type or _TYPES[part.kind])
-        return (replace(part, value=self.contents.presign_get(self.principal, kept, part)),)
+        part = part.with_content(url=kept.address, media_type=part.media_type or _TYPES[part.kind])
+        return (part.with_content(url=self.contents.presign_get(self.principal, kept, part)),)
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
@@ -143,9 +153,9 @@ class _Resolution:
                 pass  # the client gets a link, which then fails
             else:
                 self.left -= content.size
-                return (replace(part, kind="raw", value=value),)
+                return (part.with_content(raw=value),)
         if self._may_link(part):
-            return (replace(part, value=self.contents.presign_get(self.principal, content, part)),)
+            return (part.with_content(url=self.contents.presign_get(self.principal, content, part)),)
         return (part,) if self._has_room(_size_in_answer((part,))) else ()
 
     @property
@@ -178,7 +188,7 @@ def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
         return ()
     size = sum(map(part_bytes, left_out))
     said = f"{size} bytes are left out of this answer. Ask for less: one task, a shorter history."
-    return (Part("text", said, PLAIN),)
+    return (Part(text=said, media_type=PLAIN),)
 
 
 def _content(run: Sequence[Part]) -> bytes:
@@ -192,7 +202,7 @@ def _content(run: Sequence[Part]) -> bytes:
 
 def _without_text(part: Part) -> Part:
     """The part without its text: consecutive parts that are equal in this are one text."""
-    return replace(part, value="") if part.kind == "text" else part
+    return part.with_content(text="") if part.kind == "text" else part
 
 
 def _size_in_answer(run: Sequence[Part]) -> int:

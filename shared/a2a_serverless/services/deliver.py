@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -20,25 +19,29 @@ from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DEADLINE_MS, DUE_SLACK_MS, NextNotification, Verdict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeCache, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
 from a2a_serverless.services.task_replayer import TaskReplayer
 from a2a_serverless.services.webhooks import sealing_context
-from a2a_serverless.wire.notification import NotificationBody, notification
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, Task, TaskKey
+    from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.delivery import PushStore, Sender
     from a2a_serverless.ports.keys import Sealer, Signed, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.v1 import StreamContent
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +268,7 @@ def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor
             with _reading():
                 events = context.log.read(session.key, cursor.position, PAGE)
             whole = len(events) < PAGE
-        upcoming = delivery.find_next(cursor, session.config.wire, events)
+        upcoming = delivery.find_next(cursor, events, whole_tasks=tells_whole_task(session.config.wire))
         if upcoming is None:
             return _release(context, session, cursor)
         if session.remaining_ms() < ROUND_MS:
@@ -466,11 +469,13 @@ def _body(
 ) -> NotificationBody:
     """Returns the body: the event itself for 1.0; the task as of that event for snapshots and for 0.3."""
     with _reading():
-        item: Task | Event | None = upcoming.event
-        if item is None or session.config.wire == "0.3":
+        item: StreamContent
+        if upcoming.event is None or tells_whole_task(session.config.wire):
             item = session.replayer.at(upcoming.n, events)
+        else:
+            item = update_of(upcoming.event, session.key.task, session.head.context_id)
         item = resolve_contents(context.contents, Principal(session.key.tenant, session.key.owner), item)
-        return notification(session.config.wire, item, session.key.task, session.head.context_id)
+        return notification(session.config.wire, item)
 
 
 def _trace_headers(session: _DeliverySession, span: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ An operator needs rights to the table and the queue. An owner sees only its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,8 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Queues

@@ -8,19 +8,20 @@ first page, up to ``COUNTED``. The page token is sealed: it is valid only for th
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.queries import ListTasks, TaskPage, limit_task
+from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from a2a_serverless.domain.model import Principal, Task, TaskState
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
+    from a2a_serverless.protocol.v1 import Task, TaskState
 
 COUNTED: Final = 1000
 READ: Final = 300
@@ -43,24 +44,28 @@ class _PagePosition:
     total: int | None = None
 
 
-def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: ListTasks) -> TaskPage:
+def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: ListTasksRequest) -> ListTasksResponse:
     """Returns one page. Raises InvalidParams for a page token of another caller or other filters."""
     context = _token_context(principal, agent, query)
     place = _place(lister, query.page_token, context)
     limit = COUNTED if place.total is None else READ
-    entries, after_last = lister.index.list_page(principal, query.context_id, place.after, query.since or 0, limit)
+    entries, after_last = lister.index.list_page(
+        principal, query.context_id, place.after, query.status_timestamp_after or 0, limit
+    )
     matching = [entry for entry in entries if _matches(entry, agent, query)]
     page = matching[: query.page_size]
     total = len(matching) if place.total is None else place.total
     after = page[-1].position if len(matching) > len(page) else after_last
-    read = sorted(_read(lister, principal, page, query.state), key=_newness, reverse=True)
-    tasks = tuple(limit_task(task, query.history_length, artifacts=query.include_artifacts) for task in read)
+    read = sorted(_read(lister, principal, page, query.status), key=_newness, reverse=True)
+    tasks = tuple(task.limited(query.history_length, artifacts=query.include_artifacts) for task in read)
     token = "" if after is None else _token(lister, _PagePosition(after, total), context)
-    return TaskPage(tasks, query.page_size, total, token, query.include_artifacts)
+    if query.include_artifacts:
+        tasks = tuple(ListedTask(**task.__dict__) for task in tasks)
+    return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=query.page_size, total_size=total)
 
 
-def _matches(entry: TaskEntry, agent: str, query: ListTasks) -> bool:
-    return entry.agent == agent and query.state in {None, entry.state}
+def _matches(entry: TaskEntry, agent: str, query: ListTasksRequest) -> bool:
+    return entry.agent == agent and query.status in {None, entry.state}
 
 
 def _read(
@@ -74,11 +79,20 @@ def _read(
 
 
 def _newness(task: Task) -> tuple[int, str]:
-    return task.status.timestamp, task.task_id
+    return task.status.timestamp, task.id
 
 
-def _token_context(principal: Principal, agent: str, query: ListTasks) -> str:
-    filters = replace(query, page_token=None, page_size=1, history_length=None, include_artifacts=False)
+def _token_context(principal: Principal, agent: str, query: ListTasksRequest) -> str:
+    filters = {
+        "@": "ListTasks",
+        "context_id": query.context_id,
+        "state": query.status,
+        "page_size": 1,
+        "page_token": None,
+        "history_length": None,
+        "since": query.status_timestamp_after or None,
+        "include_artifacts": False,
+    }  # as the first release made them: a list that is read page by page goes on after a deployment
     return digest(["page", principal.tenant, principal.owner, agent, filters])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -16,21 +15,20 @@ from a2a_serverless.domain.errors import (
     UnsupportedOperation,
 )
 from a2a_serverless.domain.media_types import fits_any
-from a2a_serverless.domain.model import Message, SendRequest
-from a2a_serverless.domain.queries import (
-    CancelTask,
-    CreatePush,
-    DeletePush,
-    GetPush,
-    GetTask,
-    ListPushes,
-    ListTasks,
-    PushPage,
-    SubscribeToTask,
-    TaskPush,
-    limit_task,
-)
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import (
+    CancelTaskRequest,
+    CreateTaskPushNotificationConfigRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse,
+    ListTasksRequest,
+    Message,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+)
 from a2a_serverless.services import tasks, webhooks
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.streams import (
@@ -43,22 +41,25 @@ from a2a_serverless.services.streams import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal, TaskState
+    from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.domain.queries import Answer, Request
+    from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.v1 import TaskState
     from a2a_serverless.services.streams import Heartbeat
     from a2a_serverless.services.tasks import StartedTask, TaskService
 
-    Server: TypeAlias = Callable[[TaskService, Principal, Agent, Any, WireVersion], Answer]
+    Server: TypeAlias = Callable[[TaskService, Principal, Agent, Any, WireVersion], ProtoModel | None]
 
 
 MOST_NAMED: Final = 32
 
 
 def run_operation(
-    service: TaskService, principal: Principal, agent: Agent, request: Request, wire: WireVersion
-) -> Answer:
+    service: TaskService, principal: Principal, agent: Agent, request: ProtoModel, wire: WireVersion
+) -> ProtoModel | None:
     """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
     server = _OPERATIONS.get(type(request))
     if server is None:
@@ -79,7 +80,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     service: TaskService,
     principal: Principal,
     agent: Agent,
-    request: Request,
+    request: ProtoModel,
     wire: WireVersion,
     after: int | None,
     until: int,
@@ -92,20 +93,20 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
-    if isinstance(request, SubscribeToTask):
-        beginning = start_stream(service.log, principal.key(request.task_id), agent.id, after)
+    if isinstance(request, SubscribeToTaskRequest):
+        beginning = start_stream(service.log, principal.key(request.id), agent.id, after)
         return _open_stream(service, principal, beginning, until, TERMINAL if wire == "1.0" else TURN_ENDS)
-    if not isinstance(request, SendRequest):
+    if not isinstance(request, SendMessageRequest):
         raise UnsupportedOperation
     _check_send(service, principal, agent, request)
     begun = tasks.accept_message(service, principal, agent.id, request, wire)
     if isinstance(begun, Message):
         return OpenStream("", begun.context_id or "", _single_item(StreamItem(None, begun)))
     beginning = _start_from_message(service, agent, begun, after, until)
-    beginning = replace(beginning, task=limit_task(beginning.task, request.history_length))
+    beginning = replace(beginning, task=beginning.task.limited(request.configuration.history_length))
     if beginning.told and beginning.task.status.state in TURN_ENDS:
         return OpenStream(
-            beginning.task.task_id,
+            beginning.task.id,
             beginning.task.context_id,
             _single_item(StreamItem(beginning.task.n, beginning.task)),
         )
@@ -132,8 +133,8 @@ def _open_stream(
 ) -> OpenStream:
     task = beginning.task
     stream = StreamContext(service.log, service.clock, until, service.off_loop)
-    rest = follow_events(stream, principal.key(task.task_id), beginning.after, ends)
-    return OpenStream(task.task_id, task.context_id, _items(beginning, rest))
+    rest = follow_events(stream, principal.key(task.id), beginning.after, ends)
+    return OpenStream(task.id, task.context_id, _items(beginning, rest))
 
 
 async def _items(
@@ -151,50 +152,78 @@ async def _single_item(item: StreamItem) -> AsyncGenerator[StreamItem | Heartbea
     yield item
 
 
-def _send(service: TaskService, principal: Principal, agent: Agent, request: SendRequest, wire: WireVersion) -> Answer:
+def _send(
+    service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest, wire: WireVersion
+) -> ProtoModel | None:
     _check_send(service, principal, agent, request)
     sent = tasks.send(service, principal, agent.id, request, wire)
-    return sent if isinstance(sent, Message) else limit_task(sent, request.history_length)
+    return sent if isinstance(sent, Message) else sent.limited(request.configuration.history_length)
 
 
-def _get(service: TaskService, principal: Principal, agent: Agent, request: GetTask, _: WireVersion) -> Answer:
-    return limit_task(tasks.get(service, principal, agent.id, request.task_id), request.history_length)
+def _get(
+    service: TaskService, principal: Principal, agent: Agent, request: GetTaskRequest, _: WireVersion
+) -> ProtoModel | None:
+    return tasks.get(service, principal, agent.id, request.id).limited(request.history_length)
 
 
-def _list(service: TaskService, principal: Principal, agent: Agent, request: ListTasks, _: WireVersion) -> Answer:
+def _list(
+    service: TaskService, principal: Principal, agent: Agent, request: ListTasksRequest, _: WireVersion
+) -> ProtoModel | None:
     return list_tasks(service.lister, principal, agent.id, request)
 
 
-def _cancel(service: TaskService, principal: Principal, agent: Agent, request: CancelTask, _: WireVersion) -> Answer:
-    return tasks.cancel(service, principal, agent.id, request.task_id)
+def _cancel(
+    service: TaskService, principal: Principal, agent: Agent, request: CancelTaskRequest, _: WireVersion
+) -> ProtoModel | None:
+    return tasks.cancel(service, principal, agent.id, request.id)
 
 
 def _create_push(
-    service: TaskService, principal: Principal, agent: Agent, request: CreatePush, wire: WireVersion
-) -> Answer:
+    service: TaskService,
+    principal: Principal,
+    agent: Agent,
+    request: CreateTaskPushNotificationConfigRequest,
+    wire: WireVersion,
+) -> ProtoModel | None:
     _check_push(agent)
-    return TaskPush(request.task_id, service.webhooks.add(principal.key(request.task_id), agent.id, request.push, wire))
+    return webhooks.show(request.task_id, service.webhooks.add(principal.key(request.task_id), agent.id, request, wire))
 
 
-def _get_push(service: TaskService, principal: Principal, agent: Agent, request: GetPush, _: WireVersion) -> Answer:
+def _get_push(
+    service: TaskService,
+    principal: Principal,
+    agent: Agent,
+    request: GetTaskPushNotificationConfigRequest,
+    _: WireVersion,
+) -> ProtoModel | None:
     _check_push(agent)
-    config = webhooks.get(service.webhooks, principal.key(request.task_id), agent.id, request.config_id)
-    return TaskPush(request.task_id, config)
+    config = webhooks.get(service.webhooks, principal.key(request.task_id), agent.id, request.id)
+    return webhooks.show(request.task_id, config)
 
 
 def _list_pushes(
-    service: TaskService, principal: Principal, agent: Agent, request: ListPushes, _: WireVersion
-) -> Answer:
+    service: TaskService,
+    principal: Principal,
+    agent: Agent,
+    request: ListTaskPushNotificationConfigsRequest,
+    _: WireVersion,
+) -> ProtoModel | None:
     _check_push(agent)
     configs = webhooks.list_configs(service.webhooks, principal.key(request.task_id), agent.id)
-    return PushPage(tuple(TaskPush(request.task_id, config) for config in configs))
+    return ListTaskPushNotificationConfigsResponse(
+        configs=tuple(webhooks.show(request.task_id, config) for config in configs)
+    )
 
 
 def _delete_push(
-    service: TaskService, principal: Principal, agent: Agent, request: DeletePush, _: WireVersion
-) -> Answer:
+    service: TaskService,
+    principal: Principal,
+    agent: Agent,
+    request: DeleteTaskPushNotificationConfigRequest,
+    _: WireVersion,
+) -> ProtoModel | None:
     _check_push(agent)
-    webhooks.delete(service.webhooks, principal.key(request.task_id), agent.id, request.config_id)
+    webhooks.delete(service.webhooks, principal.key(request.task_id), agent.id, request.id)
     return None
 
 
@@ -203,16 +232,16 @@ def _check_push(agent: Agent) -> None:
         raise PushNotSupported
 
 
-def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendRequest) -> None:
+def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest) -> None:
     """Checks a message before anything is stored; raises A2AError if it is refused."""
-    if request.push is not None:
+    if request.configuration.task_push_notification_config is not None:
         _check_push(agent)
-        service.webhooks.check_request(request.push)
+        service.webhooks.check_request(request.configuration.task_push_notification_config)
     _check_content(agent, request)
     _check_files(service, principal, request)
 
 
-def _check_content(agent: Agent, request: SendRequest) -> None:
+def _check_content(agent: Agent, request: SendMessageRequest) -> None:
     """Refuses media types that the card does not offer (specification 3.3.2). A part without one is accepted."""
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
@@ -222,14 +251,14 @@ def _check_content(agent: Agent, request: SendRequest) -> None:
         for field, media_type in named.items()
         if media_type and not fits_any(takes, media_type)
     ]
-    wanted = request.accepted_output_modes
+    wanted = request.configuration.accepted_output_modes
     if wanted and not any(fits_any(makes, mode) for mode in wanted):
         wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
     if wrong:
         raise ContentTypeNotSupported(violations=tuple(wrong))
 
 
-def _check_files(service: TaskService, principal: Principal, request: SendRequest) -> None:
+def _check_files(service: TaskService, principal: Principal, request: SendMessageRequest) -> None:
     """Refuses parts that name a stored file that does not exist, and more than ``MOST_NAMED`` different files."""
     named: dict[StoredFile, str] = {}
     for at, part in enumerate(request.message.parts):
@@ -247,12 +276,12 @@ def _check_files(service: TaskService, principal: Principal, request: SendReques
 
 
 _OPERATIONS: Final[dict[type, Server]] = {
-    SendRequest: _send,
-    GetTask: _get,
-    ListTasks: _list,
-    CancelTask: _cancel,
-    CreatePush: _create_push,
-    GetPush: _get_push,
-    ListPushes: _list_pushes,
-    DeletePush: _delete_push,
+    SendMessageRequest: _send,
+    GetTaskRequest: _get,
+    ListTasksRequest: _list,
+    CancelTaskRequest: _cancel,
+    CreateTaskPushNotificationConfigRequest: _create_push,
+    GetTaskPushNotificationConfigRequest: _get_push,
+    ListTaskPushNotificationConfigsRequest: _list_pushes,
+    DeleteTaskPushNotificationConfigRequest: _delete_push,
 }

@@ -7,7 +7,6 @@ signature are made once. It keeps its ``modified`` time until its content change
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
@@ -20,6 +19,8 @@ from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1_card import as_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from a2a_serverless.domain.agent import Agent, AgentSkill
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.push import Cursor, CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Queues

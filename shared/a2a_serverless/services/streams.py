@@ -8,16 +8,17 @@ an empty range (half a read unit) every ``QUIET_S`` seconds, and sends a new eve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Event, StatusEvent
-from a2a_serverless.domain.model import Message, Task, TaskState
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import Message, Task, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.ports.tasks import TaskLog

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -19,14 +18,17 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Message, Part, Role, TaskKey, TaskState
 from a2a_serverless.domain.push import Cursor, CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.states import RUNNABLE
 from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
 
@@ -207,8 +209,10 @@ def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) 
 
 def _fail_task(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> None:
     head = snapshot.head
-    text = Part("text", "The task reached its maximum life.")
-    message = Message(sweeper.ids.new(), Role.AGENT, (text,), head.context_id, head.key.task)
+    text = Part(text="The task reached its maximum life.")
+    message = Message(
+        message_id=sweeper.ids.new(), role=Role.AGENT, parts=(text,), context_id=head.context_id, task_id=head.key.task
+    )
     if sweeper.log.append(heads.fail_task(snapshot, message, now=now, by=sweeper.ids.new())):
         sweeper.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Task
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.v1 import Task
 
 
 class TaskReplayer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
@@ -11,10 +11,11 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound
 from a2a_serverless.domain.events import Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Message, Principal, PushRequest, SendRequest, Task, TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
+from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.streams import OffLoop, in_thread
 from a2a_serverless.services.task_changes import change_task, read_existing_head, try_change
 from a2a_serverless.services.webhooks import Webhooks, new_config
@@ -65,7 +66,7 @@ class StartedTask:
 
 
 def send(
-    service: TaskService, principal: Principal, agent: str, request: SendRequest, wire: WireVersion
+    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
 ) -> Task | Message:
     """Starts or continues a task and returns it, or returns the message with which an inline agent answers directly.
 
@@ -79,15 +80,15 @@ def send(
     if isinstance(begun, Message):
         return begun
     head = begun.head
-    if request.return_immediately or not _run_inline(service, agent, head, until):
+    if request.configuration.return_immediately or not _run_inline(service, agent, head, until):
         enqueue_task(service, head)
-    if request.return_immediately:
+    if request.configuration.return_immediately:
         return begun.task or _read(service.log, head.key)[1]
     return _wait(service, head, until)
 
 
 def accept_message(
-    service: TaskService, principal: Principal, agent: str, request: SendRequest, wire: WireVersion
+    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
 ) -> StartedTask | Message:
     """Stores a message as the first event of a new task or the next event of an existing one.
 
@@ -96,9 +97,9 @@ def accept_message(
     message = request.message
     if message.task_id is not None:
         return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
-    placed = replace(message, context_id=message.context_id or service.ids.new())
+    placed = message.model_copy(update={"context_id": message.context_id or service.ids.new()})
     reply = service.inline_runner and service.inline_runner.answer_directly(
-        agent, placed, request.accepted_output_modes
+        agent, placed, request.configuration.accepted_output_modes
     )
     return reply or _start(service, principal, agent, request, wire)
 
@@ -142,13 +143,17 @@ def cancel(service: TaskService, principal: Principal, agent: str, task_id: str)
 
 
 def _start(
-    service: TaskService, principal: Principal, agent: str, request: SendRequest, wire: WireVersion
+    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
 ) -> StartedTask:
     key = principal.key(service.ids.new())
     context_id = request.message.context_id or service.ids.new()
     receipt = _idempotency_record(service, agent, request.message, key.task)
     incoming = _incoming(request, key.task, context_id)
-    pushes = () if request.push is None else (new_config(service.webhooks, key, request.push, wire),)
+    pushes = (
+        ()
+        if request.configuration.task_push_notification_config is None
+        else (new_config(service.webhooks, key, request.configuration.task_push_notification_config, wire),)
+    )
     head, event = heads.submit(
         key,
         agent,
@@ -170,7 +175,7 @@ def _start(
     return StartedTask(head, first.task())
 
 
-def _continue(service: TaskService, key: TaskKey, agent: str, request: SendRequest, wire: WireVersion) -> Head:
+def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessageRequest, wire: WireVersion) -> Head:
     message, by = request.message, service.ids.new()
     receipt = _idempotency_record(service, agent, message, key.task)
 
@@ -187,20 +192,21 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendReque
             return None
         return _answer_repeat(service, Principal(key.tenant, key.owner), agent, receipt, earlier)
 
-    if request.push is not None:
+    wanted = request.configuration.task_push_notification_config
+    if wanted is not None:
         if repeat := find_repeat():
             return repeat
         decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
-        service.webhooks.add(key, agent, _name_webhook(request.push, message), wire)
+        service.webhooks.add(key, agent, _name_webhook(wanted, message), wire)
     return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
 
 
-def _name_webhook(wanted: PushRequest, message: Message) -> PushRequest:
+def _name_webhook(wanted: TaskPushNotificationConfig, message: Message) -> TaskPushNotificationConfig:
     """Derives the webhook's id from the message id, unless it has one: a repeated send then registers no second one.
 
     The webhook of a message is stored before the message.
     """
-    return replace(wanted, config_id=wanted.config_id or digest([message.message_id])[:32])
+    return wanted.model_copy(update={"id": wanted.id or digest([message.message_id])[:32]})
 
 
 def _answer_repeat(
@@ -219,9 +225,9 @@ def _idempotency_record(service: TaskService, agent: str, message: Message, task
     return IdempotencyRecord(agent, message.message_id, digest(message), task_id) if service.idempotent else None
 
 
-def _incoming(request: SendRequest, task_id: str, context_id: str) -> Incoming:
-    message = replace(request.message, task_id=task_id, context_id=context_id)
-    return Incoming(message, request.accepted_output_modes, request.metadata)
+def _incoming(request: SendMessageRequest, task_id: str, context_id: str) -> Incoming:
+    message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
+    return Incoming(message, request.configuration.accepted_output_modes, request.metadata)
 
 
 def _check_context(message: Message, head: Head) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -17,11 +16,14 @@ from a2a_serverless.domain.head import GRACE_MS, mark_push
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeCache
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import PushRequest, TaskKey
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.delivery import PushStore, Resolver
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Clock, Ids, Queues
@@ -59,19 +61,21 @@ class Webhooks:
     enforce_ownership: bool = True
     answered: ChallengeCache = field(default_factory=ChallengeCache)
 
-    def check_request(self, request: PushRequest) -> WebhookTarget:
+    def check_request(self, request: TaskPushNotificationConfig) -> WebhookTarget:
         """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
         return check(replace(self.policy, own=self.own_urls()), request)
 
-    def add(self, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+    def add(self, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: WireVersion) -> PushConfig:
         """Creates or replaces a configuration, as the function ``add``."""
         return add(self, key, agent, request, wire)
 
 
-def add(webhooks: Webhooks, key: TaskKey, agent: str, request: PushRequest, wire: WireVersion) -> PushConfig:
+def add(
+    webhooks: Webhooks, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: WireVersion
+) -> PushConfig:
     """Creates a configuration, or replaces the one with its id, and enqueues its first delivery."""
     read_existing_head(webhooks.log, key, agent)
-    _check_count(webhooks, key, request.config_id)
+    _check_count(webhooks, key, request.id)
     config, cursor = new_config(webhooks, key, request, wire)
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
 
@@ -114,7 +118,17 @@ def delete(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None
     close(webhooks.store, webhooks.clock, key, config_id)
 
 
-def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: WireVersion) -> tuple[PushConfig, Cursor]:
+def show(task_id: str, config: PushConfig) -> TaskPushNotificationConfig:
+    """Returns the configuration as clients get it: without its secrets."""
+    authentication = AuthenticationInfo(scheme=config.scheme) if config.scheme else None
+    return TaskPushNotificationConfig(
+        id=config.config_id, task_id=task_id, url=config.url, authentication=authentication
+    )
+
+
+def new_config(
+    webhooks: Webhooks, key: TaskKey, request: TaskPushNotificationConfig, wire: WireVersion
+) -> tuple[PushConfig, Cursor]:
     """Makes a configuration as it is stored, its secrets encrypted, and its cursor.
 
     Raises InvalidParams, which names every wrong field, and TooManyRequests.
@@ -124,17 +138,17 @@ def new_config(webhooks: Webhooks, key: TaskKey, request: PushRequest, wire: Wir
     if verification is Verification.UNVERIFIED and webhooks.enforce_ownership:
         retry_on_conflict(lambda: _count_challenge(webhooks, key, host_of(request.url)))
     _count_webhook(webhooks, key)
-    config_id, incarnation = request.config_id or webhooks.ids.new(), webhooks.ids.new()
-    context = sealing_context(key, config_id)
+    config_id, incarnation = request.id or webhooks.ids.new(), webhooks.ids.new()
+    context, credentials = sealing_context(key, config_id), _credentials(request)
     config = PushConfig(
         config_id=config_id,
         url=request.url,
         wire=wire,
         incarnation=incarnation,
         created_at=webhooks.clock.now(),
-        scheme=request.scheme,
+        scheme=_scheme(request),
         token=request.token and webhooks.sealer.seal(request.token, context),
-        credentials=request.credentials and webhooks.sealer.seal(request.credentials, context),
+        credentials=credentials and webhooks.sealer.seal(credentials, context),
     )
     return config, Cursor(config_id, incarnation, verification=verification)
 
@@ -204,27 +218,27 @@ def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> Non
         raise InvalidParams(f"A task has at most {CONFIGS_PER_TASK} push notification configurations.")
 
 
-def _vet(webhooks: Webhooks, request: PushRequest) -> WebhookTarget:
+def _vet(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarget:
     """Returns the checked target. A name without an address is accepted: it is resolved again at every attempt."""
     target = webhooks.check_request(request)
     try:
         with suppress(NameUnresolved):
             webhooks.resolver.check(target)
     except UrlNotAllowed as refused:
-        field = f"{request.at}.url" if request.at else "url"
+        field = f"{request.path}.url" if request.path else "url"
         raise InvalidParams(violations=(_refused(field, refused),)) from None
     return target
 
 
-def check(policy: EgressPolicy, request: PushRequest) -> WebhookTarget:
+def check(policy: EgressPolicy, request: TaskPushNotificationConfig) -> WebhookTarget:
     """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
     wrong = {
-        "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.config_id)),
+        "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.id)),
         "token": (_SECRETS, _is_bad_secret(request.token)),
-        "authentication.credentials": (_SECRETS, _is_bad_secret(request.credentials)),
+        "authentication.credentials": (_SECRETS, _is_bad_secret(_credentials(request))),
         "authentication.scheme": (_SCHEMES, _is_bad_scheme(request)),
     }
-    below = f"{request.at}." if request.at else ""
+    below = f"{request.path}." if request.path else ""
     violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
     try:
         target = check_url(request.url, policy)
@@ -250,10 +264,19 @@ def _is_bad_id(config_id: str | None) -> bool:
     return config_id is not None and not _CONFIG_ID.fullmatch(config_id)
 
 
-def _is_bad_scheme(request: PushRequest) -> bool:
-    if request.scheme is None:
-        return request.credentials is not None
-    return not _SCHEME.fullmatch(request.scheme) or (request.credentials is None and request.scheme.lower() != "bearer")
+def _is_bad_scheme(request: TaskPushNotificationConfig) -> bool:
+    scheme, credentials = _scheme(request), _credentials(request)
+    if scheme is None:
+        return credentials is not None
+    return not _SCHEME.fullmatch(scheme) or (credentials is None and scheme.lower() != "bearer")
+
+
+def _scheme(request: TaskPushNotificationConfig) -> str | None:
+    return (request.authentication.scheme or None) if request.authentication else None
+
+
+def _credentials(request: TaskPushNotificationConfig) -> str | None:
+    return request.authentication.credentials if request.authentication else None
 
 
 def _is_bad_secret(secret: str | None) -> bool:

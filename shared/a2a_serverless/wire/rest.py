@@ -95,6 +95,13 @@ ROUTES: Final = (*_V0_3, *_V1)
 TENANT_ROUTES: Final = tuple(Route(one.verb, "/{tenant}" + one.template, one.operation, "1.0") for one in _V1)
 
 
+LEGACY_ROUTES: Final = (
+    Route("POST", "/tasks/send", Operation.SEND, "0.3"),
+    Route("POST", "/tasks/sendSubscribe", Operation.STREAM, "0.3"),
+    Route("GET", "/tasks/{id}", Operation.GET, "0.3"),
+)
+
+
 def match(verb: str, path: str, routes: Sequence[Route] = (*ROUTES, *TENANT_ROUTES)) -> Match:
     """The route of a request. Raises MethodNotFound, or VerbNotAllowed when only the verb is wrong."""
     alike = (route for route in routes if route.template.count("/") == path.count("/"))

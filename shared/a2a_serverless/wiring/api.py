@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,6 +30,8 @@ from a2a_serverless.wiring import stores
 from a2a_serverless.wiring.process import make_metrics, start_handler, start_logged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from fastapi import FastAPI
 

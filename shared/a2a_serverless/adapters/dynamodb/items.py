@@ -16,9 +16,9 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
-from a2a_serverless.domain.model import TaskState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
+from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Item: TypeAlias = "dict[str, Any]"
 
 VERSION: Final = 1
+EVENT_VERSION: Final = 2
 PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
 _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
@@ -66,10 +67,12 @@ class UnknownVersion(RuntimeError):
 
 
 def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The item in the format of ``VERSION``; raises UnknownVersion when only a newer release can read it."""
+    """The item; raises UnknownVersion when only a newer release can read it."""
     version = int(item["v"]["N"])
-    if version != VERSION:
-        raise UnknownVersion(f"{item['sk']['S']} is stored in form {version}; this release reads form {VERSION}")
+    if version not in {VERSION, EVENT_VERSION}:
+        raise UnknownVersion(
+            f"{item['sk']['S']} is stored in form {version}; this release reads up to form {EVENT_VERSION}"
+        )
     return item
 
 

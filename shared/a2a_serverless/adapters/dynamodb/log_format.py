@@ -1,7 +1,9 @@
-"""The JSON format of stored events, step results, snapshots and documents. Names are short to save storage and reads.
+"""The JSON formats of stored events, step results, snapshots and documents.
 
-A field that an older text lacks gets the model's default. Items of a newer release never get here:
-``items.readable`` refuses them.
+Events and snapshots are in format 2: the JSON of A2A 1.0, with the members that the log adds. Format 1, with short
+names of its own, is read and no longer written; only it has the member ``k`` (events) or a ``v`` of 1 (snapshots). A
+member that an older text lacks gets the model's default. Stored texts are read without the bounds that hold for
+requests. Items of a newer release never get here: ``items.readable`` refuses them.
 """
 
 from __future__ import annotations
@@ -9,92 +11,99 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pydantic_core import PydanticSerializationError, from_json
+
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
-from a2a_serverless.domain.model import Artifact, Json, Message, Part, PartKind, Role, Task, TaskState, TaskStatus
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol import v1
+from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, finite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from a2a_serverless.domain.model import Json
 
-SNAPSHOT_VERSION: Final = 1
-_KINDS: Final[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
+SNAPSHOT_VERSION: Final = 2
+_STATES: Final = {state.value: state for state in v1.TaskState}
+_PART_NAMES: Final = {"mt": "mediaType", "fn": "filename", "md": "metadata"}
+_ROLES: Final = {role.value: role for role in v1.Role}
+
+
+class StoredIncoming(ProtoModel):
+    """What a client's message brought along."""
+
+    message: v1.Message
+    accepted_output_modes: Names = ()
+    metadata: Metadata = None
+
+
+class StoredStatus(ProtoModel):
+    """A status event, without what its item carries apart: number and author."""
+
+    state: v1.StateName
+    at: int
+    message: v1.Message | None = None
+    incoming: StoredIncoming | None = None
+    fence: int = 0
+
+
+class StoredChunk(ProtoModel):
+    """An artifact event, likewise."""
+
+    artifact: v1.Artifact
+    at: int
+    append: bool = False
+    last_chunk: bool = False
+    emits: tuple[int, int] = (0, 0)
+    fence: int = 0
+    step: str = ""
+
+
+class StoredSnapshot(ProtoModel):
+    """A task as of event ``n``."""
+
+    v: int
+    n: int
+    task: v1.Task
 
 
 def dump_event(event: Event) -> str:
-    """An event as JSON, without its number and append id, which its item carries."""
-    kind = _status(event) if isinstance(event, StatusEvent) else _chunk(event)
-    return _text(_given({**kind, "at": event.at, "f": event.fence or None}))
+    """An event as JSON in form 2."""
+    return _model_text(_status(event) if isinstance(event, StatusEvent) else _chunk(event))
 
 
 def load_event(text: str, n: int, by: str) -> Event:
-    """The event that ``dump_event`` wrote."""
-    body = json.loads(text)
-    if body["k"] == "s":
-        message, incoming = body.get("m"), body.get("in")
-        return StatusEvent(
-            n=n,
-            at=body["at"],
-            append_id=by,
-            state=TaskState(body["s"]),
-            message=message and _message_of(message),
-            incoming=incoming and _incoming_of(incoming),
-            fence=body.get("f", 0),
-        )
-    first, last = body.get("e", (0, 0))
-    return ArtifactEvent(
-        n=n,
-        at=body["at"],
-        append_id=by,
-        artifact=_artifact_of(body["a"]),
-        append=body.get("+", False),
-        last_chunk=body.get("end", False),
-        emits=(first, last),
-        fence=body.get("f", 0),
-        step=body.get("st", ""),
-    )
+    """The event that a release has stored."""
+    body = _parsed(text)
+    body = _event_1(body) if "k" in body else body
+    if "state" in body:
+        return _status_event(StoredStatus.model_validate(body), n, by)
+    return _artifact_event(StoredChunk.model_validate(body), n, by)
+
+
+def dump_snapshot(task: v1.Task) -> str:
+    """A task as of its ``n`` as JSON in form 2."""
+    return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task))
+
+
+def load_snapshot(text: str) -> v1.Task:
+    """The task that a release has stored; raises ValueError for a form of another version."""
+    body = _parsed(text)
+    if body["v"] not in {1, SNAPSHOT_VERSION}:
+        raise ValueError("a snapshot of another version")
+    stored = StoredSnapshot.model_validate(_snapshot_1(body) if body["v"] == 1 else body)
+    return stored.task.as_of(stored.n)
 
 
 def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
-    said = _given({"f": result.fence or None, "c": result.counts or None})
-    return _text({"a": result.arguments, "v": result.value, **said})
+    said = {"f": result.fence or None, "c": result.counts or None}
+    given = {name: value for name, value in said.items() if value is not None}
+    return _text({"a": result.arguments, "v": result.value, **given})
 
 
 def load_step(text: str) -> StepResult:
     """The result that ``dump_step`` wrote."""
     body = json.loads(text)
     return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}))
-
-
-def dump_snapshot(task: Task) -> str:
-    """A whole task, as of its event ``n``, as JSON with a format version."""
-    status = task.status
-    body = {
-        "s": status.state,
-        "at": status.timestamp,
-        "m": status.message and _message(status.message),
-        "md": task.metadata,
-    }
-    made, said = [_artifact(one) for one in task.artifacts], [_message(one) for one in task.history]
-    ids = {"v": SNAPSHOT_VERSION, "i": task.task_id, "c": task.context_id, "n": task.n}
-    return _text(_given({**ids, **body, "a": made, "h": said}))
-
-
-def load_snapshot(text: str) -> Task:
-    """The task that ``dump_snapshot`` wrote; raises ValueError for another format version."""
-    body = json.loads(text)
-    if body["v"] != SNAPSHOT_VERSION:
-        raise ValueError("a snapshot of another version")
-    message = body.get("m")
-    return Task(
-        task_id=body["i"],
-        context_id=body["c"],
-        status=TaskStatus(TaskState(body["s"]), body["at"], message and _message_of(message)),
-        n=body["n"],
-        artifacts=tuple(_artifact_of(one) for one in body["a"]),
-        history=tuple(_message_of(one) for one in body["h"]),
-        metadata=body.get("md"),
-    )
 
 
 def dump_document(document: Json) -> str:
@@ -117,90 +126,130 @@ def _text(value: object) -> str:
     return text
 
 
-def _given(body: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in body.items() if value is not None}
+def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value. Only Python's own reader takes the escape of a lone surrogate."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)
 
 
-def _status(event: StatusEvent) -> dict[str, object]:
-    incoming = event.incoming and _incoming(event.incoming)
-    return {"k": "s", "s": event.state, "m": event.message and _message(event.message), "in": incoming}
+def _model_text(model: ProtoModel) -> str:
+    """JSON, as small as it gets. A lone surrogate has no UTF-8 form, so a text that holds one is escaped as a whole."""
+    try:
+        return finite(model.json_bytes()).decode()
+    except PydanticSerializationError:
+        plain = model.model_dump(by_alias=True, exclude_defaults=True)
+        return json.dumps(plain, allow_nan=False, separators=(",", ":"))
 
 
-def _chunk(event: ArtifactEvent) -> dict[str, object]:
-    flags = {"+": event.append or None, "end": event.last_chunk or None, "st": event.step or None}
-    return {"k": "a", "a": _artifact(event.artifact), "e": _range(event.emits), **flags}
+def _status(event: StatusEvent) -> StoredStatus:
+    incoming = event.incoming and StoredIncoming(
+        message=event.incoming.message,
+        accepted_output_modes=event.incoming.accepted_output_modes,
+        metadata=event.incoming.metadata,
+    )
+    return StoredStatus(state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence)
 
 
-def _range(emits: tuple[int, int]) -> list[int] | None:
-    return None if emits == (0, 0) else [*emits]
-
-
-def _incoming(incoming: Incoming) -> dict[str, object]:
-    modes = [*incoming.accepted_output_modes] or None
-    return _given({"m": _message(incoming.message), "o": modes, "md": incoming.metadata})
-
-
-def _incoming_of(body: dict[str, Any]) -> Incoming:
-    return Incoming(_message_of(body["m"]), tuple(body.get("o", ())), body.get("md"))
-
-
-def _message(message: Message) -> dict[str, object]:
-    return _given(
-        {
-            "i": message.message_id,
-            "r": message.role,
-            "p": [_part(part) for part in message.parts],
-            "c": message.context_id,
-            "t": message.task_id,
-            "md": message.metadata,
-            "x": [*message.extensions] or None,
-            "ref": [*message.reference_task_ids] or None,
-        }
+def _chunk(event: ArtifactEvent) -> StoredChunk:
+    return StoredChunk(
+        artifact=event.artifact,
+        at=event.at,
+        append=event.append,
+        last_chunk=event.last_chunk,
+        emits=event.emits,
+        fence=event.fence,
+        step=event.step,
     )
 
 
-def _message_of(body: dict[str, Any]) -> Message:
-    return Message(
-        message_id=body["i"],
-        role=Role(body["r"]),
-        parts=tuple(_part_of(part) for part in body["p"]),
-        context_id=body.get("c"),
-        task_id=body.get("t"),
-        metadata=body.get("md"),
-        extensions=tuple(body.get("x", ())),
-        reference_task_ids=tuple(body.get("ref", ())),
+def _status_event(stored: StoredStatus, n: int, by: str) -> StatusEvent:
+    said = stored.incoming
+    incoming = Incoming(said.message, said.accepted_output_modes, said.metadata) if said else None
+    return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence)
+
+
+def _artifact_event(chunk: StoredChunk, n: int, by: str) -> ArtifactEvent:
+    return ArtifactEvent(
+        n=n,
+        at=chunk.at,
+        append_id=by,
+        artifact=chunk.artifact,
+        append=chunk.append,
+        last_chunk=chunk.last_chunk,
+        emits=chunk.emits,
+        fence=chunk.fence,
+        step=chunk.step,
     )
 
 
-def _artifact(artifact: Artifact) -> dict[str, object]:
-    return _given(
-        {
-            "i": artifact.artifact_id,
-            "p": [_part(part) for part in artifact.parts],
-            "n": artifact.name,
-            "d": artifact.description,
-            "md": artifact.metadata,
-            "x": [*artifact.extensions] or None,
-        }
-    )
+# --- form 1, as form 2 -----------------------------------------------------------------------------------------------
 
 
-def _artifact_of(body: dict[str, Any]) -> Artifact:
-    return Artifact(
-        artifact_id=body["i"],
-        parts=tuple(_part_of(part) for part in body["p"]),
-        name=body.get("n"),
-        description=body.get("d"),
-        metadata=body.get("md"),
-        extensions=tuple(body.get("x", ())),
-    )
+def _event_1(body: dict[str, Any]) -> dict[str, Any]:
+    return _status_1(body) if body["k"] == "s" else _chunk_1(body)
 
 
-def _part(part: Part) -> dict[str, object]:
-    rest = _given({"mt": part.media_type, "fn": part.filename, "md": part.metadata})
-    return {part.kind: part.value, **rest}
+def _status_1(body: dict[str, Any]) -> dict[str, Any]:
+    said = body.get("in")
+    incoming = said and {
+        "message": _message_1(said["m"]),
+        "acceptedOutputModes": said.get("o"),
+        "metadata": said.get("md"),
+    }
+    message, fence = _message_1(body.get("m")), body.get("f", 0)
+    return {"state": _STATES[body["s"]], "at": body["at"], "message": message, "incoming": incoming, "fence": fence}
 
 
-def _part_of(body: dict[str, Any]) -> Part:
-    kind = next(kind for kind in _KINDS if kind in body)
-    return Part(kind, body[kind], body.get("mt"), body.get("fn"), body.get("md"))
+def _chunk_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "artifact": _artifact_1(body["a"]),
+        "at": body["at"],
+        "append": body.get("+", False),
+        "lastChunk": body.get("end", False),
+        "emits": body.get("e", (0, 0)),
+        "fence": body.get("f", 0),
+        "step": body.get("st", ""),
+    }
+
+
+def _snapshot_1(body: dict[str, Any]) -> dict[str, Any]:
+    status = {"state": _STATES[body["s"]], "timestamp": body["at"], "message": _message_1(body.get("m"))}
+    task = {
+        "id": body["i"],
+        "contextId": body["c"],
+        "status": status,
+        "artifacts": [_artifact_1(one) for one in body["a"]],
+        "history": [_message_1(one) for one in body["h"]],
+        "metadata": body.get("md"),
+    }
+    return {"v": body["v"], "n": body["n"], "task": task}
+
+
+def _message_1(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    return body and {
+        "role": _ROLES[body["r"]],
+        "messageId": body["i"],
+        "parts": [_part_1(part) for part in body["p"]],
+        "contextId": body.get("c"),
+        "taskId": body.get("t"),
+        "metadata": body.get("md"),
+        "extensions": body.get("x"),
+        "referenceTaskIds": body.get("ref"),
+    }
+
+
+def _artifact_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "artifactId": body["i"],
+        "parts": [_part_1(part) for part in body["p"]],
+        "name": body.get("n"),
+        "description": body.get("d"),
+        "metadata": body.get("md"),
+        "extensions": body.get("x"),
+    }
+
+
+def _part_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {_PART_NAMES.get(name, name): value for name, value in body.items()}

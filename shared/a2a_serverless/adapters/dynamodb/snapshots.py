@@ -16,7 +16,8 @@ from a2a_serverless.domain.events import TaskReplay
 if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Task, TaskKey
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.protocol.v1 import Task
 
 
 def snapshot_name(task: Task, content: bytes) -> str:

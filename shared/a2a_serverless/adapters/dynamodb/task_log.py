@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
-    from a2a_serverless.domain.model import Task, TaskKey
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, NewTask, StepResult
+    from a2a_serverless.protocol.v1 import Task
 
 REREADS: Final = 5
 
@@ -181,7 +182,8 @@ class DynamoTaskLog:
         body = self._payloads.store(key, log_format.dump_event(event))
         if "body" not in body:  # what read_head must know of an event whose text is not in the item
             body |= {"status": {"BOOL": isinstance(event, StatusEvent)}, "fence": {"N": str(event.fence)}}
-        return items.make_item(keys.task(key), keys.event(event.n), expires, {"by": {"S": event.append_id}, **body})
+        attributes = {"by": {"S": event.append_id}, **body, "v": {"N": str(items.EVENT_VERSION)}}
+        return items.make_item(keys.task(key), keys.event(event.n), expires, attributes)
 
     def _idempotency_actions(self, head: Head, receipt: IdempotencyRecord | None) -> list[Action]:
         if receipt is None:

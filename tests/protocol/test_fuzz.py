@@ -1,7 +1,7 @@
 """Whatever a client sends, the edge's codecs answer with a request or with an error that the protocol names."""
 
 from contextlib import suppress
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,26 @@ from hypothesis import strategies as st
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol import versions
+from a2a_serverless.protocol.codecs import Binding, codec
 from a2a_serverless.protocol.conditional_requests import unchanged
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.peer_card import read_card
+from a2a_serverless.protocol.peers import read_item, read_task
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.wire import jsonrpc, legacy, rest, v0_3, v0_3_rest, v1
-from tests.wire import strategies
-from tests.wire.strategies import SOME
+from a2a_serverless.wire import jsonrpc, rest
+from tests.protocol import strategies
+from tests.protocol.strategies import SOME
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.push import WireVersion
+
+FORMS: "list[tuple[Binding, WireVersion]]" = [
+    ("jsonrpc", "1.0"),
+    ("jsonrpc", "0.3"),
+    ("rest", "0.3"),
+    ("legacy", "0.3"),
+]
+VERSIONS: "tuple[WireVersion, ...]" = ("1.0", "0.3")
 
 # Names that mean something, so that random values get past the first check.
 NAMES = st.sampled_from(
@@ -105,20 +118,25 @@ HOSTILE: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-@pytest.mark.parametrize("codec", [v1, v0_3, v0_3_rest], ids=["v1", "v0_3", "v0_3_rest"])
+@pytest.mark.parametrize(("binding", "version"), FORMS)
 @given(operation=st.sampled_from(Operation), params=HOSTILE)
 @SOME
-def test_any_params_are_read_or_refused(codec: ModuleType, operation: Operation, params: Json) -> None:
+def test_any_params_are_read_or_refused(
+    binding: "Binding", version: "WireVersion", operation: Operation, params: Json
+) -> None:
     with suppress(A2AError):
-        codec.parse(operation, params)
+        codec(binding, version, 0).read(operation, params)
 
 
 @given(HOSTILE)
 @SOME
 def test_any_answer_of_a_peer_is_read_or_refused(value: Json) -> None:
-    for reader in (v1.parse_task, v1.parse_stream_item, v0_3.parse_stream_item, read_card, legacy.parse_send):
-        with suppress(A2AError):
-            reader(value)
+    for version in VERSIONS:
+        for read in (read_item, read_task):
+            with suppress(A2AError):
+                read(version, value)
+    with suppress(A2AError):
+        read_card(value)
 
 
 @given(HOSTILE.map(dumps) | st.binary(max_size=60))

@@ -7,25 +7,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.model import (
-    Artifact,
-    Json,
-    JsonObject,
-    Message,
-    Part,
-    PushRequest,
-    Role,
-    SendRequest,
-    Task,
-    TaskState,
-    TaskStatus,
-)
+from a2a_serverless.domain.model import Json, JsonObject
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 
 SOME = settings(deadline=None, max_examples=40)
 
 NAMES = st.text(string.ascii_letters + string.digits + "-_.:漢", min_size=1, max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-MOMENTS = st.integers(0, 4_102_444_800_000)
+MOMENTS = st.integers(1, 4_102_444_800_000)
 
 JSON: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
@@ -40,10 +29,10 @@ _RAW = st.binary(max_size=20).map(lambda content: base64.b64encode(content).deco
 _URLS = NAMES.map("https://example.com/".__add__)
 
 PARTS = (
-    st.builds(Part, kind=st.just("text"), value=TEXTS, **_ABOUT)
-    | st.builds(Part, kind=st.just("raw"), value=_RAW, **_ABOUT)
-    | st.builds(Part, kind=st.just("url"), value=_URLS, **_ABOUT)
-    | st.builds(Part, kind=st.just("data"), value=JSON, **_ABOUT)
+    st.builds(Part, text=TEXTS, **_ABOUT)
+    | st.builds(Part, raw=_RAW, **_ABOUT)
+    | st.builds(Part, url=_URLS, **_ABOUT)
+    | st.builds(Part, data=JSON, **_ABOUT)
 )
 _PARTS = st.lists(PARTS, min_size=1, max_size=3).map(tuple)
 _URIS = st.lists(_URLS, max_size=2).map(tuple)
@@ -71,10 +60,9 @@ ARTIFACTS = st.builds(
 STATUSES = st.builds(TaskStatus, state=st.sampled_from(TaskState), timestamp=MOMENTS, message=st.none() | MESSAGES)
 TASKS = st.builds(
     Task,
-    task_id=NAMES,
+    id=NAMES,
     context_id=NAMES,
     status=STATUSES,
-    n=st.just(0),
     artifacts=st.lists(ARTIFACTS, max_size=2).map(tuple),
     history=st.lists(MESSAGES, max_size=2).map(tuple),
     metadata=METADATA,
@@ -97,16 +85,3 @@ ARTIFACT_EVENTS = st.builds(
     last_chunk=st.booleans(),
 )
 EVENTS = STATUS_EVENTS | ARTIFACT_EVENTS
-_SECRETS = st.none() | st.text(string.ascii_letters, min_size=1, max_size=10)
-PUSH_REQUESTS = st.builds(
-    PushRequest, url=_URLS, config_id=st.none() | NAMES, token=_SECRETS, scheme=st.just("Basic"), credentials=_SECRETS
-) | st.builds(PushRequest, url=_URLS)
-SENDS = st.builds(
-    SendRequest,
-    message=MESSAGES,
-    return_immediately=st.booleans(),
-    history_length=st.none() | st.integers(0, 50),
-    accepted_output_modes=st.lists(NAMES, max_size=2).map(tuple),
-    push=st.none() | PUSH_REQUESTS,
-    metadata=METADATA,
-)
