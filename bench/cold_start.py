@@ -65,6 +65,7 @@ def environment(endpoint: str) -> dict[str, str]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "AGENTS": "sample_agents.document:document",
         "ANONYMOUS_ACCESS": "on",
         "TABLE_NAME": "tasks",
         "PUBLIC_TABLE_NAME": "public",

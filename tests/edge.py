@@ -1,22 +1,25 @@
-"""The HTTP edge for tests: it checks every answer against the schema of its binding and version.
+"""The ASGI application for tests: it checks every answer against the schema of its binding and version.
 
-``tests/test_rules.py`` checks that no test uses ``handlers.http.Edge`` itself.
+``tests/test_rules.py`` checks that no test makes the application itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote, urlencode
 
-from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.handlers import http
-from a2a_serverless.handlers.deliveries import task_of
-from a2a_serverless.handlers.documents import CARD, OLD_CARD, catalogue
+from a2a_serverless.http import api as http_api
+from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.http.documents import CARD, DOCUMENTS, OLD_CARD
+from a2a_serverless.http.exchange import Exchange
+from a2a_serverless.http.requests import TIME_LEFT, HttpRequest, read_request
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES
+from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import STREAMING, Operation
-from a2a_serverless.wire import rest
-from a2a_serverless.wire.jsonrpc import METHODS
 from tests.protocol.schema import (
     assert_card,
     assert_error,
@@ -28,19 +31,126 @@ from tests.protocol.schema import (
 )
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.http_types import Frames, HttpRequest, HttpResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Assert = Callable[[str, object], None]
 OWN: Final = ("operator", "callbacks")
 CARDS: Final = (CARD, OLD_CARD)
+LEGACY: Final = "legacy"
 
 
-class Edge(http.Edge):
-    """``handlers.http.Edge`` with an assertion that its answers follow the protocol."""
+class Frames(Protocol):
+    """A streamed body."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def __anext__(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class HttpResponse:
+    """An answer. ``body`` is the whole body, unless there is a ``stream``, whose bytes are sent as they come."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Frames | None = None
+
+
+@dataclass(frozen=True)
+class Edge(http_api.Api):
+    """The dependencies of the application, and the application itself, which checks its answers."""
+
+    @property
+    def app(self) -> ASGIApp:
+        return Checked(make_asgi_app(self), tuple(self.agents), proto=self.rest_binding == "proto")
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        answer = super().answer(request)
-        return conforming(form_of(request, tuple(self.agents), proto=self.rest_binding == "proto"), answer)
+        """The answer to a request, as it would come over HTTP."""
+        exchange = Exchange(self.app, scope_of(request), request.body)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers}
+        headers.pop("content-length", None)  # the servers', not ours
+        if exchange.streams:
+            return HttpResponse(exchange.status, b"", headers, exchange)
+        return HttpResponse(exchange.status, exchange.read(), headers)
+
+
+def scope_of(request: HttpRequest) -> Scope:
+    """The ASGI scope of a request."""
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": request.verb,
+        "path": unquote(request.path),
+        "raw_path": request.path.encode("utf-8", "surrogatepass"),
+        "root_path": "",
+        "scheme": "https",
+        "query_string": urlencode(request.query, errors="surrogatepass").encode(),
+        "headers": [
+            (name.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass"))
+            for name, value in request.headers.items()
+        ],
+        TIME_LEFT: request.time_left_ms,
+    }
+
+
+class Checked:
+    """An application whose answers are checked. What is wrong is raised when the answer is complete or closed."""
+
+    def __init__(self, app: ASGIApp, agents: tuple[str, ...], *, proto: bool) -> None:
+        self._app, self._agents, self._proto = app, agents, proto
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given, faults = bytearray(), list[Exception]()
+        answer = Answer(lambda: form_of(read_request(scope, bytes(given)), self._agents, proto=self._proto))
+
+        async def recorded() -> Message:
+            message = await receive()
+            given.extend(message.get("body", b""))
+            return message
+
+        async def checked(message: Message) -> None:
+            try:
+                answer.take(message)
+            except Exception as fault:  # noqa: BLE001 - whatever an assertion raises
+                faults.append(fault)
+            await send(message)
+
+        try:
+            await self._app(scope, recorded, checked)
+        finally:
+            if faults:
+                raise faults[0]
+
+
+@dataclass
+class Answer:
+    """The messages of an answer as they come, checked against the form as soon as it is known."""
+
+    form: Callable[[], Form]
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    last: int = 0
+
+    def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
+        elif self.headers.get("content-type") == "text/event-stream":
+            form = self.form()
+            assert form.item or form.ids is not None, "this answer is no stream"
+            if message.get("body"):
+                self.last = check_frame(form, message["body"], self.last)
+        else:
+            self.body += message.get("body", b"")
+            if not message.get("more_body"):
+                conforming(self.form(), HttpResponse(self.status, self.body, self.headers))
 
 
 @dataclass(frozen=True)
@@ -59,35 +169,46 @@ class Form:
 def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = False) -> Form:
     """Returns the form that the specification requires of the answer to this request."""
     path = request.path.strip("/")
+    public = any(_pattern(one).fullmatch(f"/{path}") for one in DOCUMENTS)
     first, _, below = path.partition("/")
-    if path.endswith(CARDS) and first != http.LEGACY and path in catalogue(agents):
+    if path.endswith(CARDS) and first != LEGACY and public:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
-    if path in catalogue(agents) or first in OWN:
+    if public or first in OWN:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
         known = request.verb == "POST" and first in agents
         return _rpc(request.body) if known else Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
-    old = first == http.LEGACY
+    old = first == LEGACY
     if old:
         _, _, below = below.partition("/")
-    if below in {"", "uploads", "v1"} or task_of(below):
+    if below in {"", "uploads", "v1"} or re.fullmatch("tasks/[^/]+/deliveries", below):
         return Form(("REST 1.0", "REST 0.3"))
     version = "REST 0.3" if old or below.startswith("v1/") else "REST 1.0"
     return _rest(request.verb, "/" + below, version, old=old, proto=proto)
 
 
 def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form:
-    try:
-        found = rest.match(verb, path, rest.LEGACY_ROUTES if old else (*rest.ROUTES, *rest.TENANT_ROUTES))
-    except A2AError:
+    routes = LEGACY_ROUTES if old else (*ROUTES, *TENANT_ROUTES)
+    found = next((one for one in routes if one.verb == verb and _pattern(one.template).fullmatch(path)), None)
+    if found is None:
         return Form((version,))
     names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST
     check = assert_older if old else assert_v1 if version == "REST 1.0" else assert_v0_3_rest
     if proto and version == "REST 0.3":
         check = assert_v0_3_proto
-    if found.route.operation is Operation.CARD and version == "REST 0.3":
+    if found.operation is Operation.CARD and version == "REST 0.3":
         check = assert_v0_3  # the same document as in other bindings
-    return Form((version,), *_results(names, check, found.route.operation))
+    return Form((version,), *_results(names, check, found.operation))
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """A task's id ends at a colon; the names of configurations, tenants and agents at a slash."""
+    exact = re.sub(
+        r"(?<=Configs/)\{\w+\}|\{(?:tenant|agent)\}",
+        "[^/]+",
+        re.escape(template).replace(r"\{", "{").replace(r"\}", "}"),
+    )
+    return re.compile(re.sub(r"\{\w+\}", "[^/:]+", exact))
 
 
 def _rpc(body: bytes) -> Form:

@@ -23,7 +23,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from a2a_serverless.handlers.runtime import SEPARATOR
+from a2a_serverless.http.runtime import SEPARATOR
 from tests.functions.template import resources
 from tests.runtime_api import Invocation, RuntimeApiServer
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport, over_urllib
-from a2a_serverless.handlers import http_types
-from a2a_serverless.handlers.lambda_proxy import request_of
+from a2a_serverless.http.lambda_proxy import proxy_body, proxy_scope
+from a2a_serverless.http.requests import HttpRequest, read_request
 from a2a_serverless.protocol import sse
-from tests.edge import check_frame, conforming, form_of
+from tests.edge import HttpResponse, check_frame, conforming, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ def checked(form: Form, answer: ClientResponse) -> ClientResponse:
         assert form.item, "this answer is no stream"
         return ClientResponse(answer.status, answer.headers, Frames(form, answer.body))
     content = answer.body.read(WHOLE)
-    conforming(form, http_types.HttpResponse(answer.status, content, answer.headers))
+    conforming(form, HttpResponse(answer.status, content, answer.headers))
     return ClientResponse(answer.status, answer.headers, io.BytesIO(content))
 
 
@@ -80,14 +80,14 @@ class Frames:
 
 def check_proxy_answer(event: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
     """Checks a function's buffered answer to an event of API Gateway."""
-    request = request_of(event, 0)
-    content = http_types.HttpResponse(answer["statusCode"], answer["body"].encode(), answer["headers"])
+    request = read_request(proxy_scope(event, None, 0), proxy_body(event))
+    content = HttpResponse(answer["statusCode"], answer["body"].encode(), answer["headers"])
     conforming(form_of(request, _agents(request.path)), content)
 
 
 def check_streamed_answer(event: Mapping[str, Any], prelude: Mapping[str, Any], body: bytes) -> None:
     """Checks a function's streamed answer to an event of API Gateway."""
-    request = request_of(event, 0)
+    request = read_request(proxy_scope(event, None, 0), proxy_body(event))
     answer = ClientResponse(prelude["statusCode"], prelude["headers"], io.BytesIO(body))
     looked_at = checked(form_of(request, _agents(request.path)), answer).body
     while looked_at.read(WHOLE):
@@ -98,9 +98,7 @@ def _form(call: ClientRequest, base: str) -> Form:
     target = urlsplit(call.url.removeprefix(base))
     headers = {name.lower(): value for name, value in call.headers.items()}
     query = tuple(parse_qsl(target.query))
-    return form_of(
-        http_types.HttpRequest(call.verb, target.path, headers, query, call.body or b""), _agents(target.path)
-    )
+    return form_of(HttpRequest(call.verb, target.path, headers, query, call.body or b""), _agents(target.path))
 
 
 def _agents(path: str) -> tuple[str, ...]:

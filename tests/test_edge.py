@@ -10,10 +10,10 @@ import pytest
 from jsonschema import ValidationError
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.operations import Operation
 from tests.echo import Writer
-from tests.edge import Edge, conforming, form_of
+from tests.edge import Edge, HttpResponse, conforming, form_of
 from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_runtime import Mine
 from tests.world import World

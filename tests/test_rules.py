@@ -110,7 +110,7 @@ def test_rule_11_the_core_imports_nothing_that_knows_time_chance_or_the_world() 
     assert foreign <= NEEDED
 
 
-@pytest.mark.parametrize("folder", ["domain", "protocol", "wire", "services", "engine"])
+@pytest.mark.parametrize("folder", ["domain", "protocol", "services", "engine"])
 def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_environment(folder: str) -> None:
     banned = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "ssl"}
     found = {(path, name) for path, tree in modules(folder) for name in imports(tree) & banned}
@@ -125,7 +125,7 @@ OUTBOUND: Final = {
     "http_client/connections.py": "the connections of the HTTP client: one deadline over each exchange",
     "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
     "http_client/transport.py": "requests of ours, to addresses of the operator's",
-    "handlers/runtime.py": "Lambda's own Runtime API",
+    "http/runtime.py": "Lambda's own Runtime API",
     "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
     "stack/processes.py": "the local stack, on a user's machine",
     "stack/serve.py": "none: it serves on this machine, and asks how far the head of a request has come",
@@ -141,9 +141,8 @@ VERSIONED: Final = {
     "cli": "a user at the edge",
     "client": "a client at its own edge",
     "domain/push.py": "the version of the webhook's registration is stored with it",
-    "handlers": "the edge",
+    "http": "the edge",
     "protocol": "the models and codecs of each version",
-    "wire": "the routes of REST",
     "services/publish.py": "the versions that a card offers",
     "services/operations.py": "which version asks",
     "testing.py": "a client for the test harness",
@@ -161,7 +160,7 @@ def test_rule_12_only_the_edge_and_a_list_with_reasons_know_a_version() -> None:
 
 def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() -> None:
     sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
-    bare = re.compile(r"handlers\.http import [^\n]*\bEdge\b|handlers import [^\n]*\bhttp\b")
+    bare = re.compile(r"http\.app import [^\n]*\bmake_asgi_app\b|http import [^\n]*\bapp\b")
     assert [name for name, source in sources.items() if bare.search(source)] == ["edge.py"]
 
 

@@ -146,7 +146,7 @@ def test_a_signed_question_is_answered_with_its_challenge() -> None:
 
 def test_the_verifier_is_imported_when_the_first_webhook_comes_and_not_before() -> None:
     code = (
-        "import sys, a2a_serverless.adapters.callback_verifier, a2a_serverless.handlers.http; "
+        "import sys, a2a_serverless.adapters.callback_verifier, a2a_serverless.http.app; "
         "print('a2a_webhook_receiver' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603

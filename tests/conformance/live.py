@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -40,8 +41,8 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.handlers.asgi import make_asgi_app
-from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.local import in_threads
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.http.authentication import Authenticator
     from a2a_serverless.protocol.codecs import Binding
 
 RUN_MS = 900_000
@@ -195,7 +196,7 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     live = Live(agents, base_url, **options)
     ensure_ring(live.rotation)
-    web, faults = watched(make_asgi_app(live.edge))
+    web, faults = watched(replace(live.edge, run=in_threads()).app)
     config = uvicorn.Config(web, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
-from a2a_serverless.handlers.runtime import RuntimeApi, make_streaming_handler, serve
+from a2a_serverless.http.lambda_proxy import make_gateway_handler
+from a2a_serverless.http.runtime import RuntimeApi, make_streaming_handler, serve
 from a2a_serverless.services.key_rotation import ensure_ring
 from tests.conformance.live import Live, working
 from tests.gateway import Behind, gateway
@@ -53,7 +53,7 @@ def behind_gateway(
 
         def instance(address: str) -> None:
             api = RuntimeApi(address)
-            handler = make_streaming_handler(live.edge, make_gateway_handler(live.edge))
+            handler = make_streaming_handler(live.edge.app, make_gateway_handler(live.edge.app))
             serve(api, handler, lambda: not over.is_set())
             api.close()
 

@@ -15,8 +15,8 @@ import pytest
 
 from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.cors import EXPOSED_HEADERS
-from a2a_serverless.handlers.runtime import STREAMED
+from a2a_serverless.http.cors import EXPOSED_HEADERS
+from a2a_serverless.http.runtime import STREAMED
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from tests import gateway
 from tests.conformance.loop import Looping, behind_gateway, looping

@@ -20,9 +20,9 @@ from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.trace import new_trace
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.http_types import HttpRequest
 from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.peers import send_params
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter

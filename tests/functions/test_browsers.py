@@ -2,7 +2,7 @@
 
 import re
 
-from a2a_serverless.handlers.cors import EXPOSED_HEADERS
+from a2a_serverless.http.cors import EXPOSED_HEADERS
 from tests.functions.evaluated import evaluated
 from tests.functions.template import resources, template
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.handlers.runtime import SEPARATOR
+from a2a_serverless.http.runtime import SEPARATOR
 from tests.functions.emulated_runtime import Function, running
 from tests.observed import check_proxy_answer, check_streamed_answer
 from tests.stack.local import LocalStack

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from a2a_serverless.handlers.runtime import STREAMED
+from a2a_serverless.http.runtime import STREAMED
 from a2a_serverless.settings import Settings, read
 from sample_agents import models
 from tests.functions.template import ROOT, functions, resources, settings, template

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import STREAMING
-from a2a_serverless.wire.jsonrpc import METHODS
 from tests.handlers.requests import BINDINGS, Names
 
 if TYPE_CHECKING:

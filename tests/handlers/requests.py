@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.wire.jsonrpc import METHODS
 
 AGENT: Final = "echo"
 

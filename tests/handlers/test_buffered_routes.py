@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+from a2a_serverless.http import routes as binding_of_http
+from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.key_rotation import ensure_ring
-from a2a_serverless.wire import rest as binding_of_http
 from sample_agents import conformance
 from tests.conformance.live import Live
 from tests.handlers.requests import AGENT, BINDINGS, Names
@@ -23,7 +23,7 @@ from tests.observed import check_proxy_answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.handlers.http_types import HttpRequest
+    from a2a_serverless.http.requests import HttpRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
 
@@ -38,7 +38,7 @@ def rest(path: str) -> dict[str, Any]:
 
 
 def test_a_rest_call_is_answered_before_and_after_an_inline_agent_has_run_here() -> None:
-    handler = make_gateway_handler(Live([conformance.full]).edge)
+    handler = make_gateway_handler(Live([conformance.full]).edge.app)
     message = {"messageId": "tck-complete-task", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}})
     assert handler(rest("/conformance/tasks/t"), Clock())["statusCode"] == 404
@@ -109,5 +109,5 @@ def _at(agent: str, request: HttpRequest) -> HttpRequest:
 def test_every_route_can_be_read_in_every_type_that_it_answers(accepted: str) -> None:
     live = Live([conformance.full])
     ensure_ring(live.rotation)
-    handler = make_gateway_handler(live.edge)
+    handler = make_gateway_handler(live.edge.app)
     check_every_route(lambda asked: handler(asked, Clock()), "conformance", accepted)

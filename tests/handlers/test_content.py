@@ -12,7 +12,7 @@ import pytest
 
 from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
-from a2a_serverless.handlers.authentication import ANYBODY
+from a2a_serverless.http.authentication import ANYBODY
 from a2a_serverless.protocol.limits import LIMITS
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.operations import MOST_NAMED
@@ -23,7 +23,8 @@ from tests.handlers.requests import BINDINGS, Names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+    from a2a_serverless.http.requests import HttpRequest
+    from tests.edge import HttpResponse
 
 CURRENT = ("1.0 JSON-RPC", "1.0 REST", "0.3 JSON-RPC", "0.3 REST")
 SENDS = [(binding, operation) for binding in CURRENT for operation in (Operation.SEND, Operation.STREAM)]

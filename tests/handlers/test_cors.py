@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
-from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.echo import Writer
 from tests.edge import Edge
@@ -19,8 +19,8 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.authentication import Authenticator
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from a2a_serverless.http.authentication import Authenticator
+    from tests.edge import HttpResponse
 
 APP = "https://app.example.com"
 CARD = "/echo/.well-known/agent-card.json"

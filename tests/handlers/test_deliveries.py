@@ -8,10 +8,10 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.requests import HttpRequest
 from tests.echo import Writer
-from tests.edge import Edge
+from tests.edge import Edge, HttpResponse
 from tests.world import ME, World
 
 

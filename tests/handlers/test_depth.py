@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
+from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from tests.conformance.live import Live
 from tests.echo import agent_of
 from tests.handlers.test_buffered_routes import event
@@ -58,7 +58,7 @@ def _waiting() -> Iterator[FrameType]:
 
 def test_between_a_request_and_the_agent_stand_few_classes_and_functions() -> None:
     seen = Seen()
-    handler = make_gateway_handler(Live([_inline(seen)]).edge)
+    handler = make_gateway_handler(Live([_inline(seen)]).edge.app)
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}})
     answer = handler(event("api-send", path="/echo", body=call), Clock())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.client.deployment import BASE, Deployment, Locked
 from tests.echo import Writer, agent_of
@@ -20,7 +20,7 @@ from tests.sample_agents.sketches import SHIPPED as AGENTS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 CARD = "/echo/.well-known/agent-card.json"
 EACH = ("/.well-known/agent-card.json", "/.well-known/agent.json", CARD, "/echo/.well-known/agent.json", "/agents",

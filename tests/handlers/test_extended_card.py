@@ -13,7 +13,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentSkill
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
-from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.http.authentication import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read
@@ -25,7 +25,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 SECRET = AgentSkill("vault", "Vault", "Opens the vault.", ("hidden",))
 ASKING = {name: made[Operation.CARD] for name, made in BINDINGS.items() if Operation.CARD in made}

@@ -18,7 +18,8 @@ from tests.handlers.test_runtime import Mine
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+    from a2a_serverless.http.requests import HttpRequest
+    from tests.edge import HttpResponse
 
 
 class Place:

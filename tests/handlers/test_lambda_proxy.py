@@ -14,8 +14,9 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.handlers.authentication import ANYBODY, AllowAnonymous, OidcOrApiKey
-from a2a_serverless.handlers.lambda_proxy import make_gateway_handler, request_of
+from a2a_serverless.http.authentication import ANYBODY, AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.lambda_proxy import make_gateway_handler, proxy_body, proxy_scope
+from a2a_serverless.http.requests import HttpRequest, read_request
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.edge import Edge
@@ -23,7 +24,7 @@ from tests.handlers.test_queues import Clock
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.handlers.authentication import Authenticator
+    from a2a_serverless.http.authentication import Authenticator
 
 SENT = json.loads((Path(__file__).parents[2] / "events" / "api-send.json").read_text())
 MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "my secret plan"}]}
@@ -49,7 +50,7 @@ class Api:
             MemoryCallbackVerifier(),
             300,
         )
-        self.handler = make_gateway_handler(self.edge)
+        self.handler = make_gateway_handler(self.edge.app)
 
     def call(self, **fields: Any) -> dict[str, Any]:
         """What API Gateway gets for its event with these fields changed."""
@@ -104,6 +105,10 @@ def test_a_text_of_any_script_comes_through() -> None:
     assert task["history"][0]["parts"] == [{"text": "山水 🏔"}]
 
 
+def read(event: dict[str, Any], time_left_ms: int) -> HttpRequest:
+    return read_request(proxy_scope(event, None, time_left_ms), proxy_body(event))
+
+
 @pytest.mark.requirement(106)
 def test_headers_are_read_whatever_their_case_and_form() -> None:
     event = {
@@ -113,12 +118,12 @@ def test_headers_are_read_whatever_their_case_and_form() -> None:
         "multiValueQueryStringParameters": {"a": ["1", "2"], "b": [""]},
         "body": None,
     }
-    request = request_of(event, 1000)
-    assert request.headers == {"a2a-extensions": "one,two", "content-type": "application/json"}
+    request = read(event, 1000)
+    assert request.headers == {"a2a-extensions": "one, two", "content-type": "application/json"}
     assert request.query == (("a", "1"), ("a", "2"), ("b", ""))
     assert (request.body, request.time_left_ms) == (b"", 1000)
     single = {"headers": {"X-One": "1"}, "queryStringParameters": {"a": "2"}}
-    plain = request_of(event | single | {"multiValueHeaders": None, "multiValueQueryStringParameters": None}, 1)
+    plain = read(event | single | {"multiValueHeaders": None, "multiValueQueryStringParameters": None}, 1)
     assert (plain.headers, plain.query) == ({"x-one": "1"}, (("a", "2"),))
 
 
@@ -235,7 +240,7 @@ class Down:
 def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFixture) -> None:
     api = Api()
     down: Any = Down()
-    handler = make_gateway_handler(replace(api.edge, service=replace(api.edge.service, log=down)))
+    handler = make_gateway_handler(replace(api.edge, service=replace(api.edge.service, log=down)).app)
     answer = handler(SENT | {"path": "/echo", "body": json.dumps(SEND)}, Clock())
     error = json.loads(answer["body"])["error"]
     assert (answer["statusCode"], error["code"]) == (200, -32603)

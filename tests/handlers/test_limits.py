@@ -17,7 +17,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota
-from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.http.authentication import AllowAnonymous
 from a2a_serverless.ports.tasks import TaskEntry
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.quota import SendBucket
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 EVE = Principal(ME.tenant, "eve")
 

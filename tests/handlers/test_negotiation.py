@@ -18,7 +18,7 @@ from tests.handlers.requests import BINDINGS, Names
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
 ECHOED = dict.fromkeys(NEW, "a2a-extensions") | dict.fromkeys(OLD, "x-a2a-extensions")

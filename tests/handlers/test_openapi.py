@@ -5,6 +5,7 @@ schemathesis makes the requests, such as fit the document and such as do not; ``
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,14 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
-from a2a_serverless.handlers.asgi import make_asgi_app
-from a2a_serverless.wire import rest
+from a2a_serverless.http import routes as rest
+from a2a_serverless.http.requests import HttpRequest
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from schemathesis import Case
 
 NAMES = [f"{route.operation} {route.version} {route.verb}" for route in rest.ROUTES]
@@ -35,17 +38,37 @@ A_FEW = settings(LOOK, max_examples=max(1, EXAMPLES // 75), suppress_health_chec
 
 def operations() -> dict[str, Any]:
     """The operations of a deployment whose streams end at once, by their names."""
-    web = make_asgi_app(replace(Place().edge, stream_ms=0))
-    schema = schemathesis.openapi.from_asgi("/openapi.json", web)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", replace(Place().edge, stream_ms=0).app)
     found = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
     return {one.definition.raw["operationId"]: one for one in found}
 
 
 def test_the_document_has_every_route_and_no_path_under_two_names() -> None:
-    paths: dict[str, Any] = make_asgi_app(Place().edge).openapi()["paths"]
+    paths: dict[str, Any] = json.loads(Place().edge.answer(HttpRequest("GET", "/openapi.json")).body)["paths"]
     described = {said["operationId"] for verbs in paths.values() for said in verbs.values()}
     assert described >= set(NAMES)
     assert not [path for path in paths if "/tasks/{id}/" in path]
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from [value["$ref"]] if "$ref" in value else []
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from references(inner)
+
+
+def test_the_document_has_the_models_examples_that_are_read_and_where_it_is_served() -> None:
+    place = replace(Place().edge, base_url="https://agents.example.com")
+    document = json.loads(place.answer(HttpRequest("GET", "/openapi.json")).body)
+    schemas = document["components"]["schemas"]
+    assert {ref.removeprefix("#/components/schemas/") for ref in references(document)} <= schemas.keys()
+    assert document["servers"] == [{"url": "https://agents.example.com"}]
+    send = document["paths"]["/{agent}/message:send"]["post"]
+    assert send["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("SendMessageResponse")
+    example = send["requestBody"]["content"]["application/json"]["example"]
+    headers = {"a2a-version": "1.0", "content-type": "application/json"}
+    answer = place.answer(HttpRequest("POST", "/echo/message:send", headers, body=json.dumps(example).encode()))
+    assert answer.status == 200
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,8 +13,8 @@ import pytest
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentExtension
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.http_types import HttpRequest
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.operations import SENDING, STREAMING, Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.client.deployment import BASE, Deployment
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
 CURRENT = (*NEW, *OLD)

@@ -13,15 +13,15 @@ from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryBlobStore, M
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.handlers.eraser import make_eraser_handler
-from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.timestamps import to_text
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
 from tests.contexts import Context
 from tests.echo import Writer
-from tests.edge import Edge
+from tests.edge import Edge, HttpResponse
 from tests.world import HOUR_MS, ME, World, accepting
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
+from a2a_serverless.http.local import refuse_foreign_pages
 from tests.handlers.test_hostile import Place
 from tests.webhook_receiver.asgi import Answer, Call, call
 
@@ -15,7 +15,7 @@ SERVED = 404  # nothing is published here, as the application itself says
 
 
 def asked(origins: tuple[str, ...], **headers: str) -> Answer:
-    web = refuse_foreign_pages(make_asgi_app(replace(Place().edge, origins=origins)), "agents.example.com", origins)
+    web = refuse_foreign_pages(replace(Place().edge, origins=origins).app, "agents.example.com", origins)
     return call(web, Call("GET", "/agents", tuple((name.replace("_", "-"), value) for name, value in headers.items())))
 
 

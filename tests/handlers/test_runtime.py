@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.lambda_proxy import SECURE, make_gateway_handler
-from a2a_serverless.handlers.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.lambda_proxy import make_gateway_handler
+from a2a_serverless.http.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
@@ -21,6 +21,10 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from starlette.types import ASGIApp
+
+    from a2a_serverless.handlers.invocations import Handler
 
 pytestmark = pytest.mark.enable_socket
 
@@ -55,23 +59,21 @@ def event(resource: str, path: str, verb: str = "GET", body: object = None) -> d
 
 def answered(world: World, writer: Writer, *events: dict[str, Any]) -> list[Invocation]:
     """What became of the events; nothing that was posted was refused."""
-    made = edge(world, writer)
-    invocations, server = served(made, *(json.dumps(one).encode() for one in events))
+    invocations, server = served(edge(world, writer).app, *(json.dumps(one).encode() for one in events))
     assert server.refused == []
     return invocations
 
 
 def served(
-    made: Any, *events: bytes, cut_after: int | None = None, buffered: Any = None
+    app: ASGIApp, *events: bytes, cut_after: int | None = None, buffered: Handler | None = None
 ) -> tuple[list[Invocation], RuntimeApiServer]:
     """What became of the events, and the Runtime API that has seen it."""
     invocations = [Invocation(one) for one in events]
     left, still = iter(invocations), iter([True] * len(events) + [False])
-    edge_ = cast("Edge", made)
     with runtime_api(lambda: next(left), cut_after) as server:
         runtime = RuntimeApi(server.address)
         try:
-            serve(runtime, make_streaming_handler(edge_, buffered or make_gateway_handler(edge_)), lambda: next(still))
+            serve(runtime, make_streaming_handler(app, buffered or make_gateway_handler(app)), lambda: next(still))
         finally:
             runtime.close()
     return invocations, server
@@ -92,7 +94,8 @@ def test_an_ordinary_answer_on_a_streaming_route_has_the_prelude_too() -> None:
     prelude, body = b"".join(posted.posted()).split(SEPARATOR)
     assert json.loads(prelude) == {
         "statusCode": 200,
-        "headers": {"content-type": "application/json", "cache-control": "no-store"} | SECURE,
+        "headers": {"content-type": "application/json", "cache-control": "no-store"}
+        | {"strict-transport-security": "max-age=31536000"},
     }
     assert json.loads(body)["error"]["code"] == -32001
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.handlers.http_types import HttpResponse
-from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
-from a2a_serverless.handlers.runtime import SEPARATOR, RuntimeApi
-from a2a_serverless.handlers.runtime import Invocation as Asked
+from a2a_serverless.http.answers import EventStream
+from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
+from a2a_serverless.http.runtime import SEPARATOR, RuntimeApi
+from a2a_serverless.http.runtime import Invocation as Asked
 from tests.contexts import Context
 from tests.echo import Writer
 from tests.handlers.test_runtime import call, edge, event, served
@@ -20,10 +20,8 @@ from tests.runtime_api import Invocation, runtime_api
 from tests.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from a2a_serverless.handlers.http_types import Frames, HttpRequest
-    from tests.edge import Edge
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 pytestmark = pytest.mark.enable_socket
 
@@ -50,14 +48,13 @@ NO_REQUESTS: Final[dict[str, object]] = {
 }
 
 
-@dataclass
-class Answering:
-    """An edge that answers what it is told to."""
+def answering(respond: Callable[[], Response]) -> ASGIApp:
+    """An application that answers what it is told to."""
 
-    answers: Callable[[HttpRequest], HttpResponse]
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond()(scope, receive, send)
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        return self.answers(request)
+    return app
 
 
 def written(*events: object) -> list[bytes]:
@@ -69,13 +66,13 @@ def statuses(invocation: Invocation) -> tuple[str, bool, bool]:
 
 
 @pytest.fixture
-def real() -> Edge:
+def real() -> ASGIApp:
     writer = Writer()
-    return edge(World([writer.agent]), writer)
+    return edge(World([writer.agent]), writer).app
 
 
 @pytest.mark.parametrize("name", NO_REQUESTS)
-def test_an_event_that_is_no_request_is_refused_by_name_and_the_next_one_is_answered(real: Edge, name: str) -> None:
+def test_an_event_that_is_no_request_is_refused_by_name_and_the_next_one_is_answered(real: ASGIApp, name: str) -> None:
     [odd, good], server = served(real, *written(NO_REQUESTS[name], GOOD))
     refusal = json.loads(b"".join(odd.posted()))
     assert (odd.kind, refusal["errorType"]) == ("error", "NotHttp")
@@ -83,55 +80,44 @@ def test_an_event_that_is_no_request_is_refused_by_name_and_the_next_one_is_answ
     assert (good.kind, good.streamed, server.refused) == ("response", True, [])
 
 
-def test_an_event_that_cannot_be_read_is_refused_and_the_next_one_is_answered(real: Edge) -> None:
+def test_an_event_that_cannot_be_read_is_refused_and_the_next_one_is_answered(real: ASGIApp) -> None:
     deep = b"[" * 200_000 + b"]" * 200_000
     [first, second, good], server = served(real, b"{", deep, *written(GOOD))
     assert [first.kind, second.kind, good.kind, server.refused] == ["error", "error", "response", []]
 
 
 @pytest.mark.parametrize("name", NO_REQUESTS)
-def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(real: Edge, name: str) -> None:
-    from a2a_serverless.handlers.lambda_proxy import NotHttp
-
+def test_under_lambda_s_own_runtime_such_an_event_is_refused_in_the_same_words(real: ASGIApp, name: str) -> None:
     with pytest.raises(NotHttp, match="API Gateway"):
         make_gateway_handler(real)(cast("Any", NO_REQUESTS[name]), Context())
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), ConnectionResetError(), ValueError("x")])
 def test_an_error_before_the_first_byte_is_reported_whatever_its_kind(error: Exception) -> None:
-    def fails(_: object) -> HttpResponse:
+    def fails() -> Response:
         raise error
 
     def buffered(_: object, __: object) -> dict[str, Any]:
         raise error
 
     invocations, server = served(
-        Answering(fails), *written(STREAMED, event("/agents", "/agents"), STREAMED), buffered=buffered
+        answering(fails), *written(STREAMED, event("/agents", "/agents"), STREAMED), buffered=buffered
     )
     assert [one.kind for one in invocations] == ["error"] * 3
     assert {json.loads(one.posted()[0])["errorType"] for one in invocations} == {type(error).__name__}
     assert server.refused == []
 
 
-@dataclass
-class Breaking:
-    """Frames that end with an error, and may fail to close as well."""
+class Closing:
+    """Notes that a stream was closed, and may fail to close it."""
 
-    frames: AsyncGenerator[bytes]
-    closing: Exception | None = None
-    closed: bool = False
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.closed = error, False
 
-    def __aiter__(self) -> Frames:
-        return cast("Frames", self)
-
-    async def __anext__(self) -> bytes:
-        return await anext(self.frames)
-
-    async def aclose(self) -> None:
+    async def __call__(self) -> None:
         self.closed = True
-        await self.frames.aclose()
-        if self.closing:
-            raise self.closing
+        if self.error:
+            raise self.error
 
 
 async def frames(count: int, error: BaseException | None) -> AsyncGenerator[bytes]:
@@ -144,13 +130,13 @@ async def frames(count: int, error: BaseException | None) -> AsyncGenerator[byte
 @pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("kind", [ValueError, OSError, ConnectionResetError, TimeoutError])
 def test_an_error_in_mid_stream_breaks_this_answer_off_and_no_other(kind: type[Exception], count: int) -> None:
-    made: list[Breaking] = []
+    made: list[Closing] = []
 
-    def answer(_: object) -> HttpResponse:
-        made.append(Breaking(frames(count, kind("of ours"))))
-        return HttpResponse(200, stream=cast("Frames", made[-1]))
+    def answer() -> Response:
+        made.append(Closing())
+        return EventStream(frames(count, kind("of ours")), {}, made[-1])
 
-    invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
+    invocations, server = served(answering(answer), *written(STREAMED, STREAMED))
     assert server.refused == []
     for one in invocations:
         assert one.streamed
@@ -163,15 +149,15 @@ def test_an_error_in_mid_stream_breaks_this_answer_off_and_no_other(kind: type[E
 
 
 def test_a_stream_that_cannot_be_closed_has_been_answered_all_the_same() -> None:
-    def answer(_: object) -> HttpResponse:
-        return HttpResponse(200, stream=cast("Frames", Breaking(frames(1, None), OSError("the table"))))
+    def answer() -> Response:
+        return EventStream(frames(1, None), {}, Closing(OSError("the table")))
 
-    invocations, server = served(Answering(answer), *written(STREAMED, STREAMED))
+    invocations, server = served(answering(answer), *written(STREAMED, STREAMED))
     assert [statuses(one) for one in invocations] == [("response", True, False)] * 2
     assert server.refused == []
 
 
-def test_an_answer_of_which_the_connection_breaks_is_over_and_the_next_event_is_answered(real: Edge) -> None:
+def test_an_answer_of_which_the_connection_breaks_is_over_and_the_next_event_is_answered(real: ASGIApp) -> None:
     for cut_after in (0, 1):
         invocations, server = served(real, *written(GOOD, GOOD), cut_after=cut_after)
         assert [one.cut for one in invocations] == [True, True]

@@ -18,9 +18,9 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
-from a2a_serverless.handlers.asgi import make_asgi_app
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.local import in_threads
+from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
@@ -34,7 +34,7 @@ from tests.world import LIFE, ME, MINUTE_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.handlers.http_types import HttpResponse
+    from tests.edge import HttpResponse
 
 DEADLINE_S: Final = 30
 SUBSCRIBE: Final = b"GET /echo/tasks/%s:subscribe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n"
@@ -163,7 +163,7 @@ def place() -> Place:
 
 @pytest.fixture
 def port(place: Place) -> Iterator[int]:
-    with serving(make_asgi_app(place.edge)) as port:
+    with serving(replace(place.edge, run=in_threads()).app) as port:
         yield port
 
 
@@ -230,7 +230,7 @@ def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next
     place.world.service = replace(place.world.service, clock=Hurrying(place.world))
     edge = place.instance()
     subscribe = json.dumps(event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")).encode()
-    streams, _ = served(edge, *[subscribe] * 3, cut_after=after)
+    streams, _ = served(edge.app, *[subscribe] * 3, cut_after=after)
     assert [one.cut for one in streams] == [True] * 3
     assert place.open == (0, 0)
 

@@ -11,11 +11,11 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
 from a2a_serverless.domain.quota import Quota
-from a2a_serverless.handlers.authentication import AllowAnonymous
-from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.services.rate_limiter import DAY_MS, RateLimiter
 from tests.echo import Writer
-from tests.edge import Edge
+from tests.edge import Edge, HttpResponse
 from tests.world import World
 
 SHA256 = sha256(b"content").hexdigest()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.handlers.lambda_proxy import BUFFERED_MS
+from a2a_serverless.http.lambda_proxy import BUFFERED_MS
 from a2a_serverless.protocol.operations import Operation
 from tests.echo import Writer, agent_of
 from tests.handlers.requests import BINDINGS, Names
@@ -18,7 +18,7 @@ from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, AgentTask
-    from a2a_serverless.handlers.http_types import HttpRequest
+    from a2a_serverless.http.requests import HttpRequest
 
 WAITING: dict[str, Any] = {
     "1.0 JSON-RPC": {},

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.handlers.authentication import OidcOrApiKey
-from a2a_serverless.handlers.http_types import HttpRequest, HttpResponse
+from a2a_serverless.http.authentication import OidcOrApiKey
+from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.v1 import (
     ListTasksRequest,
     Message,
@@ -29,7 +29,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
-from tests.edge import Edge
+from tests.edge import Edge, HttpResponse
 from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
 from tests.world import HOOK, ME, World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_serverless.http import routes as rest
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.wire import rest
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.handlers.requests import BINDINGS

@@ -1,77 +1,80 @@
-"""What we add to the protocol, as models beside what prints it today."""
+"""What we add to the protocol."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification, WebhookStatus
 from a2a_serverless.protocol import additions, v1, v1_card
 from a2a_serverless.protocol.codecs import REQUESTS
 from a2a_serverless.protocol.validation import read
-from a2a_serverless.wire.deliveries import print_standing, print_standings
 
-SOME_TIME = st.integers(0, 4_102_444_800_000)
-NUMBERS = st.integers(0, 1000)
-MAYBE = st.none() | st.text(max_size=5)
-STANDINGS = st.builds(
-    WebhookStatus,
-    key=st.just(TaskKey("acme", "o", "t")),
-    config=st.builds(
-        PushConfig,
-        config_id=st.text(max_size=5),
-        url=st.just("https://example.com"),
-        wire=st.sampled_from(["1.0", "0.3"]),
-        incarnation=st.just("i"),
-        created_at=SOME_TIME,
-        token=MAYBE,
-        credentials=MAYBE,
-    ),
-    cursor=st.builds(
-        Cursor,
-        config_id=st.just("p"),
-        incarnation=st.just("i"),
-        position=NUMBERS,
-        attempt=NUMBERS,
-        next_at=st.just(0) | SOME_TIME,
-        state=st.sampled_from(CursorState),
-        failing_since=st.just(0) | SOME_TIME,
-        verification=st.sampled_from(Verification),
-    ),
-    last=NUMBERS,
-    attempts=st.lists(
-        st.builds(
-            Attempt,
-            config_id=st.just("p"),
-            n=NUMBERS,
-            k=NUMBERS,
-            at=SOME_TIME,
-            ms=NUMBERS,
-            status=st.none() | NUMBERS,
-            address=MAYBE,
-            error=MAYBE,
-            kid=MAYBE,
-            next_at=st.none() | SOME_TIME,
-        ),
-        max_size=2,
-    ).map(tuple),
+CONFIG = PushConfig(
+    config_id="p",
+    url="https://example.com",
+    wire="1.0",
+    incarnation="i",
+    created_at=0,
+    token="a secret",
+    credentials=None,
 )
+CURSOR = Cursor(
+    config_id="p",
+    incarnation="i",
+    position=2,
+    attempt=1,
+    next_at=5000,
+    state=CursorState.ACTIVE,
+    failing_since=0,
+    verification=Verification.VERIFIED,
+)
+ATTEMPT = Attempt(config_id="p", n=0, k=1, at=1000, ms=7, status=503, address="192.0.2.1")
+PRINTED: dict[str, Any] = {
+    "id": "p",
+    "url": "https://example.com",
+    "version": "1.0",
+    "createdAt": "1970-01-01T00:00:00.000Z",
+    "hasToken": True,
+    "hasCredentials": False,
+    "verification": "verified",
+    "state": "active",
+    "deliveredUpTo": 2,
+    "lastEvent": 3,
+    "failuresInARow": 1,
+    "nextAttemptAt": "1970-01-01T00:00:05.000Z",
+    "attempts": [
+        {
+            "eventNumber": 0,
+            "attempt": 1,
+            "at": "1970-01-01T00:00:01.000Z",
+            "milliseconds": 7,
+            "status": 503,
+            "address": "192.0.2.1",
+        }
+    ],
+}
 
 
-@given(st.lists(STANDINGS, max_size=2))
-@settings(deadline=None, max_examples=60)
-def test_deliveries_are_printed_as_they_were(standings: list[WebhookStatus]) -> None:
-    listed = additions.Deliveries(deliveries=tuple(additions.Delivery.of(one) for one in standings))
-    assert json.loads(listed.json_bytes()) == print_standings(standings)
-    for one in standings:
-        named = additions.Delivery.of(one, "acme/o/t")
-        assert json.loads(named.json_bytes()) == {"task": "acme/o/t", **print_standing(one)}
+def test_a_delivery_is_printed_without_secrets_and_without_what_is_not_known() -> None:
+    one = WebhookStatus(TaskKey("acme", "o", "t"), CONFIG, CURSOR, 3, (ATTEMPT,))
+    assert json.loads(additions.Delivery.of(one).json_bytes()) == PRINTED
+    listed = additions.Deliveries(deliveries=(additions.Delivery.of(one, "acme/o/t"),))
+    assert json.loads(listed.json_bytes()) == {"deliveries": [{"task": "acme/o/t", **PRINTED}]}
+    assert json.loads(additions.Deliveries(deliveries=()).json_bytes()) == {"deliveries": []}
+
+
+@pytest.mark.parametrize("state", [one for one in CursorState if one is not CursorState.ACTIVE])
+def test_only_an_active_webhook_has_a_next_attempt(state: CursorState) -> None:
+    one = WebhookStatus(TaskKey("acme", "o", "t"), CONFIG, replace(CURSOR, state=state), 3, ())
+    printed = json.loads(additions.Delivery.of(one).json_bytes())
+    assert (printed["state"], "nextAttemptAt" in printed, printed["attempts"]) == (state.value, False, [])
 
 
 UPLOAD: dict[str, Any] = {"sha256": "a" * 64, "size": 5}
@@ -84,7 +87,7 @@ ERASE: dict[str, Any] = {"tenant": "acme", "owner": "o"}
         (additions.UploadRequest, UPLOAD | {"mediaType": "text/plain"}, []),
         (additions.UploadRequest, {}, ["sha256", "size"]),
         (additions.UploadRequest, UPLOAD | {"sha256": "A" * 64, "size": True}, ["sha256", "size"]),
-        (additions.UploadRequest, UPLOAD | {"size": additions.LARGEST_UPLOAD + 1}, ["size"]),
+        (additions.UploadRequest, UPLOAD | {"size": LARGEST + 1}, ["size"]),
         (additions.EraseRequest, ERASE | {"task": "t", "dryRun": True}, []),
         (additions.EraseRequest, ERASE | {"contxt": "c"}, ["contxt"]),
         (additions.EraseRequest, ERASE | {"dryRun": "yes"}, ["dryRun"]),

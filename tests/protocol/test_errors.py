@@ -8,7 +8,7 @@ import pytest
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation
 from a2a_serverless.protocol import errors as table
-from a2a_serverless.wire import jsonrpc, rest
+from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
 from tests.protocol.schema import assert_v0_3
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
 ) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-protocol.org"} | said
     details = [info, more] if more else [info]
-    new, old = (json.loads(jsonrpc.failure("i", error, version))["error"] for version in ("1.0", "0.3"))
+    new, old = (json.loads(json_rpc_failure("i", error, version))["error"] for version in ("1.0", "0.3"))
     assert (new["code"], new["data"], new["message"]) == (code, details, str(error))
     assert (old["code"], old["data"]) == (-32603, details)
     body = {"error": {"code": status, "status": grpc, "message": str(error), "details": details}}
-    assert (rest.failure(error, "1.0")[0], json.loads(rest.failure(error, "1.0")[1])) == (status, body)
-    assert rest.failure(error, "0.3")[0] == table.status_of(error, 200) == status
+    assert (http_failure(error, "1.0")[0], json.loads(http_failure(error, "1.0")[1])) == (status, body)
+    assert http_failure(error, "0.3")[0] == table.status_of(error, 200) == status
     assert table.headers_of(error) == headers
 
 
@@ -116,21 +116,21 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
     error, code, old_code, http, old_http, grpc, reason = row
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}
 
-    new = json.loads(jsonrpc.failure("i", error, "1.0"))
+    new = json.loads(json_rpc_failure("i", error, "1.0"))
     again = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"}
     details = [info, again] if isinstance(error, errors.Overloaded) else [info]
     assert (new["error"]["code"], new["error"]["data"]) == (code, details)
 
-    old = json.loads(jsonrpc.failure("i", error, "0.3"))
+    old = json.loads(json_rpc_failure("i", error, "0.3"))
     assert old["error"]["code"] == old_code
     assert_v0_3("JSONRPCErrorResponse", old)
 
-    status, body = rest.failure(error, "1.0")
+    status, body = http_failure(error, "1.0")
     assert status == http
     message = new["error"]["message"]
     assert json.loads(body) == {"error": {"code": http, "status": grpc, "message": message, "details": details}}
 
-    status, body = rest.failure(error, "0.3")
+    status, body = http_failure(error, "0.3")
     assert status == old_http
     assert json.loads(body)["message"] == message
 
@@ -143,14 +143,14 @@ def test_every_error_of_the_protocol_has_a_row_and_a_test() -> None:
 
 
 def test_what_is_not_the_callers_business_shows_nothing_of_itself() -> None:
-    body = jsonrpc.failure(1, ValueError("password in the clear"), "1.0")
+    body = json_rpc_failure(1, ValueError("password in the clear"), "1.0")
     assert b"password" not in body
     assert b"An internal error happened" in body
 
 
 def test_a_bare_a2a_error_is_internal_but_says_its_text() -> None:
     error = A2AError("Something of ours.")
-    assert json.loads(jsonrpc.failure(1, error, "1.0"))["error"]["code"] == -32603
+    assert json.loads(json_rpc_failure(1, error, "1.0"))["error"]["code"] == -32603
     assert table.text_of(error) == "Something of ours."
 
 
@@ -168,9 +168,9 @@ def test_wrong_fields_are_named_in_a_bad_request() -> None:
             "fieldViolations": [{"field": "message.parts[0]", "description": "must be an object"}],
         },
     ]
-    assert json.loads(jsonrpc.failure(1, error, "1.0"))["error"]["data"] == details
-    assert json.loads(rest.failure(error, "1.0")[1])["error"]["details"] == details
-    assert json.loads(rest.failure(error, "0.3")[1]) == {
+    assert json.loads(json_rpc_failure(1, error, "1.0"))["error"]["data"] == details
+    assert json.loads(http_failure(error, "1.0")[1])["error"]["details"] == details
+    assert json.loads(http_failure(error, "0.3")[1]) == {
         "error": "InvalidParamsError",
         "message": "message.parts[0] must be an object.",
         "details": details,

@@ -13,6 +13,7 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
@@ -25,7 +26,6 @@ from a2a_serverless.services.delivery_admin import (
     resume,
 )
 from a2a_serverless.testing import START
-from a2a_serverless.wire.deliveries import print_standings
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
 
@@ -259,7 +259,11 @@ def test_the_owner_sees_verification_position_and_attempts_and_no_secret() -> No
     world, key = world_of()
     world.receiver.answers = lambda tried: Outcome(status=503) if tried == 0 else accepting(tried)
     world.settle()
-    shown: Any = print_standings(list_deliveries(world.table, world.table, key, "echo"))
+    shown: Any = {
+        "deliveries": [
+            json.loads(Delivery.of(one).json_bytes()) for one in list_deliveries(world.table, world.table, key, "echo")
+        ]
+    }
     (one,) = shown["deliveries"]
     assert (one["verification"], one["state"], one["hasToken"]) == ("verified", "active", True)
     assert one["deliveredUpTo"] == one["lastEvent"] == world.events(key.task)[-1].n

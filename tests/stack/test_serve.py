@@ -8,14 +8,15 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.handlers.asgi import BODY_S, make_asgi_app
-from a2a_serverless.handlers.authentication import AllowAnonymous
+from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.local import BODY_S, BodyDeadline, in_threads
 from a2a_serverless.stack.serve import HEAD_S, BoundedHead
 from tests.echo import Writer
 from tests.edge import Edge
@@ -42,9 +43,8 @@ def served(*, head_s: float = HEAD_S, body_s: float = BODY_S) -> Iterator[socket
     world = World([Writer().agent])
     edge = Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        make_asgi_app(edge, body_s), http=Bounded, log_config=None, lifespan="off", access_log=False
-    )
+    app = BodyDeadline(replace(edge, run=in_threads()).app, edge.limits.body, body_s)
+    config = uvicorn.Config(app, http=Bounded, log_config=None, lifespan="off", access_log=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()

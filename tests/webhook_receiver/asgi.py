@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from a2a_webhook_receiver.receive import WebhookRequest
 
@@ -37,16 +37,16 @@ class Call:
     leaves: bool = False
 
 
-def call(app: FastAPI, wanted: Call) -> Answer:
+def call(app: ASGIApp, wanted: Call) -> Answer:
     """The whole answer of ``app``."""
     return asyncio.run(_call(app, wanted))
 
 
-def post(app: FastAPI, request: WebhookRequest, path: str = "/webhook") -> Answer:
+def post(app: ASGIApp, request: WebhookRequest, path: str = "/webhook") -> Answer:
     return call(app, Call("POST", path, request.headers, (request.body,)))
 
 
-async def _call(app: FastAPI, wanted: Call) -> Answer:
+async def _call(app: ASGIApp, wanted: Call) -> Answer:
     sent: list[dict[str, Any]] = []
     waiting = list(wanted.chunks)
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from a2a_webhook_receiver.receive import WebhookRequest
 
 
 @contextmanager
-def serving(app: FastAPI, listener: socket.socket | None = None) -> Iterator[int]:
+def serving(app: ASGIApp, listener: socket.socket | None = None) -> Iterator[int]:
     """The port where ``app`` answers. It listens before the server runs, so nobody has to wait for it."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)

@@ -200,9 +200,11 @@ def _path(key: "TaskKey") -> str:
 
 
 def _printed(one: "WebhookStatus") -> "JsonObject":
-    from a2a_serverless.wire.deliveries import print_standing
+    from a2a_serverless.protocol.additions import Delivery
 
-    return {"task": _path(one.key), **print_standing(one)}
+    named = Delivery.of(one, _path(one.key))
+    printed: JsonObject = named.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return printed
 
 
 def _line(one: "WebhookStatus") -> str:

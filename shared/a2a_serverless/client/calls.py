@@ -9,7 +9,7 @@ from uuid import uuid4
 from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.http_client.transport import ClientRequest
-from a2a_serverless.protocol import peers
+from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
@@ -28,7 +28,6 @@ from a2a_serverless.protocol.v1 import (
     TaskStatusUpdateEvent,
 )
 from a2a_serverless.protocol.versions import VERSION_HEADER
-from a2a_serverless.wire import jsonrpc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, PlainValidator, WithJsonSchema, model_validator
 
+from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.protocol.protojson import Flag, ProtoModel, ShortText, Timestamp, violation, whole
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import Attempt, WebhookStatus
 
-LARGEST_UPLOAD: Final = 100 * 1024 * 1024
 LISTED: Final = 100
 LISTED_MOST: Final = 1000
 _SHA256: Final = re.compile("[0-9a-f]{64}")
@@ -148,6 +148,12 @@ def _named(value: object) -> str:
     raise violation("must be a name")
 
 
+def _exactly(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise violation("must be true or false")
+
+
 class EraseRequest(ProtoModel):
     """``POST /operator/erase``. Nobody erases an owner by leaving something out: what is not known is refused."""
 
@@ -157,7 +163,7 @@ class EraseRequest(ProtoModel):
     owner: Annotated[str, PlainValidator(_named)]
     context: Annotated[str | None, PlainValidator(_named)] = None
     task: Annotated[str | None, PlainValidator(_named)] = None
-    dry_run: Flag = False
+    dry_run: Annotated[bool, PlainValidator(_exactly), WithJsonSchema({"type": "boolean"})] = False
 
     @model_validator(mode="after")
     def _check_scope(self) -> Self:
@@ -186,16 +192,16 @@ def _digest(value: object) -> str:
 
 
 def _size(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_UPLOAD:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST:
         return value
-    raise violation(f"must be the number of bytes, from 1 to {LARGEST_UPLOAD}")
+    raise violation(f"must be the number of bytes, from 1 to {LARGEST}")
 
 
 class UploadRequest(ProtoModel):
     """``POST /{agent}/uploads``: a file that is too big for a message."""
 
     sha256: Annotated[str, PlainValidator(_digest), WithJsonSchema({"type": "string", "pattern": _SHA256.pattern})]
-    size: Annotated[int, PlainValidator(_size), WithJsonSchema({"type": "integer", "maximum": LARGEST_UPLOAD})]
+    size: Annotated[int, PlainValidator(_size), WithJsonSchema({"type": "integer", "maximum": LARGEST})]
 
 
 class UploadTarget(ProtoModel):

@@ -1,25 +1,54 @@
-"""The JSON-RPC 2.0 envelope (specification 9) as a model.
+"""The JSON-RPC 2.0 binding (specification 9): the envelope, and which method is which operation in which version.
 
-The methods, and what a refused envelope is, are those of ``wire/jsonrpc.py``. A batch is refused (-32600), as A2A names
-none. An id is a string, an integer or null; a request without one is answered with the id null. Parameters are by name
-only; anything but an object is -32602, absent or null is the empty object.
+A batch is refused (-32600), as A2A names none. There are no notifications either: every A2A operation has an answer
+that its caller needs, so a request without an id is answered with the id null. An id is a string, an integer or null.
+Parameters are by name only; anything but an object is -32602, absent or null is the empty object.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import to_json
 
-from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest
+from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
 from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, violation
 from a2a_serverless.protocol.strict_json import loads
-from a2a_serverless.wire.jsonrpc import RpcId, RpcRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from a2a_serverless.domain.push import WireVersion
+
+RpcId: TypeAlias = str | int | None
+
+_V1: Final = {operation.value: operation for operation in Operation}
+_V0_3: Final = {
+    "message/send": Operation.SEND,
+    "message/stream": Operation.STREAM,
+    "tasks/get": Operation.GET,
+    "tasks/cancel": Operation.CANCEL,
+    "tasks/resubscribe": Operation.SUBSCRIBE,
+    "tasks/pushNotificationConfig/set": Operation.PUSH_CREATE,
+    "tasks/pushNotificationConfig/get": Operation.PUSH_GET,
+    "tasks/pushNotificationConfig/list": Operation.PUSH_LIST,
+    "tasks/pushNotificationConfig/delete": Operation.PUSH_DELETE,
+    "agent/getAuthenticatedExtendedCard": Operation.CARD,
+    "agent/authenticatedExtendedCard": Operation.CARD,
+}
+
+METHODS: Final[dict[str, tuple[Operation, WireVersion]]] = (
+    {name: (operation, "1.0") for name, operation in _V1.items()}
+    | {name: (operation, "0.3") for name, operation in _V0_3.items()}
+    # Guides of the 0.3 time print "message.send"; it cannot be anything else.
+    | {name.replace("/", "."): (operation, "0.3") for name, operation in _V0_3.items()}
+)
+# Of several names for one operation, the first is the one that the version's specification gives it.
+_NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
 def _id(value: object, info: ValidationInfo) -> RpcId:
@@ -34,6 +63,14 @@ def _params(value: object) -> dict[str, Any]:
     if value is None or isinstance(value, dict):
         return value or {}
     raise violation("must be an object")
+
+
+@dataclass(frozen=True, slots=True)
+class RpcRefusal:
+    """What is wrong with an envelope, and the id to answer it with as far as it could be read."""
+
+    id: RpcId
+    error: A2AError
 
 
 class RpcRequest(ProtoModel):
@@ -57,6 +94,18 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
         return RpcRequest.model_validate(document, context=limits)
     except ValidationError as error:
         return _refusal(document, str(error.errors(include_input=False)[0]["loc"][0]))
+
+
+def method(name: str) -> tuple[Operation, WireVersion]:
+    """The operation and the version whose method this is."""
+    if name not in METHODS:
+        raise MethodNotFound
+    return METHODS[name]
+
+
+def name_of(operation: Operation, version: WireVersion) -> str:
+    """What a version calls an operation. Raises KeyError for one that it does not have."""
+    return _NAMES[operation, version]
 
 
 def success(call_id: RpcId, result: bytes) -> bytes:

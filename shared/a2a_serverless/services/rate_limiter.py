@@ -35,7 +35,7 @@ LAG_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
 STREAM_WAIT_S: Final = 15
-# A stream sends something every 15 seconds, and a write may take 45 (handlers/runtime.py): a renewal comes in time.
+# A stream sends something every 15 seconds, and a write may take 45 (http/runtime.py): a renewal comes in time.
 STREAM_RENEW_MS: Final = 20_000
 STREAM_LEASE_MS: Final = 90_000
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,7 +22,8 @@ from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
-from a2a_serverless.handlers.http import Edge
+from a2a_serverless.http.api import Api
+from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
@@ -33,15 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.handlers.authentication import Authenticator
     from a2a_serverless.handlers.invocations import Handler
-    from a2a_serverless.handlers.runtime import Answer
+    from a2a_serverless.http.authentication import Authenticator
+    from a2a_serverless.http.runtime import Answer
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Metrics, Queues
@@ -50,48 +53,50 @@ if TYPE_CHECKING:
 
 def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the api function."""
-    from a2a_serverless.handlers.lambda_proxy import NotHttp, make_gateway_handler
+    from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
 
     metrics = make_metrics(environment)
-    handler = make_gateway_handler(make_edge(environment, metrics))
+    handler = make_gateway_handler(make_asgi_app(make_dependencies(environment, metrics)))
     return start_handler(handler, environment, metrics, "api", (NotHttp,))
 
 
 def make_streaming_api(environment: Mapping[str, str] = os.environ) -> Callable[[Any, LambdaContext], Answer]:
     """The handler of the api function where answers are streamed."""
-    from a2a_serverless.handlers.lambda_proxy import make_gateway_handler
-    from a2a_serverless.handlers.runtime import make_streaming_handler
+    from a2a_serverless.http.lambda_proxy import make_gateway_handler
+    from a2a_serverless.http.runtime import make_streaming_handler
 
     metrics = make_metrics(environment)
-    edge = make_edge(environment, metrics)
-    return start_logged(make_streaming_handler(edge, make_gateway_handler(edge)), environment, metrics, "api")
+    app = make_asgi_app(make_dependencies(environment, metrics))
+    return start_logged(make_streaming_handler(app, make_gateway_handler(app)), environment, metrics, "api")
 
 
 def stream_api(handler: Callable[[Any, LambdaContext], Answer], environment: Mapping[str, str] = os.environ) -> None:
     """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it."""
-    from a2a_serverless.handlers.runtime import RuntimeApi, serve
+    from a2a_serverless.http.runtime import RuntimeApi, serve
 
     serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), handler)
 
 
-def make_app(environment: Mapping[str, str] = os.environ) -> FastAPI:
+def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
     """The api as an ASGI application, for uvicorn on a developer's machine."""
     from a2a_serverless.adapters.logs import start_logging
-    from a2a_serverless.handlers.asgi import make_asgi_app, refuse_foreign_pages
+    from a2a_serverless.http.local import BodyDeadline, in_threads, refuse_foreign_pages
 
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
-    edge, public = make_edge(environment), urlsplit(environment.get("PUBLIC_BASE_URL", ""))
-    return refuse_foreign_pages(make_asgi_app(edge), public.hostname or "localhost", edge.origins)
+    base_url = environment.get("PUBLIC_BASE_URL", "")
+    api = replace(make_dependencies(environment), run=in_threads(), base_url=base_url)
+    app = BodyDeadline(make_asgi_app(api), api.limits.body)
+    return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
 
 
-def make_edge(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Edge:
-    """The HTTP edge, on the real adapters."""
+def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Api:
+    """What the application works with: the real adapters."""
     settings, aws = read(environment), stores.make_aws()
     table, agents = stores.task_table(settings, aws), stores.deployed_agents(settings)
     public = DynamoPublications(stores.public_table(settings, aws))
     service = _task_service(settings, aws, table, agents, metrics)
     now = service.clock.now
-    return Edge(
+    return Api(
         service,
         public,
         agents,
@@ -175,7 +180,7 @@ def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, .
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:
     """Admits everybody with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
-    from a2a_serverless.handlers.authentication import AllowAnonymous, OidcOrApiKey
+    from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
 
     if settings.anonymous_access:
         return AllowAnonymous()

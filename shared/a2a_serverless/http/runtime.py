@@ -1,4 +1,4 @@
-"""The loop between Lambda's Runtime API and the edge, for streamed answers.
+"""The loop between Lambda's Runtime API and the application, for streamed answers.
 
 Lambda's own Python runtime cannot stream, so the api function starts this loop instead: ``AWS_LAMBDA_EXEC_WRAPPER``
 names ``functions/api/stream``, which starts the ordinary runtime under ``sam local``. A streamed answer is a chunked
@@ -15,22 +15,23 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.handlers.lambda_proxy import SECURE, NotHttp, proxy_event, request_of
+from a2a_serverless.http.exchange import Exchange
+from a2a_serverless.http.lambda_proxy import SECURE, NotHttp, begin_exchange, proxy_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from starlette.types import ASGIApp
 
-    from a2a_serverless.handlers.http import Edge
-    from a2a_serverless.handlers.http_types import Frames, HttpResponse
     from a2a_serverless.handlers.invocations import Event, Handler
 
-Answer: TypeAlias = "bytes | HttpResponse"
+Answer: TypeAlias = bytes | Exchange
 
 STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
@@ -163,14 +164,14 @@ class RuntimeApi:
         self._connection.close()
 
 
-def make_streaming_handler(edge: Edge, buffered: Handler) -> Callable[[object, LambdaContext], Answer]:
-    """Returns a handler for ``serve``: it returns bytes on a buffered route, an HttpResponse on one that streams."""
+def make_streaming_handler(app: ASGIApp, buffered: Handler) -> Callable[[object, LambdaContext], Answer]:
+    """Returns a handler for ``serve``: it returns bytes on a buffered route, an Exchange on one that streams."""
 
     def handler(event: object, context: LambdaContext) -> Answer:
         proxied = proxy_event(event)
         if proxied.get("resource") not in STREAMED:
             return json.dumps(buffered(proxied, context)).encode()
-        return edge.answer(request_of(proxied, context.get_remaining_time_in_millis()))
+        return begin_exchange(app, proxied, context, context.get_remaining_time_in_millis())
 
     return handler
 
@@ -199,8 +200,7 @@ def _serve_one(
         _post_response(api, lambda: api.respond(invocation, answer))
         return
     _post_response(api, lambda: api.stream(invocation, _chunks(answer, loop)))
-    if answer.stream:
-        _close(answer.stream, loop)
+    _close(answer, loop)
 
 
 def _post_response(api: RuntimeApi, post: Callable[[], None]) -> None:
@@ -212,9 +212,9 @@ def _post_response(api: RuntimeApi, post: Callable[[], None]) -> None:
         api.close()
 
 
-def _close(stream: Frames, loop: asyncio.AbstractEventLoop) -> None:
+def _close(answer: Exchange, loop: asyncio.AbstractEventLoop) -> None:
     try:
-        loop.run_until_complete(stream.aclose())
+        loop.run_until_complete(answer.aclose())
     except BROKEN as error:
         logger.error("stream not closed", extra=safe_error_fields(error))
 
@@ -236,17 +236,13 @@ def _trailers(kind: str) -> bytes:
     return f"{ERROR_TYPE}: {kind}\r\n{ERROR_BODY}: {body}\r\n".encode()
 
 
-def _chunks(answer: HttpResponse, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    yield json.dumps({"statusCode": answer.status, "headers": dict(answer.headers) | SECURE}).encode() + SEPARATOR
-    if answer.stream is None:
-        yield answer.body
-    else:
-        yield from _as_they_come(answer.stream, loop)
-
-
-def _as_they_come(stream: Frames, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    try:
-        while True:
-            yield loop.run_until_complete(stream.__anext__())
-    except StopAsyncIteration:
+def _chunks(answer: Exchange, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """The prelude, and the body as it comes. Its length is left to the chunks."""
+    headers = {name.decode(): value.decode() for name, value in (*answer.headers, SECURE) if name != b"content-length"}
+    yield json.dumps({"statusCode": answer.status, "headers": headers}).encode() + SEPARATOR
+    if not answer.streams:
+        yield answer.read()
         return
+    with suppress(StopAsyncIteration):
+        while True:
+            yield loop.run_until_complete(anext(answer))

@@ -3,32 +3,37 @@ import json
 import pytest
 
 from a2a_serverless.domain.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, TaskNotFound
+from a2a_serverless.protocol import jsonrpc
+from a2a_serverless.protocol.error_bodies import json_rpc_failure
+from a2a_serverless.protocol.jsonrpc import RpcRefusal, RpcRequest
 from a2a_serverless.protocol.limits import Limits
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.wire import jsonrpc
-from a2a_serverless.wire.jsonrpc import RpcRefusal, RpcRequest
 from tests.protocol.schema import assert_v0_3
+
+
+def call(call_id: str | int | None, method: str, params: dict[str, str]) -> RpcRequest:
+    return RpcRequest(id=call_id, jsonrpc="2.0", method=method, params=params)
 
 
 def test_a_sound_envelope_is_a_call() -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}, "extra": true}'
-    assert jsonrpc.parse(body) == RpcRequest(1, "GetTask", {"id": "t"})
+    assert jsonrpc.parse(body) == call(1, "GetTask", {"id": "t"})
 
 
 @pytest.mark.parametrize("call_id", ["abc", "", 0, -7, 2**70, None])
 def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": "m"}).encode()
-    assert jsonrpc.parse(body) == RpcRequest(call_id, "m", {})
+    assert jsonrpc.parse(body) == call(call_id, "m", {})
 
 
 @pytest.mark.parametrize("params", ["{}", "null"])
 def test_params_may_be_absent_null_or_empty(params: str) -> None:
     body = f'{{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {params}}}'.encode()
-    assert jsonrpc.parse(body) == RpcRequest(1, "m", {})
+    assert jsonrpc.parse(body) == call(1, "m", {})
 
 
 def test_who_forgets_the_id_is_answered_with_null() -> None:
-    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == RpcRequest(None, "m", {})
+    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == call(None, "m", {})
 
 
 @pytest.mark.parametrize(
@@ -98,13 +103,13 @@ def test_an_unknown_method_is_not_found(name: str) -> None:
 
 
 def test_a_result_of_null_is_printed() -> None:
-    body = json.loads(jsonrpc.success("a", None))
+    body = json.loads(jsonrpc.success("a", b"null"))
     assert body == {"jsonrpc": "2.0", "id": "a", "result": None}
     assert_v0_3("DeleteTaskPushNotificationConfigSuccessResponse", body)
 
 
 def test_an_error_has_code_text_and_details_only() -> None:
-    assert json.loads(jsonrpc.failure(7, TaskNotFound(), "1.0")) == {
+    assert json.loads(json_rpc_failure(7, TaskNotFound(), "1.0")) == {
         "jsonrpc": "2.0",
         "id": 7,
         "error": {

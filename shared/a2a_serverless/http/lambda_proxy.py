@@ -1,0 +1,113 @@
+"""The handler of the api function for API Gateway's REST proxy events, by Mangum's classes.
+
+Mangum itself would run an event loop for each request, which is a third of the time that a warm JSON-RPC call takes
+(docs/adr/0012-mangum-without-its-loop.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, Final, NotRequired, cast
+from urllib.parse import quote
+
+from mangum.handlers import APIGateway
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from a2a_serverless.http.exchange import Exchange
+from a2a_serverless.http.requests import A2A_JSON, JSON, TIME_LEFT
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mangum.types import LambdaConfig
+    from starlette.types import ASGIApp, Scope
+
+    from a2a_serverless.handlers.invocations import Event, Handler
+
+# Media types that are sent as text; others would be sent in base64, which API Gateway does not decode here.
+TEXT: Final = ["text/", JSON, A2A_JSON]
+CONFIG: Final[LambdaConfig] = {"api_gateway_base_path": "/", "text_mime_types": TEXT, "exclude_headers": []}
+BUFFERED_MS: Final = 29_000  # how long API Gateway waits for an answer that is not streamed
+SECURE: Final = (b"strict-transport-security", b"max-age=31536000")  # API Gateway speaks TLS only (specification 13.4)
+
+
+class NotHttp(ValueError):
+    """The event is not a REST proxy event: a schedule, a queue message, another kind of HTTP event, a console test."""
+
+    def __init__(self) -> None:
+        super().__init__("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
+
+
+@with_config(ConfigDict(strict=True))
+class _ProxyEvent(TypedDict):
+    httpMethod: str
+    path: str
+    resource: NotRequired[str | None]
+    body: NotRequired[str | None]
+    headers: NotRequired[dict[str, str] | None]
+    multiValueHeaders: NotRequired[dict[str, list[str]] | None]
+    queryStringParameters: NotRequired[dict[str, str] | None]
+    multiValueQueryStringParameters: NotRequired[dict[str, list[str]] | None]
+    requestContext: NotRequired[dict[str, Any]]
+
+
+_PROXY_EVENT: Final = TypeAdapter(_ProxyEvent)
+
+
+def make_gateway_handler(app: ASGIApp) -> Handler:
+    """Returns a Lambda handler for proxy integrations. A stream is collected first."""
+
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+        left = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
+        exchange = begin_exchange(app, proxy_event(event), context, left)
+        body = asyncio.run(_collected(exchange)) if exchange.streams else exchange.read()
+        headers: Any = [*exchange.headers, SECURE]
+        return _gateway(event, context)({"status": exchange.status, "headers": headers, "body": body})
+
+    return handler
+
+
+def begin_exchange(app: ASGIApp, event: Event, context: LambdaContext, time_left_ms: int) -> Exchange:
+    """Begins to answer a proxy event."""
+    return Exchange(app, proxy_scope(event, context, time_left_ms), proxy_body(event))
+
+
+def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:
+    """The ASGI scope of a proxy event. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
+    scope = _gateway(event, context).scope
+    # API Gateway leaves the path as it was sent. Mangum decodes it, and a name may have an encoded slash in it.
+    raw_path = quote(event["path"], safe="/:@!$&'()*+,;=%").encode()
+    return {**scope, "raw_path": raw_path, TIME_LEFT: time_left_ms}
+
+
+def _gateway(event: Event, context: Any) -> APIGateway:  # noqa: ANN401 - Mangum has a type of its own for it
+    return APIGateway({"requestContext": {}, **event}, context, CONFIG)
+
+
+def proxy_event(event: object) -> Event:
+    """Returns the event; raises NotHttp if it is not what API Gateway sends."""
+    try:
+        _PROXY_EVENT.validate_python(event)
+    except ValidationError:
+        raise NotHttp from None
+    return cast("Event", event)
+
+
+async def _collected(exchange: Exchange) -> bytes:
+    try:
+        return b"".join([frame async for frame in exchange])
+    finally:
+        await exchange.aclose()
+
+
+def proxy_body(event: Event) -> bytes:
+    """The body of a proxy event; what is no base64 is no body."""
+    body = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return str(body).encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(body)
+    except (binascii.Error, ValueError):
+        return b""

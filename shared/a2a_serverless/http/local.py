@@ -1,0 +1,97 @@
+"""Around the application on a developer's machine, which uvicorn serves: what API Gateway does in AWS, and more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
+
+from a2a_serverless.http.requests import read_body
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from a2a_serverless.http.api import Run
+
+CALLS: Final = 200  # a blocking send holds its thread while it waits
+BODY_S: Final = 30.0
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+logger = logging.getLogger(__name__)
+
+
+def in_threads(count: int = CALLS) -> Run:
+    """A ``Run`` for a server of up to ``count`` requests at a time."""
+    pool = ThreadPoolExecutor(count, thread_name_prefix="api")
+
+    async def run(answer: Callable[[], Response]) -> Response:
+        return await asyncio.get_running_loop().run_in_executor(pool, answer)
+
+    return run
+
+
+class BodyDeadline:
+    """Middleware: answers 408 to a request whose body has not arrived after ``seconds``."""
+
+    def __init__(self, app: ASGIApp, limit: int, seconds: float = BODY_S) -> None:
+        self._app, self._limit, self._seconds = app, limit, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await read_body(receive, self._limit)
+        except TimeoutError:
+            logger.warning("request refused: its body did not arrive in time", extra={"seconds": self._seconds})
+            refusal = PlainTextResponse("The body did not arrive in time.\n", 408, {"connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        except ClientDisconnect:
+            logger.warning("request dropped: its client left before the body was there")
+            return
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, replay, send)
+
+
+def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> ASGIApp:
+    """Restricts the application for a developer's machine: ``Host`` has to be a loopback name or ``host``.
+
+    Requests of browser pages are refused unless their origin is our own or among ``origins`` (``CorsOrigins``).
+    """
+    allowed = [*LOOPBACK, host]
+    return TrustedHostMiddleware(RefuseForeignPages(app, origins), allowed_hosts=allowed, www_redirect=False)
+
+
+class RefuseForeignPages:
+    """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it)."""
+
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
+        self._app = app
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._foreign(Headers(scope=scope)):
+            refusal = PlainTextResponse("Pages of other origins are not served: see CorsOrigins.\n", 403)
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _foreign(self, headers: Headers) -> bool:
+        origin = headers.get("origin")
+        if origin is None:
+            return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+        return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)

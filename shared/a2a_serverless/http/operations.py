@@ -1,0 +1,210 @@
+"""Handles one operation from its parameters to its answer: version, extensions, decode, serve or stream, encode.
+
+The bindings differ in their envelopes only. An error before a stream begins is an ordinary answer; a later one is the
+stream's last event, which is named ``error``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import trace
+from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
+from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
+from a2a_serverless.domain.publications import extended_card_name
+from a2a_serverless.http.answers import UNCACHED, EventStream, error_answer, json_answer, log_error
+from a2a_serverless.protocol import sse, versions
+from a2a_serverless.protocol.codecs import codec
+from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.protocol.v1 import Message, Task
+from a2a_serverless.services.contents import INLINE, resolve_contents
+from a2a_serverless.services.operations import open_stream, run_operation
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.http.answers import Failure
+    from a2a_serverless.http.api import Api
+    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.protocol.codecs import Binding, Codec
+    from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.v1 import StreamContent
+    from a2a_serverless.services.operations import OpenStream
+    from a2a_serverless.services.rate_limiter import StreamSlot
+    from a2a_serverless.services.streams import StreamItem
+    from a2a_serverless.services.tasks import TaskService
+
+logger = logging.getLogger(__name__)
+
+MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """How a binding wraps results and errors. With ``streams_errors`` it is refused within a stream.
+
+    With ``resumes`` a stream continues after ``Last-Event-ID``; streams of the legacy form always begin with the task.
+    """
+
+    content_type: str
+    success: Callable[[bytes], bytes]
+    failure: Failure
+    streams_errors: bool = False
+    resumes: bool = True
+
+
+def make_handler(  # noqa: PLR0913 - the request, and how it came in
+    api: Api,
+    agent: Agent,
+    caller: Caller,
+    request: HttpRequest,
+    binding: Binding,
+    version: WireVersion,
+    envelope: Envelope,
+) -> OperationHandler:
+    """The handler of a request, in the time that is left for it."""
+    left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+    blocking_ms = min(api.service.blocking_ms, left)
+    service = replace(api.service, blocking_ms=blocking_ms, trace=_trace(request, api.service.ids.new()), caller=caller)
+    used, stream_ms = codec(binding, version, service.clock.now()), min(api.stream_ms, left)
+    return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms)
+
+
+def _trace(request: HttpRequest, seed: str) -> str:
+    """The caller's trace; else the one that X-Ray began at API Gateway; else a new one."""
+    theirs = trace.parse_traceparent(request.headers.get(trace.HEADER))
+    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationHandler:
+    """Handles one request to an agent in one version and one binding. A stream lasts ``stream_ms`` at most."""
+
+    api: Api
+    agent: Agent
+    caller: Caller
+    request: HttpRequest
+    service: TaskService
+    codec: Codec
+    version: WireVersion
+    envelope: Envelope
+    stream_ms: int
+
+    def handle(self, operation: Operation, params: Json) -> Response:
+        """Returns the answer. Never raises. The caller's scopes are checked before anything that it names is read."""
+        try:
+            self.caller.check(self.agent.id, "read" if operation in READING else "operate")
+            headers = UNCACHED | self._negotiate()
+            asked = self.codec.read(operation, params, self.api.limits)
+            principal = self.api.principal(self.caller, asked.tenant)
+            if self.api.limiter and operation in SENDING:
+                self.api.limiter.admit_send(principal)
+            if operation in STREAMING:
+                return self._stream(operation, principal, asked, headers)
+            task, result = self._run(operation, principal, asked)
+            self._log(operation, task)
+            return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
+        except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
+            self._log(operation, None, type(error).__name__)
+            told, envelope = log_error(error, self.service), self.envelope
+            return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
+
+    def _run(self, operation: Operation, principal: Principal, asked: ProtoModel) -> tuple[str | None, bytes]:
+        """The task that the answer is about, and the answer's JSON."""
+        if operation is Operation.CARD:
+            return None, dumps(self._extended_card())
+        answer = run_operation(self.service, principal, self.agent, asked, self.version)
+        answer = resolve_contents(self.service.contents, principal, answer, INLINE)
+        return answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, answer)
+
+    def _stream(
+        self, operation: Operation, principal: Principal, asked: ProtoModel, headers: dict[str, str]
+    ) -> Response:
+        """Opens the stream, and takes its slot in the quota."""
+        after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
+        until, limiter = self.service.clock.now() + self.stream_ms, self.api.limiter
+        slot = limiter.open_stream(principal, until) if limiter else None
+        try:
+            opened = open_stream(self.service, principal, self.agent, asked, self.version, after, until)
+        except BaseException:
+            if slot:
+                slot.release()
+            raise
+        self._log(operation, opened.task_id)
+        close = partial(self.service.off_loop, slot.release) if slot else None
+        return EventStream(self._frames(principal, opened, slot), headers, close)
+
+    def _extended_card(self) -> Json:
+        """The card for authenticated callers, as the rotator has published it for this version."""
+        if not self.agent.extended_skills:
+            raise UnsupportedOperation("This agent has no extended card.")
+        document = self.api.public.get_document(extended_card_name(self.agent.id))
+        if not isinstance(document, dict):
+            raise ExtendedCardNotConfigured
+        forms: JsonObject = json.loads(str(document["body"]))
+        return forms[self.version]
+
+    def _negotiate(self) -> dict[str, str]:
+        """Checks the requested version and extensions; returns the header that names the activated extensions."""
+        headers, query = self.request.headers, dict(self.request.query)
+        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
+        versions.check(self.version, asked)
+        named = versions.requested(*(headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values()))
+        offered = self.agent.extensions
+        required = [one.uri for one in offered if one.required]
+        active = versions.activated(named, [one.uri for one in offered], required)
+        return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
+
+    async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
+        try:
+            contents = _StreamContents(opened, whole_tasks=self.codec.whole_tasks)
+            async with aclosing(opened.items) as items:
+                async for item in items:
+                    if slot and slot.is_renewal_due:
+                        await self.service.off_loop(slot.renew)
+                    yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
+        except Exception as error:  # noqa: BLE001 - the status was sent already
+            yield sse.failure(self.envelope.failure(log_error(error, self.service))[1])
+
+    def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
+        shown = resolve_contents(self.service.contents, principal, content)
+        return sse.frame(self.envelope.success(self.codec.stream_item(shown)), n)
+
+    def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
+        """Logs one line for a request: operation, agent, version, task, outcome and trace."""
+        said = {"operation": operation.value, "agent": self.agent.id, "version": self.version, "task": task}
+        traced = trace.trace_id(self.service.trace)
+        logger.info("request answered", extra={**said, "outcome": outcome, "trace": traced})
+
+
+class _StreamContents:
+    """What clients get for the items of a stream. With ``whole_tasks`` a status event becomes the task as of it."""
+
+    def __init__(self, opened: OpenStream, *, whole_tasks: bool) -> None:
+        self._opened = opened
+        self._whole_tasks = whole_tasks
+        self._replay: TaskReplay | None = None
+
+    def of(self, item: StreamItem) -> StreamContent:
+        """The content of the next item."""
+        content = item.content
+        if isinstance(content, Task | Message):
+            if self._whole_tasks and isinstance(content, Task):
+                self._replay = TaskReplay.from_task(content)
+            return content
+        if self._replay:
+            self._replay.apply(content)
+            if isinstance(content, StatusEvent):
+                return self._replay.task()
+        return update_of(content, self._opened.task_id, self._opened.context_id)

@@ -1,0 +1,128 @@
+"""HTTP+JSON (specification 11), and what we add to it: uploads, delivery logs and the operator's API, by FastAPI.
+
+FastAPI routes and describes. Bodies are read by the codecs, as over JSON-RPC, so that both refuse the same in the same
+words. A path without ``/v1`` is 1.0, and may begin with a tenant; what the path says goes before what the body or the
+query says. Who has not signed in learns nothing of paths: the last routes sign in, then answer 404 or 405.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from starlette.routing import BaseRoute, Match, Route
+
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.http.additions import ADDED
+from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
+from a2a_serverless.http.operations import Envelope, make_handler
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES
+from a2a_serverless.protocol.error_bodies import http_failure
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.strict_json import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import ASGIApp
+
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.routes import OperationRoute
+    from a2a_serverless.protocol.codecs import Binding
+    from a2a_serverless.protocol.limits import Limits
+
+Check = Callable[[Api, "HttpRequest"], None]
+
+NULL: Final = b"null"
+EMPTY: Final = b"{}"
+
+
+def make_rest(api: Api) -> ASGIApp:
+    """The routes. Errors leave them as exceptions, for the middleware of the application."""
+    from a2a_serverless.http.openapi import describe
+    from a2a_serverless.http.operator_api import OPERATIONS, check_operator
+
+    app = FastAPI(title="A2A Serverless", version="1.0", redoc_url=None, redirect_slashes=False)
+
+    def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
+        async def answer(request: Request) -> Response:
+            return await respond(api, endpoint, request.scope, request.receive)
+
+        app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
+
+    for route in (*ROUTES, *TENANT_ROUTES):
+        path = "/{agent:agent}" + route.path(typed=True)
+        add(path, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
+    for route in LEGACY_ROUTES:
+        path = "/legacy/{agent}" + route.path(typed=True)
+        add(path, route.verb, route.name, partial(_answer, route), shown=False)
+    for path, verb, name, endpoint, _ in (*ADDED, *OPERATIONS):
+        add(path, verb, name, endpoint)
+    known = tuple(app.routes)
+    for path, check in (
+        ("/legacy/{agent}/{path:path}", _sign_in),
+        ("/operator/{path:path}", check_operator),
+        ("/{agent:agent}/{path:path}", _sign_in),
+        ("/{path:path}", _know_nothing),
+    ):
+        app.router.routes.append(Route(path, Responder(api, partial(_refuse, known, check))))
+    added = {name: described for _, _, name, _, described in (*ADDED, *OPERATIONS)}
+    app.openapi = partial(describe, app, api, added)  # type: ignore[method-assign] # as FastAPI documents it
+    return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
+
+
+def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
+    agent, caller = api.agent(request), api.sign_in(request)
+    if request.body:
+        request.check_content_type()
+    given = _from_body(request.body, api.limits) if route.verb == "POST" else _from_query(request.query)
+    binding: Binding = "legacy" if request.path.startswith("/legacy/") else api.rest_binding
+    envelope = Envelope(
+        content_type=request.answer_type,
+        success=lambda result: EMPTY if result == NULL else result,
+        failure=lambda error: http_failure(error, route.version),
+        resumes=binding != "legacy",
+    )
+    handler = make_handler(api, agent, caller, request, binding, route.version, envelope)
+    return handler.handle(route.operation, given | route.fields(request))
+
+
+def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
+    given: JsonObject = {}
+    for name, value in query:
+        if name in given:
+            raise InvalidParams(violations=(FieldViolation(name, "must not be given twice"),))
+        given[name] = value
+    return given
+
+
+def _from_body(body: bytes, limits: Limits) -> JsonObject:
+    """The body's object. ``null`` is no body: it is what the official Go client sends where there is nothing to say."""
+    given = loads(body, limits) if body.strip() else None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InvalidParams("The body must be an object.")
+    return given
+
+
+def _refuse(known: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
+    """Refuses a path that no route has, or has with other verbs, after the check of who asks."""
+    check(api, request)
+    scope = {"type": "http", "path": request.path, "method": request.verb}
+    found = [route for route in known if route.matches(scope)[0] is not Match.NONE]
+    verbs = {verb for route in found if isinstance(route, Route) for verb in route.methods or ()}
+    raise VerbNotAllowed(verbs) if verbs else no_such_path()
+
+
+def _sign_in(api: Api, request: HttpRequest) -> None:
+    api.agent(request)
+    api.sign_in(request)
+
+
+def _know_nothing(api: Api, request: HttpRequest) -> None:
+    """Anybody may know that there is no such path."""
