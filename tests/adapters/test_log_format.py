@@ -12,6 +12,7 @@ from a2a_serverless.adapters.dynamodb import log_format
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
+from tests.protocol.strategies import built
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -26,14 +27,14 @@ metadata = st.none() | st.dictionaries(texts, values, max_size=2)
 some = st.lists(texts, max_size=2).map(tuple)
 about = {"media_type": st.none() | texts, "filename": st.none() | texts, "metadata": metadata}
 parts = st.one_of(
-    st.builds(Part, text=texts, **about),
-    st.builds(Part, raw=texts, **about),
-    st.builds(Part, url=texts, **about),
-    st.builds(Part, data=values, **about),
+    built(Part, text=texts, **about),
+    built(Part, raw=texts, **about),
+    built(Part, url=texts, **about),
+    built(Part, data=values, **about),
 )
 many_parts = st.lists(parts, max_size=3).map(tuple)
 maybe = st.none() | texts
-messages = st.builds(
+messages = built(
     Message,
     message_id=texts,
     role=st.sampled_from(Role),
@@ -44,7 +45,7 @@ messages = st.builds(
     extensions=some,
     reference_task_ids=some,
 )
-artifacts = st.builds(
+artifacts = built(
     Artifact,
     artifact_id=texts,
     parts=many_parts,

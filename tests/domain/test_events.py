@@ -14,23 +14,24 @@ from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay, contiguous, replay
 from a2a_serverless.domain.states import NEXT
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+from tests.protocol.strategies import built
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
 
 MANY = settings(deadline=None, max_examples=100)
 
-MESSAGES = st.builds(
+MESSAGES = built(
     Message,
     message_id=st.sampled_from("mnopqr"),
     role=st.sampled_from(Role),
-    parts=st.lists(st.builds(Part, text=st.sampled_from("xyz")), min_size=1, max_size=2).map(tuple),
+    parts=st.lists(built(Part, text=st.sampled_from("xyz")), min_size=1, max_size=2).map(tuple),
 )
 INCOMING = st.builds(Incoming, MESSAGES, metadata=st.none() | st.dictionaries(st.sampled_from("kl"), st.integers(0, 9)))
-ARTIFACTS = st.builds(
+ARTIFACTS = built(
     Artifact,
     artifact_id=st.sampled_from("ab"),
-    parts=st.lists(st.builds(Part, text=st.sampled_from("uvw")), min_size=1, max_size=2).map(tuple),
+    parts=st.lists(built(Part, text=st.sampled_from("uvw")), min_size=1, max_size=2).map(tuple),
     name=st.sampled_from([None, "document.md"]),
 )
 # Mostly the next number, sometimes one too few or too many.

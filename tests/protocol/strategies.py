@@ -2,6 +2,7 @@
 
 import base64
 import string
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,20 +25,26 @@ JSON: st.SearchStrategy[Json] = st.recursive(
 OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(TEXTS, JSON, max_size=3)
 METADATA = st.none() | OBJECTS
 
+
+def built(model: Any, **members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects of a model. ``builds`` alone takes the members' names in JSON for further parameters."""  # noqa: PLW0108 - it hides the signature
+    return st.builds(lambda **values: model(**values), **members)
+
+
 _ABOUT = {"media_type": st.none() | NAMES, "filename": st.none() | NAMES, "metadata": METADATA}
 _RAW = st.binary(max_size=20).map(lambda content: base64.b64encode(content).decode())
 _URLS = NAMES.map("https://example.com/".__add__)
 
 PARTS = (
-    st.builds(Part, text=TEXTS, **_ABOUT)
-    | st.builds(Part, raw=_RAW, **_ABOUT)
-    | st.builds(Part, url=_URLS, **_ABOUT)
-    | st.builds(Part, data=JSON, **_ABOUT)
+    built(Part, text=TEXTS, **_ABOUT)
+    | built(Part, raw=_RAW, **_ABOUT)
+    | built(Part, url=_URLS, **_ABOUT)
+    | built(Part, data=JSON, **_ABOUT)
 )
 _PARTS = st.lists(PARTS, min_size=1, max_size=3).map(tuple)
 _URIS = st.lists(_URLS, max_size=2).map(tuple)
 
-MESSAGES = st.builds(
+MESSAGES = built(
     Message,
     message_id=NAMES,
     role=st.sampled_from(Role),
@@ -48,7 +55,7 @@ MESSAGES = st.builds(
     extensions=_URIS,
     reference_task_ids=st.lists(NAMES, max_size=2).map(tuple),
 )
-ARTIFACTS = st.builds(
+ARTIFACTS = built(
     Artifact,
     artifact_id=NAMES,
     parts=_PARTS,
@@ -57,8 +64,8 @@ ARTIFACTS = st.builds(
     metadata=METADATA,
     extensions=_URIS,
 )
-STATUSES = st.builds(TaskStatus, state=st.sampled_from(TaskState), timestamp=MOMENTS, message=st.none() | MESSAGES)
-TASKS = st.builds(
+STATUSES = built(TaskStatus, state=st.sampled_from(TaskState), timestamp=MOMENTS, message=st.none() | MESSAGES)
+TASKS = built(
     Task,
     id=NAMES,
     context_id=NAMES,

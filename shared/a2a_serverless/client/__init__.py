@@ -3,13 +3,14 @@
 ::
 
     from a2a_serverless.client import discover, over_urllib, text_message
-    from a2a_serverless.domain.model import SendRequest
+    from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
 
     agent = discover("https://agents.example.com/document", over_urllib).client
-    task = agent.send(SendRequest(text_message("Lighthouses"), return_immediately=True))
+    at_once = SendMessageConfiguration(return_immediately=True)
+    task = agent.send(SendMessageRequest(message=text_message("Lighthouses"), configuration=at_once))
     print(agent.get(task.id).status.state)
 
-It is synchronous and imports only the standard library, the model and the codecs, because it also runs inside
+It is synchronous and imports only the standard library and the models of the protocol, because it also runs inside
 functions, where every import lengthens the cold start (``docs/adr/0008-client-on-the-standard-library.md``). A
 ``Transport`` sends the requests: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
 """
