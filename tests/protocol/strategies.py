@@ -27,8 +27,8 @@ METADATA = st.none() | OBJECTS
 
 
 def built(model: Any, **members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Objects of a model. ``builds`` alone takes the members' names in JSON for further parameters."""  # noqa: PLW0108 - it hides the signature
-    return st.builds(lambda **values: model(**values), **members)
+    """Objects of a model. ``builds`` alone takes the members' names in JSON for further parameters."""
+    return st.builds(lambda **values: model(**values), **members)  # noqa: PLW0108 - it hides the signature
 
 
 _ABOUT = {"media_type": st.none() | NAMES, "filename": st.none() | NAMES, "metadata": METADATA}
