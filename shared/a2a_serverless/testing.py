@@ -79,8 +79,6 @@ CLIENT: Final = Principal("tenant", "client")
 LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 RUN_MS: Final = 900_000
 MOST_LISTED: Final = 1000
-
-
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
@@ -95,10 +93,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(
-        self,
-        now: Callable[[], int],
-        wait: Callable[[int], None],
-        known: frozenset[threading.Thread] | None = None,
+        self, now: Callable[[], int], wait: Callable[[int], None], known: frozenset[threading.Thread] | None = None
     ) -> None:
         self._now = now
         super().__init__(_SimulatedSelector(wait, frozenset(threading.enumerate()) if known is None else known))
@@ -246,13 +241,8 @@ class AgentTestHarness:
     runs follow one another.
     """
 
-    def __init__(
-        self,
-        *agents: Agent,
-        files: Mapping[str, bytes] | None = None,
-    ) -> None:
+    def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None) -> None:
         self.now = START
-        web = files or {}
         self.run_ms = RUN_MS
         self.runs: list[tuple[str, int, int]] = []
         self._threads = frozenset(threading.enumerate())
@@ -260,34 +250,39 @@ class AgentTestHarness:
         self._planned: list[tuple[int, Callable[[], object]]] = []
         self._playing = 0
         self._first = agents[0].id
-        by_id = {agent.id: agent for agent in agents}
-        clock, ids, table, sealer = _Clock(self), Counter(), MemoryTable(lambda: self.now), MemorySealer()
-        self._table, self._ids, self._queues = table, ids, MemoryQueues(lambda: self.now)
-        self._siblings = _Siblings(self, by_id)
-        registry = AgentRegistry(self._siblings, ids, BASE_URL)
-        self._engine = Engine(
-            table,
-            table,
+        self._clock, self._ids = _Clock(self), Counter()
+        self._table, self._queues = MemoryTable(self._clock.now), MemoryQueues(self._clock.now)
+        self._siblings = _Siblings(self, {agent.id: agent for agent in agents})
+        self._engine = self._make_engine(files or {})
+        self.service = self._make_service()
+        self._sweeper = Sweeper(self._table, self._table, self._queues, self._clock, self._ids)
+
+    def _make_engine(self, web: Mapping[str, bytes]) -> Engine:
+        return Engine(
+            self._table,
+            self._table,
             self._queues,
-            ids,
-            clock.now,
-            by_id,
-            registry,
+            self._ids,
+            self._clock.now,
+            self._siblings.agents,
+            AgentRegistry(self._siblings, self._ids, BASE_URL),
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
             on_error=lambda key, error: self._errors.update({key.task: error}),
         )
-        self.service = tasks.TaskService(
+
+    def _make_service(self) -> tasks.TaskService:
+        table, queues, clock, ids, sealer = self._table, self._queues, self._clock, self._ids, MemorySealer()
+        return tasks.TaskService(
             log=table,
-            queues=self._queues,
+            queues=queues,
             clock=clock,
             ids=ids,
-            webhooks=Webhooks(table, table, self._queues, sealer, clock, ids, EgressPolicy(), MemoryResolver()),
+            webhooks=Webhooks(table, table, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver()),
             lister=TaskLister(table, table, sealer),
             life=LIFE,
             blocking_ms=0,
             inline_runner=EngineInlineRunner(self._engine, self._play),
         )
-        self._sweeper = Sweeper(table, table, self._queues, clock, ids)
 
     def send(
         self,
@@ -437,7 +432,7 @@ class _Siblings:
 
     def __init__(self, harness: AgentTestHarness, agents: Mapping[str, Agent]) -> None:
         self._harness = harness
-        self._agents = agents
+        self.agents = agents
         self._called: dict[tuple[str, str], TaskPushNotificationConfig] = {}
         self._told: dict[tuple[str, str], int] = {}
 
@@ -484,6 +479,6 @@ class _Siblings:
         return True
 
     def _known(self, agent: str) -> Agent:
-        if agent not in self._agents:
+        if agent not in self.agents:
             raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
-        return self._agents[agent]
+        return self.agents[agent]

@@ -3,8 +3,7 @@ import shlex
 import pytest
 import typer
 
-from a2a_serverless.cli.app import app
-from a2a_serverless.cli.examples import COMMAND_LINES
+from a2a_serverless.cli.app import COMMAND_LINES, app
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 

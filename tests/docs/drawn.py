@@ -13,8 +13,7 @@ import typer
 import yaml
 
 import cost
-from a2a_serverless.cli.app import app
-from a2a_serverless.cli.examples import COMMAND_LINES
+from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.docs.documents import ROOT

@@ -10,9 +10,8 @@ from typing import Final
 
 import typer
 
-from a2a_serverless.cli import callers, cards, check, erase, operator_commands, stack, tasks, versions
+from a2a_serverless.cli import callers, check, erase, operator_commands, stack, tasks
 from a2a_serverless.cli.errors import explain
-from a2a_serverless.cli.examples import examples_of
 from a2a_serverless.cli.options import CliContext, as_command
 
 GROUPS: Final = {
@@ -30,10 +29,10 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "get": tasks.get,
         "watch": tasks.watch,
         "cancel": tasks.cancel,
-        "versions": versions.versions,
+        "versions": tasks.versions,
         "deliveries": tasks.deliveries,
-        "cards list": cards.list_cards,
-        "cards show": cards.show_card,
+        "cards list": tasks.list_cards,
+        "cards show": tasks.show_card,
     },
     "In your account": {
         "build": stack.build,
@@ -56,6 +55,77 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
     },
 }
 
+# The examples at the end of each command's help. A test parses each of them.
+_LINES: Final = """\
+demo # A chain of agents on examples/demo.md, and a picture
+demo notes.md # On a text of yours
+demo --json # For scripts: the result as JSON
+up # Emulator on 4566, api on 8000, webhook receiver on 8010
+up --api-port 9000 # If port 8000 is in use
+down # Stops what up has started, and what a killed demo has left
+logs # The last lines of each log
+logs worker # The whole log of the worker
+logs notifier --follow # And new lines as they come
+send document "The history of lighthouses" # Follow it to its end, print the document
+send document --file notes.md --out out # Save the document in out/
+send document --file notes.md --no-wait # Start the task and print its id
+send document --file notes.md --inbox http://127.0.0.1:8010 # Send webhooks to the local receiver
+send https://agents.example.com/document --file notes.md # An agent anywhere
+get document TASK # Its state
+get document TASK --text # Only its result, for a pipe
+get document TASK --json # The whole task
+watch document TASK # Until it ends or needs you
+watch document TASK --json # One event per line
+cancel document TASK # It ends as canceled
+versions image CONTEXT # Each picture of the conversation, the oldest first
+versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
+deliveries document TASK # Each webhook of the task, each attempt
+cards list # The agents on this machine
+cards list --url https://agents.example.com # Those of a deployment
+cards show document # What the agent can do, and how to talk to it
+cards show document --json # The card as it was served, with its signatures
+build # For AWS Lambda's python3.13 on arm64
+build --architecture x86_64 # With Architecture=x86_64 in sam deploy
+check https://agents.example.com # With your key in A2A_AUTHORIZATION, another owner's in A2A_OTHER_AUTHORIZATION
+check https://agents.example.com --receiver https://hooks.example.com # Webhooks, too, at your receiver
+check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation
+check http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local # On the stack that `up` has started
+check https://agents.example.com --json # For a pipeline: exit code 1 when anything fails
+callers add alice # A key for alice
+callers add alice --tenant acme --note laptop --stack my-agents # In its own tenant
+callers add duty --operator # Also for the operator's API
+callers add monitor --scope a2a:read # A key that may only read
+erase task default/alice/TASK --dry-run # Count first
+erase task default/alice/TASK # Then erase
+erase context default/alice/CONTEXT --stack my-agents # A whole conversation
+erase owner default/alice --dry-run # Count first, without erasing
+erase owner default/alice # Erase everything. After an interruption, start it again
+callers list # The owner and scopes of each key
+callers move # Once, after the upgrade to the release with a table for API keys
+callers remove 3f9a1c0e5b7d2846 # By its id from the list
+push list # Every webhook that was given up
+push list --host hooks.example.com --since 2h # Those of a host that failed two hours ago
+push list tenant/owner/TASK --stack my-agents # All of one task
+push list --local # On the stack that `up` has started
+push show tenant/owner/TASK CONFIG # Its state and its attempts
+push redrive tenant/owner/TASK CONFIG # When the receiver works again
+push redrive --host hooks.example.com --since 2h # All webhooks of a host that was down
+push redrive --all # All that were given up
+push pause tenant/owner/TASK CONFIG # While the receiver is being repaired
+push resume tenant/owner/TASK CONFIG # Continues where it was paused
+keys show # Which key signs, and since when
+keys rotate # Before the next scheduled rotation
+keys revoke KID # After a key has leaked: the next one signs at once
+"""
+_EXAMPLES: Final = [line.split(" # ") for line in _LINES.splitlines()]
+COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
+
+
+def _examples(command: str) -> str:
+    found = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
+    shown = (f"[dim]# {why}[/dim]\na2a-serverless {line}" for line, why in found)
+    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+
 
 def _make_app() -> typer.Typer:
     made = typer.Typer(
@@ -75,7 +145,7 @@ def _make_app() -> typer.Typer:
                 groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
                 made.add_typer(groups[group], name=group, rich_help_panel=panel)
             shown_in = None if group else panel
-            groups[group].command(word, epilog=examples_of(name), rich_help_panel=shown_in)(as_command(function))
+            groups[group].command(word, epilog=_examples(name), rich_help_panel=shown_in)(as_command(function))
     return made
 
 

@@ -1,15 +1,13 @@
 """The operator's commands that erase a task, a context or an owner of a deployed stack."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import unquote
 
 import typer
 
 from a2a_serverless.cli.options import StackContext
 from a2a_serverless.domain.model import Principal
-
-if TYPE_CHECKING:
-    from a2a_serverless.services.erasure import ErasureScope
+from a2a_serverless.services.erasure import ErasureRequest, ErasureScope, erase_all, parse_result
 
 Task = Annotated[str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded.", metavar="TASK")]
 Context = Annotated[str, typer.Argument(help="TENANT/OWNER/CONTEXT, percent-encoded.", metavar="CONTEXT")]
@@ -19,24 +17,18 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would b
 
 def erase_task(stack: StackContext, task: Task, *, dry_run: DryRun = False) -> None:
     """Erase a task with its big contents, webhooks and idempotency records. A running task is canceled first."""
-    from a2a_serverless.services.erasure import ErasureScope
-
     principal, task_id = _parse(task, "TENANT/OWNER/TASK")
     _erase(stack, ErasureScope(principal, task=task_id), dry_run=dry_run)
 
 
 def erase_context(stack: StackContext, context: Context, *, dry_run: DryRun = False) -> None:
     """Erase all tasks of an owner's context."""
-    from a2a_serverless.services.erasure import ErasureScope
-
     principal, context_id = _parse(context, "TENANT/OWNER/CONTEXT")
     _erase(stack, ErasureScope(principal, context_id=context_id), dry_run=dry_run)
 
 
 def erase_owner(stack: StackContext, owner: Owner, *, dry_run: DryRun = False) -> None:
     """Erase an owner: its tasks, its quota counters, and its API keys."""
-    from a2a_serverless.services.erasure import ErasureScope
-
     _erase(stack, ErasureScope(_parse(owner, "TENANT/OWNER")[0]), dry_run=dry_run)
 
 
@@ -48,9 +40,7 @@ def _parse(named: str, form: str) -> tuple[Principal, str]:
     return Principal(tenant=parts[0], owner=parts[1]), parts[-1]
 
 
-def _erase(stack: StackContext, scope: "ErasureScope", *, dry_run: bool) -> None:
-    from a2a_serverless.services.erasure import ErasureRequest, erase_all, parse_result
-
+def _erase(stack: StackContext, scope: ErasureScope, *, dry_run: bool) -> None:
     order, eraser = ErasureRequest(scope, dry_run).to_json(), stack.operations.eraser
     done = parse_result(eraser(order)) if dry_run else erase_all(lambda: parse_result(eraser(order)), stack.cli.sleep)
     did = "Would erase" if dry_run else "Erased"

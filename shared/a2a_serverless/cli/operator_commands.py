@@ -6,19 +6,29 @@ is an operator. ``--local`` means the stack that ``up`` has started, and ignores
 
 import re
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
+from a2a_serverless.adapters.dynamodb.keys import key_of_path, path
 from a2a_serverless.cli.options import StackContext
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from a2a_serverless.cli.terminal import Terminal
-    from a2a_serverless.domain.model import Json, JsonObject, TaskKey
-    from a2a_serverless.domain.push import WebhookStatus
-    from a2a_serverless.services.delivery_admin import DeliveryAdmin, Selection
+from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.model import Json, JsonObject, TaskKey
+from a2a_serverless.domain.push import WebhookStatus
+from a2a_serverless.protocol.timestamps import from_text, to_text
+from a2a_serverless.services.delivery_admin import (
+    DeliveryAdmin,
+    Selection,
+    list_exhausted,
+    list_statuses,
+    pause,
+    redrive,
+    redrive_all,
+    resume,
+)
+from a2a_serverless.protocol.additions import Delivery
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -43,8 +53,6 @@ def list_pushes(
     stack: StackContext, task: ListedTask = "", *, host: Host = "", since: Since = "", limit: Limit = 100
 ) -> None:
     """Show the webhooks of a task, or all webhooks that were given up."""
-    from a2a_serverless.services.delivery_admin import list_exhausted
-
     given_up = _selection(host, since)
     found = _statuses(stack.admin, task) if task else list_exhausted(stack.admin, limit, given_up)
     stack.terminal.result({"deliveries": [_printed(one) for one in found]}, "".join(map(_line, found)))
@@ -54,8 +62,6 @@ def list_pushes(
 
 def show_push(stack: StackContext, task: Task, config: Config) -> None:
     """Show the state of a webhook, and its attempts."""
-    from a2a_serverless.domain.errors import TaskNotFound
-
     found = _statuses(stack.admin, task, config)
     if not found:
         raise TaskNotFound("The push notification configuration was not found.")
@@ -75,8 +81,6 @@ def redrive_push(
     since: Since = "",
 ) -> None:
     """Redrive webhooks that were given up: one, or all that match --host and --since."""
-    from a2a_serverless.services.delivery_admin import redrive
-
     many = every or bool(host or since)
     if many == bool(task) or bool(task) != bool(config):
         raise typer.BadParameter("name one webhook (TASK and CONFIG), or several by --host, --since or --all")
@@ -88,15 +92,11 @@ def redrive_push(
 
 def pause_push(stack: StackContext, task: Task, config: Config) -> None:
     """Stop deliveries to a webhook until it is resumed."""
-    from a2a_serverless.services.delivery_admin import pause
-
     _change(stack, pause, task, config)
 
 
 def resume_push(stack: StackContext, task: Task, config: Config) -> None:
     """Resume deliveries to a paused webhook where they stopped."""
-    from a2a_serverless.services.delivery_admin import resume
-
     _change(stack, resume, task, config)
 
 
@@ -124,7 +124,7 @@ def revoke_key(stack: StackContext, kid: Kid) -> None:
     show_keys(stack)
 
 
-def show_webhook(terminal: "Terminal", webhook: "JsonObject") -> None:
+def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
     """Writes a webhook as rows, and one line for each attempt."""
     terminal.rows([(name, str(value)) for name, value in webhook.items() if name != "attempts"])
     attempts: Any = webhook["attempts"]
@@ -138,8 +138,6 @@ def show_webhook(terminal: "Terminal", webhook: "JsonObject") -> None:
 
 def moment_of(text: str) -> int:
     """Parses ``30m``, ``12h`` or ``2d`` (ago), or a timestamp; returns ms since the epoch. Raises BadParameter."""
-    from a2a_serverless.protocol.timestamps import from_text
-
     ago = _AGO.fullmatch(text)
     if ago:
         return time.time_ns() // 1_000_000 - int(ago[1]) * _UNIT_MS[ago[2]]
@@ -149,40 +147,32 @@ def moment_of(text: str) -> int:
         raise typer.BadParameter("30m, 12h or 2d (ago), or a timestamp such as 2026-05-28T09:30:00Z") from None
 
 
-def _selection(host: str, since: str) -> "Selection":
-    from a2a_serverless.services.delivery_admin import Selection
-
+def _selection(host: str, since: str) -> Selection:
     return Selection(host, moment_of(since) if since else 0)
 
 
-def _key(task: str) -> "TaskKey":
-    from a2a_serverless.adapters.dynamodb.keys import key_of_path
-
+def _key(task: str) -> TaskKey:
     try:
         return key_of_path(task)
     except ValueError as error:
         raise typer.BadParameter("a task is named TENANT/OWNER/TASK, as `push list` prints it") from error
 
 
-def _statuses(admin: "DeliveryAdmin", task: str, config: str = "") -> "list[WebhookStatus]":
+def _statuses(admin: DeliveryAdmin, task: str, config: str = "") -> list[WebhookStatus]:
     """Returns the webhooks of a task, or the one with this configuration's id."""
-    from a2a_serverless.services.delivery_admin import list_statuses
-
     found = list_statuses(admin.log, admin.store, _key(task))
     return [one for one in found if config in {"", one.config.config_id}]
 
 
 def _change(
-    stack: StackContext, change: "Callable[[DeliveryAdmin, TaskKey, str], object]", task: str, config: str
+    stack: StackContext, change: Callable[[DeliveryAdmin, TaskKey, str], object], task: str, config: str
 ) -> None:
     change(stack.admin, _key(task), config)
     (one,) = _statuses(stack.admin, task, config)
     stack.terminal.result(_printed(one), _line(one))
 
 
-def _redrive_all(stack: StackContext, selection: "Selection") -> None:
-    from a2a_serverless.services.delivery_admin import redrive_all
-
+def _redrive_all(stack: StackContext, selection: Selection) -> None:
     redriven: list[Json] = []
     for key, config_id in redrive_all(stack.admin, selection):
         redriven.append({"task": _path(key), "id": config_id})
@@ -193,21 +183,17 @@ def _redrive_all(stack: StackContext, selection: "Selection") -> None:
     stack.terminal.note(f"Redriven: {len(redriven)}.")
 
 
-def _path(key: "TaskKey") -> str:
-    from a2a_serverless.adapters.dynamodb.keys import path
-
+def _path(key: TaskKey) -> str:
     return path(key.tenant, key.owner, key.task)
 
 
-def _printed(one: "WebhookStatus") -> "JsonObject":
-    from a2a_serverless.protocol.additions import Delivery
-
+def _printed(one: WebhookStatus) -> JsonObject:
     named = Delivery.of(one, _path(one.key))
     printed: JsonObject = named.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return printed
 
 
-def _line(one: "WebhookStatus") -> str:
+def _line(one: WebhookStatus) -> str:
     printed = _printed(one)
     where = f"{printed['task']}  {printed['id']}"
     how = f"{printed['state']}, {printed['verification']}, {printed['deliveredUpTo']}/{printed['lastEvent']} delivered"
@@ -216,8 +202,6 @@ def _line(one: "WebhookStatus") -> str:
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Returns a copy with the times (integers) as timestamps."""
-    from a2a_serverless.protocol.timestamps import to_text
-
     if isinstance(value, dict):
         return {name: to_text(inner) if isinstance(inner, int) else _with_times(inner) for name, inner in value.items()}
     return [_with_times(inner) for inner in value] if isinstance(value, list) else value

@@ -15,9 +15,9 @@ import typer
 
 from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import DiscoveredAgent, HttpError, Transport, discover, over_urllib
+from a2a_serverless.domain.deployed import StackName
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
     from a2a_serverless.stack.paths import Paths
@@ -39,7 +39,7 @@ def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
-def _wired(name: str, stack: "StackName") -> Any:  # noqa: ANN401 - as the function
+def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
     """Calls a function of ``wiring.operators``, imported only now: most commands do not need the AWS SDK."""
     return getattr(import_module("a2a_serverless.wiring.operators"), name)(stack)
 
@@ -59,12 +59,12 @@ class CliContext:
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
-    operations: "Callable[[StackName], Operations]" = field(default_factory=lambda: partial(_wired, "make_operations"))
-    api_keys: "Callable[[StackName], ApiKeyStore]" = field(default_factory=lambda: partial(_wired, "make_api_keys"))
-    earlier_api_keys: "Callable[[StackName], ApiKeyStore]" = field(
+    operations: Callable[[StackName], "Operations"] = field(default_factory=lambda: partial(_wired, "make_operations"))
+    api_keys: Callable[[StackName], "ApiKeyStore"] = field(default_factory=lambda: partial(_wired, "make_api_keys"))
+    earlier_api_keys: Callable[[StackName], "ApiKeyStore"] = field(
         default_factory=lambda: partial(_wired, "make_earlier_api_keys")
     )
-    alarms: "Callable[[StackName], Mapping[str, str]]" = field(default_factory=lambda: partial(_wired, "alarm_states"))
+    alarms: Callable[[StackName], Mapping[str, str]] = field(default_factory=lambda: partial(_wired, "alarm_states"))
     clock: Callable[[], float] = time.monotonic
 
     @property
@@ -87,9 +87,7 @@ class StackContext:
         return self.cli.terminal
 
     @cached_property
-    def name(self) -> "StackName":
-        from a2a_serverless.domain.deployed import StackName
-
+    def name(self) -> StackName:
         if not self.local:
             return StackName(self.asked)
         from a2a_serverless.stack.emulator import running_emulator

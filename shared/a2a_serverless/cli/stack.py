@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a2a_serverless.cli.input import media_type_of, read_file
+from a2a_serverless.cli.files import media_type_of, read_file
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, State, find_paths
 
 if TYPE_CHECKING:

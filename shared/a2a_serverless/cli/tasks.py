@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel, deliveries."""
+"""The commands that talk to agents: cards, send, get, watch, cancel, versions, deliveries."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -7,17 +7,29 @@ from urllib.parse import quote
 
 import typer
 
-from a2a_serverless.cli.files import save
+from a2a_serverless.cli.files import read_binary, read_source, save
 from a2a_serverless.cli.following import send_and_follow
 from a2a_serverless.cli.following import watch as watched
-from a2a_serverless.cli.formatting import as_json, item_json, item_line, result_text, task_rows
+from a2a_serverless.cli.formatting import (
+    as_json,
+    card_rows,
+    item_json,
+    item_line,
+    moment,
+    result_text,
+    size_words,
+    task_rows,
+)
 from a2a_serverless.cli.inbox import InboxClient
-from a2a_serverless.cli.input import read_binary, read_source
 from a2a_serverless.cli.operator_commands import show_webhook
 from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, TaskId, Url, find
-from a2a_serverless.client import ClientEvent, DiscoveredAgent, text_message
+from a2a_serverless.cli.terminal import one_line
+from a2a_serverless.client import ClientEvent, DiscoveredAgent, agents_of, text_message
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.files import download, file_part
+from a2a_serverless.client.versions import Version
+from a2a_serverless.client.versions import versions as versions_of
+from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -32,6 +44,7 @@ from a2a_serverless.protocol.v1 import (
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
+LONGEST = 80
 
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
@@ -42,7 +55,22 @@ Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or only start it.")]
 Webhook = Annotated[str | None, typer.Option(help="Notify this URL.", metavar="URL")]
 InboxUrl = Annotated[str | None, typer.Option("--inbox", help="Notify the receiver that runs there.", metavar="URL")]
+ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
+Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
+
+
+def list_cards(cli: CliContext, *, url: Url = LOCAL_URL) -> None:
+    """List the agents of a deployment."""
+    agents = agents_of(url, cli.transport, cli.headers)
+    words = [[one_line(str(agent.get(name, "")), LONGEST) for name in ("id", "name", "url")] for agent in agents]
+    cli.terminal.result([*agents], [(agent, f"{name}  {where}") for agent, name, where in words])
+
+
+def show_card(cli: CliContext, agent: Agent, *, url: Url = LOCAL_URL) -> None:
+    """Show an agent's card. With --json as it was served, signatures included."""
+    found = find(cli, url, agent)
+    cli.terminal.result(found.document, card_rows(found.card, found.client.url))
 
 
 def send(  # noqa: PLR0913 - the options of a command
@@ -72,12 +100,9 @@ def send(  # noqa: PLR0913 - the options of a command
     if binary:
         part = file_part(found.client, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
-    request = SendMessageRequest(
-        message=message,
-        configuration=SendMessageConfiguration(
-            return_immediately=not wait, task_push_notification_config=_push(cli, webhook, inbox)
-        ),
-    )
+    push = _push(cli, webhook, inbox)
+    configuration = SendMessageConfiguration(return_immediately=not wait, task_push_notification_config=push)
+    request = SendMessageRequest(message=message, configuration=configuration)
     if wait:
         _follow(cli, found, agent, send_and_follow(found, request, cli.sleep), out)
     else:
@@ -111,6 +136,27 @@ def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL)
     cli.terminal.result(as_json(canceled), task_rows(canceled))
 
 
+def versions(
+    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = LOCAL_URL
+) -> None:
+    """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
+
+    A refinement is a new task, so old versions stay. --out saves each with its number in front: v1.boat.png.
+    """
+    made = versions_of(find(cli, url, agent).client, context)
+    wanted = {key: made[key] for key in made if name in {None, key}}
+    if cli.terminal.json:
+        cli.terminal.data({key: [_printed(one) for one in wanted[key]] for key in wanted})
+    elif not wanted:
+        there = f"No artifact has that name. There are: {', '.join(made)}."
+        cli.terminal.note(there if made else "This conversation has no artifacts.")
+    else:
+        for key, found in wanted.items():
+            cli.terminal.rows([(f"{key} {one.number}", _words(one)) for one in found])
+    for one in (one for found in wanted.values() for one in found):
+        save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
+
+
 def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
     client = find(cli, url, agent).client
@@ -129,6 +175,14 @@ def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | N
     """Saves artifacts in the folder ``out``, if there is one, and says so."""
     for path in save(artifacts, out, prefix, lambda url: download(url, cli.transport)) if out else ():
         cli.terminal.note(f"Saved {path}")
+
+
+def _words(one: Version) -> str:
+    return f"{moment(one.at)}  {size_words(one.artifact)}  task {one.task_id}"
+
+
+def _printed(one: Version) -> Json:
+    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNotificationConfig | None:

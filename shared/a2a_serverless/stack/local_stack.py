@@ -110,8 +110,7 @@ def _start_receiver(paths: Paths, options: Options) -> Process:
 
 def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:
     port = processes.claim_port(name, port)
-    server = [sys.executable, "-P", "-m", "a2a_serverless.stack.serve"]
-    command: list[str | Path] = [*server, app, "--app-dir", folder, "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "a2a_serverless.stack.serve", app, str(folder), str(port)]
     return processes.start(paths, name, command, without_aws(os.environ) | dict(env), port=port)
 
 

@@ -1,12 +1,12 @@
-"""``python -m a2a_serverless.stack.serve APP --port N``: uvicorn on 127.0.0.1, for a developer's machine.
+"""``python -m a2a_serverless.stack.serve APP FOLDER PORT``: uvicorn on 127.0.0.1, for a developer's machine.
 
 uvicorn has no time limit for the headers of a request. Here it is ``HEAD_S`` seconds; the application limits the body.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
+import sys
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import h11
@@ -59,17 +59,13 @@ class BoundedHead(H11Protocol):
 
 def main() -> None:
     """Serve until a signal ends the process."""
-    said = argparse.ArgumentParser(prog="a2a_serverless.stack.serve")
-    said.add_argument("app", help="a function that returns an ASGI application: module:name")
-    said.add_argument("--port", type=int, required=True)
-    said.add_argument("--app-dir", default="")
-    given = said.parse_args()
+    app, folder, port = sys.argv[1:]
     uvicorn.run(
-        given.app,
+        app,
         factory=True,
-        app_dir=given.app_dir,
+        app_dir=folder,
         host=LOOPBACK,
-        port=given.port,
+        port=int(port),
         http=BoundedHead,
         access_log=False,
         timeout_graceful_shutdown=3,

@@ -15,53 +15,27 @@ from typing import Any
 LIBRARY = "a2a_serverless"
 OWN_AGENTS = "my_agents"  # the folder for the user's own agents, empty at first
 SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
-_UNUSED_UTILITIES = (
-    "auth_alpha circuit_breaker data_masking feature_flags idempotency kafka metadata parameters parser streaming "
-    "validation"
-)
-UNUSED = (
-    ".lock",  # uv's
-    "bin",  # console scripts
-    "*.dist-info/RECORD",  # for installers
-    "**/*.pyi",  # for type checkers
-    "cffi",  # a compiler: cryptography needs only its runtime library
-    "pycparser",
-    "dateutil/zoneinfo",  # a copy of the time zone database
-    "dateutil/rrule.py",
-    "boto3/data",  # for boto3's resources, which are not used
-    "boto3/dynamodb",
-    "boto3/ec2",
-    "aws_lambda_powertools/event_handler",  # parts of Powertools that are not used: docs/adr/0010
-    "aws_lambda_powertools/metrics/provider/datadog",
-    *(f"aws_lambda_powertools/utilities/{name}" for name in _UNUSED_UTILITIES.split()),
-    "boto3/examples",
-    "botocore/data/*/*/examples-1.json",
-    "boto3/crt.py",  # the SDK's other S3 client
-    "s3transfer/crt.py",
-    "s3transfer/processpool.py",
-    "pydantic/mypy.py",  # for a type checker
-    "pydantic/v1",  # its first version
-    "PIL/_avif*",  # image formats that are not used
-    "PIL/_imagingcms*",
-    "PIL/_webp*",
-    "PIL/_imagingtk*",  # windows and screens
-    "PIL/[!BGJP]*ImagePlugin.py",
-    "PIL/J*2*ImagePlugin.py",
-    "PIL/P[!np]*ImagePlugin.py",
-    "PIL/ImageGrab.py",
-    "PIL/ImageQt.py",
-    "PIL/ImageTk.py",
-    "pillow.libs/libavif*",
-    "pillow.libs/liblcms2*",
-    "pillow.libs/libsharpyuv*",
-    "pillow.libs/libwebp*",
-    "urllib3/contrib/emscripten",  # browsers
-    "a2a_serverless/cli",  # for people
-    "a2a_serverless/adapters/deployed_stack.py",
-    "a2a_serverless/stack",
-    "a2a_serverless/adapters/memory.py",  # for tests
-    "a2a_serverless/testing.py",
-)
+# By folder; patterns are separated by spaces.
+_UNUSED = {
+    # uv's; console scripts; for installers; for type checkers; a compiler: cryptography needs only its runtime library.
+    ".": ".lock bin *.dist-info/RECORD **/*.pyi cffi pycparser",
+    "dateutil": "zoneinfo rrule.py",  # a copy of the time zone database
+    "boto3": "data dynamodb ec2 examples crt.py",  # resources; the SDK's other S3 client, as the next two
+    "s3transfer": "crt.py processpool.py",
+    "botocore/data": "*/*/examples-1.json",
+    # Parts of Powertools that are not used: docs/adr/0010.
+    "aws_lambda_powertools": "event_handler metrics/provider/datadog",
+    "aws_lambda_powertools/utilities": "auth_alpha circuit_breaker data_masking feature_flags idempotency kafka "
+    "metadata parameters parser streaming validation",
+    "pydantic": "mypy.py v1",  # for a type checker; its first version
+    # Image formats that are not used; windows and screens.
+    "PIL": "_avif* _imagingcms* _webp* [!BGJP]*ImagePlugin.py J*2*ImagePlugin.py P[!np]*ImagePlugin.py _imagingtk* "
+    "ImageGrab.py ImageQt.py ImageTk.py",
+    "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
+    "urllib3/contrib": "emscripten",  # browsers
+    "a2a_serverless": "cli stack adapters/deployed_stack.py adapters/memory.py testing.py",  # for people and tests
+}
+UNUSED = tuple(f"{folder}/{name}" for folder, names in _UNUSED.items() for name in names.split())
 # Modules that only some functions use: to run agents, to serve HTTP, to erase.
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
 ASKS_TO_ERASE = frozenset({"ApiFunction"})
@@ -87,7 +61,7 @@ def trim(folder: Path) -> None:
             _remove(path)
     if (folder / "certifi").exists():  # botocore prefers certifi's certificates to its own
         _remove(folder / "botocore/cacert.pem")
-    for service in (*folder.glob("boto3/data/*/"), *folder.glob("botocore/data/*/")):
+    for service in folder.glob("botocore/data/*/"):
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
     for model in folder.glob("botocore/data/**/*.json.gz"):
