@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 
 from a2a_serverless.cli.errors import explain
-from a2a_serverless.cli.following import SETTLED
+from a2a_serverless.cli.following import SETTLED, make_request
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.options import LOCAL_URL, STACK, CliContext, Local, StackContext, find
 from a2a_serverless.client import (
@@ -35,7 +35,6 @@ from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import (
     Message,
-    SendMessageConfiguration,
     SendMessageRequest,
     Task,
     TaskPushNotificationConfig,
@@ -151,11 +150,7 @@ class CheckRun:
 
     def send(self, message: Message | None = None, push: TaskPushNotificationConfig | None = None) -> Task:
         """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
-        wanted = SendMessageRequest(
-            message=message or text_message(self.text),
-            configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
-        )
-        answer = self.client.send(wanted)
+        answer = self.client.send(make_request(message or text_message(self.text), push=push))
         if isinstance(answer, Message):
             remedy = "give a --text that makes it start a task"
             raise CheckFailed("the agent answered with a message and made no task", remedy)

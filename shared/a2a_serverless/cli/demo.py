@@ -15,14 +15,14 @@ from rich.text import Text
 
 from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, running_stack
 from a2a_serverless.cli.files import save
-from a2a_serverless.cli.following import SETTLED
+from a2a_serverless.cli.following import SETTLED, make_request
 from a2a_serverless.cli.formatting import size_words
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import Json, JsonObject
-from a2a_serverless.protocol.v1 import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
+from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from a2a_serverless.stack.errors import StackError
 
 CHAIN = "orchestrator"
@@ -85,12 +85,7 @@ def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message,
     with run.step("send", title, phase="send") as remarks:
         with attribute_failure("receiver"):
             push = inbox.expect()
-        task = client.send(
-            SendMessageRequest(
-                message=message,
-                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
-            )
-        )
+        task = client.send(make_request(message, push=push))
         if isinstance(task, Message):
             raise StackError("send", "the agent answered with a message and made no task")
         remarks += [f"{task.status.state}", "connection closed"]

@@ -1,4 +1,4 @@
-"""Follows a task until it ends or needs its client, by its stream; opens a new stream when one ends early."""
+"""Sends a message and follows its task, by streams, until it ends or needs its client."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -6,12 +6,26 @@ from typing import TypeAlias
 from a2a_serverless.client import Client, ClientEvent, DiscoveredAgent, Unreachable
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task
+from a2a_serverless.protocol.v1 import (
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+)
 
 PAUSE_S = 1.0
 TRIES = 5
 Sleep: TypeAlias = Callable[[float], None]
 SETTLED = TERMINAL | INTERRUPTED
+
+
+def make_request(
+    message: Message, *, push: TaskPushNotificationConfig | None = None, wait: bool = False
+) -> SendMessageRequest:
+    """Returns the request that sends a message; without ``wait`` the agent answers at once."""
+    configuration = SendMessageConfiguration(return_immediately=not wait, task_push_notification_config=push)
+    return SendMessageRequest(message=message, configuration=configuration)
 
 
 def send_and_follow(found: DiscoveredAgent, request: SendMessageRequest, sleep: Sleep) -> Iterator[ClientEvent]:

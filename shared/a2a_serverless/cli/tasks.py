@@ -8,7 +8,7 @@ from urllib.parse import quote
 import typer
 
 from a2a_serverless.cli.files import read_binary, read_source, save
-from a2a_serverless.cli.following import send_and_follow
+from a2a_serverless.cli.following import make_request, send_and_follow
 from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import (
     as_json,
@@ -34,8 +34,6 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
-    SendMessageConfiguration,
-    SendMessageRequest,
     Task,
     TaskPushNotificationConfig,
     TaskState,
@@ -100,9 +98,7 @@ def send(  # noqa: PLR0913 - the options of a command
     if binary:
         part = file_part(found.client, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
-    push = _push(cli, webhook, inbox)
-    configuration = SendMessageConfiguration(return_immediately=not wait, task_push_notification_config=push)
-    request = SendMessageRequest(message=message, configuration=configuration)
+    request = make_request(message, push=_push(cli, webhook, inbox), wait=wait)
     if wait:
         _follow(cli, found, agent, send_and_follow(found, request, cli.sleep), out)
     else:
