@@ -17,6 +17,7 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey
 from a2a_serverless.domain.push import WebhookStatus
+from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.timestamps import from_text, to_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
@@ -28,7 +29,6 @@ from a2a_serverless.services.delivery_admin import (
     redrive_all,
     resume,
 )
-from a2a_serverless.protocol.additions import Delivery
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
