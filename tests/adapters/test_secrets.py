@@ -155,16 +155,6 @@ def test_a_cached_ring_is_loaded_once_until_it_is_too_old() -> None:
     assert (cached.cache.load(), cached.store.loads) == (RING, 2)
 
 
-def test_a_refresh_loads_the_ring_at_once_and_starts_a_new_age() -> None:
-    cached = Cached()
-    cached.cache.load()
-    cached.now += 30_000
-    cached.store.ring = replace(RING, promoted_at=NOW + 3)
-    assert cached.cache.refresh() == cached.store.ring
-    cached.now += 59_999
-    assert (cached.cache.load(), cached.store.loads) == (cached.store.ring, 2)
-
-
 def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
     cached = Cached()
     cached.cache.load()
@@ -179,19 +169,6 @@ def test_that_there_is_no_ring_is_not_remembered() -> None:
     cached = Cached(None)
     assert cached.cache.load() is None
     cached.store.ring = RING
-    assert cached.cache.load() == RING
-
-
-def test_what_is_saved_through_the_cache_is_served_from_it() -> None:
-    cached = Cached(None)
-    assert cached.cache.save(RING, None)
-    assert (cached.cache.load(), cached.store.ring, cached.store.loads) == (RING, RING, 0)
-
-
-def test_what_could_not_be_saved_through_the_cache_is_not_served_from_it() -> None:
-    cached = Cached()
-    other = replace(RING, promoted_at=NOW + 3)
-    assert not cached.cache.save(other, None)
     assert cached.cache.load() == RING
 
 

@@ -68,7 +68,7 @@ def text_of(client: SecretsManagerClient, secret_id: str) -> str:
 
 
 class CachedKeyRingStore:
-    """A key ring store that is read again once the cached ring is older than ``max_age_ms``, or on ``refresh``.
+    """A key ring store that is read again once the cached ring is older than ``max_age_ms``.
 
     It never returns an older ring, not even while the store fails: a retired key is published only for as long as the
     oldest cached ring may still sign with it.
@@ -84,27 +84,12 @@ class CachedKeyRingStore:
     def load(self) -> KeyRing | None:
         """The ring, at most ``max_age_ms`` old."""
         with self._lock:
-            if self._kept and self._now() - self._kept[0] < self._max_age_ms:
+            asked_at = self._now()
+            if self._kept and asked_at - self._kept[0] < self._max_age_ms:
                 return self._kept[1]
-            return self._load()
-
-    def refresh(self) -> KeyRing | None:
-        """The ring as stored now."""
-        with self._lock:
-            return self._load()
-
-    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        """Stores and caches the ring, unless the stored one is not ``before``; returns whether it was stored."""
-        with self._lock:
-            saved = self._store.save(ring, before)
-            self._kept = (self._now(), ring) if saved else None
-        return saved
-
-    def _load(self) -> KeyRing | None:
-        asked_at = self._now()
-        ring = self._store.load()
-        self._kept = (asked_at, ring) if ring else None
-        return ring
+            ring = self._store.load()
+            self._kept = (asked_at, ring) if ring else None
+            return ring
 
 
 def dump_key_ring(ring: KeyRing) -> str:

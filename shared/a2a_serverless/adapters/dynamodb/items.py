@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.challenges import ChallengeState
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
 Item: TypeAlias = "dict[str, Any]"
+Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState
+R = TypeVar("R", bound=Record)
 
 VERSION: Final = 1
 EVENT_VERSION: Final = 2
@@ -80,7 +82,7 @@ def head_item(head: Head) -> Item:
     """The attributes of a head, with those of the indexes that it is in."""
     key = head.key
     own = keys.path(key.tenant, key.owner)
-    return _flat(head) | {
+    return record_item(head) | {
         "own": {"S": own},
         "own_ctx": {"S": f"{own}/{keys.part(head.context_id)}"},
         "st": {"S": f"{keys.moment(head.status_at)}#{keys.part(key.task)}"},
@@ -121,12 +123,7 @@ def postpone_item(item: Mapping[str, Any], now: int) -> Item:
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:
     """The attributes of a cursor."""
-    return _flat(cursor) | _due(keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else shard, cursor.due_at)
-
-
-def cursor_of(item: Mapping[str, Any]) -> Cursor:
-    """The cursor that ``cursor_item`` wrote."""
-    return Cursor(**_values(Cursor, item))
+    return record_item(cursor) | _due(keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else shard, cursor.due_at)
 
 
 def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
@@ -134,66 +131,19 @@ def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
     return [field.name for field in fields(record) if field.name != "key"]
 
 
-def config_item(config: PushConfig) -> Item:
-    """The attributes of a webhook's configuration."""
-    return _flat(config)
-
-
-def config_of(item: Mapping[str, Any]) -> PushConfig:
-    """The configuration that ``config_item`` wrote."""
-    return PushConfig(**_values(PushConfig, item))
-
-
-def attempt_item(attempt: Attempt) -> Item:
-    """The attributes of an attempt."""
-    return _flat(attempt)
-
-
-def attempt_of(item: Mapping[str, Any]) -> Attempt:
-    """The attempt that ``attempt_item`` wrote."""
-    return Attempt(**_values(Attempt, item))
-
-
-def idempotency_item(receipt: IdempotencyRecord) -> Item:
-    """The attributes of an idempotency record."""
-    return _flat(receipt)
-
-
-def idempotency_of(item: Mapping[str, Any]) -> IdempotencyRecord:
-    """The idempotency record that ``idempotency_item`` wrote."""
-    return IdempotencyRecord(**_values(IdempotencyRecord, item))
-
-
-def breaker_item(open_breaker: OpenBreaker) -> Item:
-    """The attributes of an open circuit breaker."""
-    return _flat(open_breaker)
-
-
-def breaker_of(item: Mapping[str, Any]) -> OpenBreaker:
-    """The open circuit breaker that ``breaker_item`` wrote."""
-    return OpenBreaker(**_values(OpenBreaker, item))
-
-
-def challenge_state_item(asked: ChallengeState) -> Item:
-    """The attributes of an owner's challenges of a host."""
-    return _flat(asked)
-
-
-def challenge_state_of(item: Mapping[str, Any]) -> ChallengeState:
-    """The challenge state that ``challenge_state_item`` wrote."""
-    return ChallengeState(**_values(ChallengeState, item))
-
-
-def _flat(record: Head | Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState) -> Item:
+def record_item(record: Head | Record) -> Item:
+    """The attributes of a record."""
     plain = [field for field in fields(record) if field.name != "key"]
     values = [(field.name, getattr(record, field.name), field.default) for field in plain]
     return {name: _value(name, value) for name, value, default in values if value != default}
 
 
-def _values(
-    kind: type[Head | Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState],
-    item: Mapping[str, Any],
-) -> dict[str, Any]:
+def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
+    """The record that ``record_item`` wrote."""
+    return kind(**_values(kind, item))
+
+
+def _values(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
     known = readable(item)
     enums = _ENUMS.get(kind, {})
     values = {field.name: _read(field.name, known[field.name]) for field in fields(kind) if field.name in known}

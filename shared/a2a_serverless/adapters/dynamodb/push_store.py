@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.push import close_cursor
+from a2a_serverless.domain.push import Attempt, Cursor, PushConfig, close_cursor
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 
 DAY_S: Final = 86_400
 
@@ -50,26 +49,26 @@ class DynamoPushStore:
 
     def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
         item = self._table.get(keys.task(key), keys.push(config_id))
-        return items.config_of(item) if item else None
+        return items.record_of(PushConfig, item) if item else None
 
     def list_configs(self, key: TaskKey) -> list[PushConfig]:
-        found = map(items.config_of, self._table.query_prefix(keys.task(key), keys.PUSHES))
+        found = [items.record_of(PushConfig, item) for item in self._table.query_prefix(keys.task(key), keys.PUSHES)]
         return sorted(found, key=lambda config: config.config_id)
 
     def list_cursors(self, key: TaskKey) -> list[Cursor]:
-        found = map(items.cursor_of, self._table.query_prefix(keys.task(key), keys.CURSORS))
+        found = [items.record_of(Cursor, item) for item in self._table.query_prefix(keys.task(key), keys.CURSORS)]
         return sorted(found, key=lambda cursor: cursor.config_id)
 
     def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         item = self._table.get(keys.task(key), keys.cursor(config_id))
-        return items.cursor_of(item) if item else None
+        return items.record_of(Cursor, item) if item else None
 
     def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         refusal = self._table.write(_move_action(self._table, key, before, after))
         if refusal is None:
             return True
         found = refusal.found[0]
-        return (items.cursor_of(found) if found else self.get_cursor(key, before.config_id)) == after
+        return (items.record_of(Cursor, found) if found else self.get_cursor(key, before.config_id)) == after
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         held = {"incarnation": {"S": incarnation}}
@@ -78,10 +77,10 @@ class DynamoPushStore:
 
     def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
-        self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.attempt_item(attempt))))
+        self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.record_item(attempt))))
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
-        found = map(items.attempt_of, self._table.query_prefix(keys.task(key), keys.ATTEMPTS))
+        found = [items.record_of(Attempt, item) for item in self._table.query_prefix(keys.task(key), keys.ATTEMPTS)]
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
@@ -90,12 +89,12 @@ class DynamoPushStore:
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         item = self._table.get(keys.owner(key), keys.asked(host))
-        return items.challenge_state_of(item) if item else ChallengeState()
+        return items.record_of(ChallengeState, item) if item else ChallengeState()
 
     def store_challenge_state(
         self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
     ) -> bool:
-        old, new = items.challenge_state_item(before), items.challenge_state_item(after)
+        old, new = items.record_item(before), items.record_item(after)
         item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
         held = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
@@ -118,7 +117,7 @@ def config_actions(
     new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
     return [
         table.put_new(
-            items.make_item(pk, keys.push(config.config_id), head.expires, items.config_item(config)), "incarnation"
+            items.make_item(pk, keys.push(config.config_id), head.expires, items.record_item(config)), "incarnation"
         ),
         _move_action(table, head.key, replaced, cursor) if replaced else table.put_new(new),
     ]

@@ -15,6 +15,7 @@ from a2a_serverless.adapters.dynamodb.snapshots import SnapshotStore
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.ports.tasks import IdempotencyRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, NewTask, StepResult
+    from a2a_serverless.ports.tasks import DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
 
 REREADS: Final = 5
@@ -64,7 +65,7 @@ class DynamoTaskLog:
 
     def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
         item = self._table.get(keys.receipt(key, agent, message_id), keys.RECEIPT)
-        return items.idempotency_of(item) if item else None
+        return items.record_of(IdempotencyRecord, item) if item else None
 
     def read_head(self, key: TaskKey) -> HeadSnapshot | None:
         for _ in range(1 + REREADS):
@@ -189,7 +190,7 @@ class DynamoTaskLog:
         if receipt is None:
             return []
         pk = keys.receipt(head.key, receipt.agent, receipt.message_id)
-        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.idempotency_item(receipt)))]
+        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(receipt)))]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
@@ -226,4 +227,4 @@ def _head_item(head: Head) -> Item:
 
 def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:
     found = refusal.found[action]
-    return items.idempotency_of(found) if found else None
+    return items.record_of(IdempotencyRecord, found) if found else None
