@@ -23,7 +23,7 @@ from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.handlers.queues import make_queue_handler
 from a2a_serverless.http.authentication import AllowAnonymous
 from a2a_serverless.http.requests import HttpRequest
-from a2a_serverless.protocol.peers import send_params
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
 from tests.contexts import Context
@@ -163,7 +163,7 @@ def counted() -> dict[str, Any]:
 
 
 def _play(world: Counted) -> None:
-    task = _call(world, "SendMessage", send_params("1.0", world.request(TEXT)))["result"]["task"]["id"]
+    task = _call(world, "SendMessage", as_json(world.request(TEXT)))["result"]["task"]["id"]
     world.tell_at_once()
     world.work_off()
     _call(world, "GetTask", {"id": task})

@@ -9,8 +9,8 @@ from jwt import InvalidSignatureError, PyJWS
 
 from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol.card_signatures import canonical, signature, signed_forms
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v0_3_card import union_card
-from a2a_serverless.protocol.v1_card import as_json
 from tests.protocol.schema import assert_v1
 from tests.protocol.test_cards import FULL, KEY, PLAIN, changed, requirement
 

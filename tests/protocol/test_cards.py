@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.card_signatures import without_empties
 from a2a_serverless.protocol.peer_card import read_card
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v0_3_card import LegacyCard, old_card, union_card
 from a2a_serverless.protocol.v1_card import (
@@ -34,7 +35,6 @@ from a2a_serverless.protocol.v1_card import (
     SecurityRequirement,
     SecurityScheme,
     StringList,
-    as_json,
 )
 from tests.protocol import mutations
 from tests.protocol.schema import assert_v0_3, assert_v1

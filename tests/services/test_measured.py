@@ -18,7 +18,7 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
 from a2a_serverless.http.authentication import AllowAnonymous
 from a2a_serverless.http.requests import HttpRequest
-from a2a_serverless.protocol.peers import send_params
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
@@ -76,7 +76,7 @@ class Watched:
             authentication=AuthenticationInfo(scheme="Basic", credentials="the-credentials"),
         )
         request = configured(self.world.request(text), task_push_notification_config=push)
-        return self.call("SendMessage", send_params("1.0", request), **headers)
+        return self.call("SendMessage", as_json(request), **headers)
 
 
 def test_every_change_of_state_is_counted_once_with_its_state() -> None:
@@ -223,7 +223,7 @@ def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agen
     task = watched.send()["result"]["task"]["id"]
     watched.world.settle()
     answer = watched.world.request("the answer", push=False, task_id=task)
-    watched.call("SendMessage", send_params("1.0", answer))
+    watched.call("SendMessage", as_json(answer))
     watched.world.settle()
     refused = [
         watched.call("GetTask", {"id": "hello world"}),

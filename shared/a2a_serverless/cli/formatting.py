@@ -8,9 +8,9 @@ from rich.text import Text
 
 from a2a_serverless.cli.terminal import STYLES, Row, one_line, plain
 from a2a_serverless.client import ClientEvent
-from a2a_serverless.domain.model import Json, JsonObject
+from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.protocol.protojson import ProtoModel
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
@@ -27,12 +27,6 @@ from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 WIDTH = 60
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")
 _MARKS[TaskState.COMPLETED] = "✓"
-
-
-def as_json(model: ProtoModel) -> JsonObject:
-    """The object as A2A 1.0 prints it."""
-    printed: JsonObject = json.loads(model.json_bytes())
-    return printed
 
 
 def item_json(item: ClientEvent) -> Json:

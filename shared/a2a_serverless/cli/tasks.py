@@ -11,7 +11,6 @@ from a2a_serverless.cli.files import read_binary, read_source, save
 from a2a_serverless.cli.following import make_request, send_and_follow
 from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import (
-    as_json,
     card_rows,
     item_json,
     item_line,
@@ -31,6 +30,7 @@ from a2a_serverless.client.versions import Version
 from a2a_serverless.client.versions import versions as versions_of
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,

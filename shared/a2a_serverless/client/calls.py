@@ -13,20 +13,25 @@ from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.strict_json import dumps, given, loads
+from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.v1 import (
     MAX_PAGE_SIZE,
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
     Message,
     Part,
     Role,
     SendMessageRequest,
     StreamContent,
+    SubscribeToTaskRequest,
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
     TaskStatusUpdateEvent,
 )
+from a2a_serverless.protocol.validation import read_peer
 from a2a_serverless.protocol.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http_client.transport import ClientResponse, Transport
+    from a2a_serverless.protocol.protojson import ProtoModel
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
@@ -105,62 +111,61 @@ class Client:
 
     def send(self, request: SendMessageRequest) -> Task | Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
-        answer = self._result(Operation.SEND, peers.send_params(self.version, request))
-        return _not_an_update(peers.read_item(self.version, answer, ANSWER_LIMITS))
+        return _not_an_update(peers.read_item(self.version, self._result(Operation.SEND, request)))
 
     def get(self, task_id: str, history_length: int | None = None) -> Task:
         """Returns the task as it is now (3.1.3)."""
-        params = given({"id": task_id, "historyLength": history_length})
-        return self._task(self._result(Operation.GET, params))
+        return self._task(Operation.GET, GetTaskRequest(id=task_id, history_length=history_length))
 
     def task_ids(self, context_id: str) -> Iterator[str]:
         """Lists the task ids of a context (3.1.4), in the agent's order. Raises UnsupportedOperation in 0.3."""
         if self.version != "1.0":
             raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
-        token = None
+        request = ListTasksRequest(context_id=context_id, page_size=MAX_PAGE_SIZE, history_length=0)
         while True:
-            params = given({"contextId": context_id, "pageSize": MAX_PAGE_SIZE, "pageToken": token, "historyLength": 0})
-            page = self._result(Operation.LIST, params)
-            yield from _ids_in(page)
-            last, token = token, page.get("nextPageToken") if isinstance(page, dict) else None
-            if not token:
+            page = read_peer(peers.TaskIdPage, self._result(Operation.LIST, request))
+            yield from (task.id for task in page.tasks)
+            if not page.next_page_token:
                 return
-            if token == last:
+            if page.next_page_token == request.page_token:
                 raise InvalidAgentResponse("The agent gave the same page of tasks again.")
+            request = request.model_copy(update={"page_token": page.next_page_token})
 
     def cancel(self, task_id: str) -> Task:
         """Cancels the task (3.1.5)."""
-        return self._task(self._result(Operation.CANCEL, {"id": task_id}))
+        return self._task(Operation.CANCEL, CancelTaskRequest(id=task_id))
 
     def stream(self, request: SendMessageRequest) -> Iterator[ClientEvent]:
         """Sends a message and yields the items of its stream (3.1.2) until the agent ends it. Close it when done."""
-        return self._stream(Operation.STREAM, peers.send_params(self.version, request), None)
+        return self._stream(Operation.STREAM, request, None)
 
     def subscribe(self, task_id: str, after: int | None = None) -> Iterator[ClientEvent]:
         """Yields the items of a task's stream (3.1.6). With ``after`` it starts behind the event of that number."""
-        return self._stream(Operation.SUBSCRIBE, {"id": task_id}, after)
+        return self._stream(Operation.SUBSCRIBE, SubscribeToTaskRequest(id=task_id), after)
 
-    def _task(self, result: Json) -> Task:
-        return peers.read_task(self.version, result, ANSWER_LIMITS)
+    def _task(self, operation: Operation, request: ProtoModel) -> Task:
+        return peers.read_task(self.version, self._result(operation, request))
 
-    def _result(self, operation: Operation, params: JsonObject) -> Json:
-        with self.transport(self._call(operation, params, JSON)) as answer:
+    def _result(self, operation: Operation, request: ProtoModel) -> Json:
+        with self.transport(self._call(operation, request, JSON)) as answer:
             return _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
 
-    def _stream(self, operation: Operation, params: JsonObject, after: int | None) -> Iterator[ClientEvent]:
-        with self.transport(self._call(operation, params, EVENT_STREAM, after)) as answer:
+    def _stream(self, operation: Operation, request: ProtoModel, after: int | None) -> Iterator[ClientEvent]:
+        with self.transport(self._call(operation, request, EVENT_STREAM, after)) as answer:
             if not _streams(answer):
                 result = _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
-                yield ClientEvent(None, peers.read_item(self.version, result, ANSWER_LIMITS))
+                yield ClientEvent(None, peers.read_item(self.version, result))
                 return
             for event in read_events(answer.body, ANSWER_LIMITS.body):
                 result = _result_in(answer.status, event.data)
-                yield ClientEvent(event.number, peers.read_item(self.version, result, ANSWER_LIMITS))
+                yield ClientEvent(event.number, peers.read_item(self.version, result))
 
-    def _call(self, operation: Operation, params: JsonObject, accept: str, after: int | None = None) -> ClientRequest:
-        named = params | given({"tenant": self.tenant})
-        method = jsonrpc.name_of(operation, self.version)
-        body = dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": named})
+    def _call(self, operation: Operation, request: ProtoModel, accept: str, after: int | None = None) -> ClientRequest:
+        if self.tenant:
+            request = request.model_copy(update={"tenant": self.tenant})
+        params = peers.params(self.version, request)
+        method = jsonrpc.name_of(operation, self.version).encode()
+        body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method, params)
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
@@ -230,15 +235,6 @@ def _violations(details: Json) -> Iterator[FieldViolation]:
         for one in fields if isinstance(fields, list) else []:
             if isinstance(one, dict):
                 yield FieldViolation(str(one.get("field", "")), str(one.get("description", "")))
-
-
-def _ids_in(page: Json) -> Iterator[str]:
-    tasks = page.get("tasks", []) if isinstance(page, dict) else None
-    for task in tasks if isinstance(tasks, list) else [None]:
-        task_id = task.get("id") if isinstance(task, dict) else None
-        if not isinstance(task_id, str):
-            raise InvalidAgentResponse("The agent's answer is no list of tasks.")
-        yield task_id
 
 
 def _not_an_update(sent: StreamContent) -> Task | Message:

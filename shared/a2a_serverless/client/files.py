@@ -10,8 +10,9 @@ from a2a_serverless.client.calls import JSON, OK, HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest
-from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.v1 import Part
+from a2a_serverless.protocol.validation import read_peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,28 +51,26 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
 
 def _upload(client: Client, content: bytes) -> str:
     """Uploads the content; returns the ``url`` for the part."""
-    wanted = dumps({"sha256": sha256(content).hexdigest(), "size": len(content)})
+    from a2a_serverless.protocol.additions import UploadRequest, UploadResponse
+
+    wanted = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
-    status, answer = _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
-    if status != OK:
-        raise HttpError(status, "The agent accepts no uploads: send a file of at most 4 MiB.")
-    try:
-        url, headers, named = answer["upload"]["url"], answer["upload"]["headers"], answer["part"]["url"]  # type: ignore[index, call-overload]
-        put = ClientRequest(str(url), {**headers}, content, SECONDS, put=True, waits=True)  # type: ignore[dict-item]
-    except (LookupError, TypeError):
-        raise InvalidAgentResponse("The agent's answer has no upload URL.") from None
-    with client.transport(put) as done:
+    answer = read_peer(
+        UploadResponse, _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
+    )
+    target = answer.upload
+    with client.transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as done:
         if done.status != OK:
             raise HttpError(done.status, "The upload was refused.")
-    return str(named)
+    return answer.part.url
 
 
-def _asked(client: Client, call: ClientRequest) -> tuple[int, Json]:
+def _asked(client: Client, call: ClientRequest) -> Json:
     with client.transport(call) as answer:
         body = answer.body.read(BLOCK)
         if answer.status != OK:
-            return answer.status, None
+            raise HttpError(answer.status, "The agent accepts no uploads: send a file of at most 4 MiB.")
     try:
-        return OK, loads(body)
+        return loads(body)
     except A2AError as error:
         raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error

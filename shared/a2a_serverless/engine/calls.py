@@ -20,6 +20,7 @@ from a2a_serverless.domain.head import WakeCounterChanged, clear_children
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,
@@ -155,8 +156,6 @@ class AgentCalls:
 
     async def _card(self, agent: str) -> Json:
         """The card, or the error text. Either is stored, so that a later run gets the same."""
-        from a2a_serverless.protocol.v1_card import as_json
-
         try:
             with self._busy_call():
                 card: AgentCard = await self._retry(lambda: self._remote_agents.card(agent))

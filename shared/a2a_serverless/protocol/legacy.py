@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlia
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from a2a_serverless.protocol import v0_3, v1
-from a2a_serverless.protocol.protojson import Ident, LongText, Metadata, Names, OptionalIdent, ShortText, Timestamp
+from a2a_serverless.protocol.protojson import Ident
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,54 +54,37 @@ def part_of(part: v1.Part) -> Part:
     return _CLASSES[old.kind](**{name: value for name, value in old.__dict__.items() if name != "kind"})
 
 
-class Message(v0_3.Model):
+class Message(v0_3.Message):
     """One turn of a conversation."""
 
-    V1 = v1.Message
-    role: v0_3.Role
-    message_id: Ident
+    kind: None = None  # type: ignore[assignment]
     parts: tuple[Part, ...]
-    context_id: OptionalIdent = None
-    task_id: OptionalIdent = None
-    metadata: Metadata = None
-    extensions: Names | None = None
-    reference_task_ids: Names | None = None
 
 
-class Artifact(v0_3.Model):
+class Artifact(v0_3.Artifact):
     """A result, or one chunk of it."""
 
-    V1 = v1.Artifact
-    artifact_id: Ident
     parts: tuple[Part, ...]
-    name: ShortText = None
-    description: LongText = None
-    metadata: Metadata = None
-    extensions: Names | None = None
     index: int = 0
     append: bool = False
     last_chunk: bool = True
 
 
-class TaskStatus(v0_3.Model):
+class TaskStatus(v0_3.TaskStatus):
     """Where a task stands."""
 
-    V1 = v1.TaskStatus
     state: TaskState
-    timestamp: Timestamp = None
     message: Message | None = None
 
 
-class Task(v0_3.Model):
+class Task(v0_3.Task):
     """A task."""
 
-    V1 = v1.Task
-    id: Ident
+    kind: None = None  # type: ignore[assignment]
     context_id: str
     status: TaskStatus
     artifacts: tuple[Artifact, ...]
     history: tuple[Message, ...]
-    metadata: Metadata = None
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:

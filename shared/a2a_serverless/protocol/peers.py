@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from a2a_serverless.protocol import v1
-from a2a_serverless.protocol.limits import LIMITS, Limits
-from a2a_serverless.protocol.protojson import finite
+from a2a_serverless.protocol.protojson import Ident, LongText, ProtoModel, finite, items
 from a2a_serverless.protocol.validation import read_peer
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
 
 
-def send_params(version: WireVersion, request: v1.SendMessageRequest) -> dict[str, Any]:
-    """The parameters of a send as JSON. Raises ValueError for a number that JSON does not have (NaN)."""
-    if version == "1.0":
-        return _json(request)
-    from a2a_serverless.protocol.v0_3 import MessageSendParams
+class ListedId(ProtoModel):
+    """A task in a list, of which only the id is read."""
 
-    return _json(MessageSendParams.of(request))
+    id: Ident
 
 
-def read_item(version: WireVersion, value: object, limits: Limits = LIMITS) -> v1.StreamContent:
+class TaskIdPage(ProtoModel):
+    """A page of tasks, of which only the ids are read."""
+
+    tasks: Annotated[tuple[ListedId, ...], items("items")] = ()
+    next_page_token: LongText = None
+
+
+def params(version: WireVersion, request: ProtoModel) -> bytes:
+    """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON does not have (NaN)."""
+    if version != "1.0":
+        from a2a_serverless.protocol.v0_3 import REQUESTS
+
+        request = REQUESTS.of(request)
+    return finite(request.json_bytes())
+
+
+def read_item(version: WireVersion, value: object) -> v1.StreamContent:
     """The answer to a send, or an item of a stream. Raises InvalidAgentResponse."""
     if version == "1.0":
-        return read_peer(v1.StreamResponse, value, limits).content
+        return read_peer(v1.StreamResponse, value).content
     from a2a_serverless.protocol.v0_3 import StreamItem
 
-    return read_peer(StreamItem, value, limits).to_v1()
+    return read_peer(StreamItem, value).to_v1()
 
 
-def read_task(version: WireVersion, value: object, limits: Limits = LIMITS) -> v1.Task:
+def read_task(version: WireVersion, value: object) -> v1.Task:
     """A task. Raises InvalidAgentResponse."""
     if version == "1.0":
-        return read_peer(v1.Task, value, limits)
+        return read_peer(v1.Task, value)
     from a2a_serverless.protocol import v0_3
 
-    task: v1.Task = read_peer(v0_3.Task, value, limits).to_v1()
+    task: v1.Task = read_peer(v0_3.Task, value).to_v1()
     return task
-
-
-def _json(model: Any) -> dict[str, Any]:  # noqa: ANN401 - a model of either version
-    params: dict[str, Any] = json.loads(finite(model.json_bytes()))
-    return params

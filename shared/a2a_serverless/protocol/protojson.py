@@ -64,6 +64,11 @@ class ProtoModel(BaseModel):
         return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_defaults=True)
 
 
+def as_json(model: ProtoModel) -> dict[str, Any]:
+    """What ``json_bytes`` prints, as JSON values."""
+    return model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
 def finite(content: bytes) -> bytes:
     """JSON that pydantic has printed of what an agent has made. Raises ValueError when a number in it is none in JSON.
 

@@ -344,6 +344,7 @@ class StreamItem(Root):
 class PushNotificationAuthenticationInfo(Model):
     """How to authenticate to a webhook (6.9)."""
 
+    V1 = v1.AuthenticationInfo
     schemes: Names = ()
     credentials: Secret = Field(None, repr=False)
 
@@ -353,10 +354,17 @@ class PushNotificationAuthenticationInfo(Model):
         scheme = next(iter(bearer or self.schemes), "")
         return v1.AuthenticationInfo(scheme=scheme, credentials=self.credentials)
 
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """As a client sends it, with its secret."""
+        scheme = members["scheme"]
+        return cls(schemes=(scheme,) if scheme else (), credentials=members.get("credentials"))
+
 
 class PushNotificationConfig(Model):
     """A webhook (6.8). Who names none has one, which the next ``set`` replaces."""
 
+    V1 = v1.TaskPushNotificationConfig
     id: OptionalIdent = None
     url: RequiredUrl
     token: Secret = Field(None, repr=False)
@@ -381,17 +389,6 @@ class PushNotificationConfig(Model):
         said = config.authentication
         authentication = PushNotificationAuthenticationInfo(schemes=(said.scheme,)) if said else None
         return cls(id=config.id, url=config.url, authentication=authentication)
-
-    @classmethod
-    def sent(cls, config: v1.TaskPushNotificationConfig | None) -> Self | None:
-        """The webhook as a client registers it, with its secrets."""
-        if config is None:
-            return None
-        said = config.authentication
-        authentication = said and PushNotificationAuthenticationInfo(
-            schemes=(said.scheme,) if said.scheme else (), credentials=said.credentials
-        )
-        return cls(id=config.id, url=config.url, token=config.token, authentication=authentication)
 
 
 class TaskPushNotificationConfig(Model):
@@ -459,6 +456,7 @@ class DeleteTaskPushNotificationConfigParams(Model):
 class MessageSendConfiguration(Model):
     """How a send is to be answered (7.1.2)."""
 
+    V1 = v1.SendMessageConfiguration
     BLOCKS: ClassVar[bool] = True  # what a configuration means that does not say it
     accepted_output_modes: Names | None = None
     history_length: Count = None
@@ -476,6 +474,12 @@ class MessageSendConfiguration(Model):
             return_immediately=not (self.BLOCKS if self.blocking is None else self.blocking),
         )
 
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """With 0.3's names for the webhook and for waiting."""
+        webhook, blocking = members.pop("task_push_notification_config", None), not members["return_immediately"]
+        return cls(**members, push_notification_config=webhook, blocking=blocking)
+
 
 class MessageSendParams(Model):
     """message/send and message/stream (7.1, 7.2). The proto calls the message ``request``; some SDKs print it so."""
@@ -491,22 +495,11 @@ class MessageSendParams(Model):
         given = isinstance(value, dict) and value.get("request") is not None
         return {name: inner for name, inner in value.items() if name != "message"} if given else value
 
-    @classmethod
-    def of(cls, request: v1.SendMessageRequest) -> Self:
-        """The request in 0.3, secrets in clear text: they are the client's own."""
-        wanted = request.configuration
-        configuration = MessageSendConfiguration(
-            accepted_output_modes=wanted.accepted_output_modes or None,
-            history_length=wanted.history_length,
-            push_notification_config=PushNotificationConfig.sent(wanted.task_push_notification_config),
-            blocking=not wanted.return_immediately,
-        )
-        return cls(message=FAMILY.of(request.message), configuration=configuration, metadata=request.metadata)
-
 
 class TaskQueryParams(Model):
     """tasks/get (7.3)."""
 
+    V1 = v1.GetTaskRequest
     id: Ident
     history_length: Count = None
 
@@ -537,3 +530,14 @@ class AuthenticatedExtendedCardParams(Model):
 
 
 FAMILY: Final = Family(part_of, Message, Artifact, TaskStatus, Task, TaskStatusUpdateEvent, TaskArtifactUpdateEvent)
+REQUESTS: Final = Family(
+    part_of,
+    Message,
+    MessageSendParams,
+    MessageSendConfiguration,
+    PushNotificationConfig,
+    PushNotificationAuthenticationInfo,
+    TaskQueryParams,
+    TaskIdParams,
+    ResubscribeParams,
+)

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field
 
 from a2a_serverless.protocol import v1_card
-from a2a_serverless.protocol.protojson import ProtoModel
-from a2a_serverless.protocol.v1_card import as_json
+from a2a_serverless.protocol.protojson import ProtoModel, as_json
 
 PROTOCOL_VERSION: Final = "0.3.0"
 # 0.3's ``type`` of each scheme of 1.0.
@@ -26,26 +25,6 @@ class AgentInterface(ProtoModel):
 
     url: str
     transport: str
-
-
-class AgentSkill(ProtoModel):
-    """Something that the agent can do (5.5.4)."""
-
-    id: str
-    name: str
-    description: str
-    tags: tuple[str, ...]
-    examples: tuple[str, ...] = ()
-    input_modes: tuple[str, ...] = ()
-    output_modes: tuple[str, ...] = ()
-
-
-class AgentCapabilities(ProtoModel):
-    """What the agent can do besides (5.5.2)."""
-
-    streaming: bool | None = None
-    push_notifications: bool | None = None
-    extensions: tuple[v1_card.AgentExtension, ...] = ()
 
 
 class SecurityScheme(ProtoModel):
@@ -87,8 +66,8 @@ class AgentCard(ProtoModel):
     url: str
     preferred_transport: str
     additional_interfaces: tuple[AgentInterface, ...]
-    capabilities: AgentCapabilities
-    skills: tuple[AgentSkill, ...]
+    capabilities: v1_card.AgentCapabilities
+    skills: tuple[v1_card.AgentSkill, ...]
     supports_authenticated_extended_card: bool = False
     security_schemes: dict[str, SecurityScheme] = Field({})
     security: tuple[dict[str, tuple[str, ...]], ...] = ()
@@ -109,8 +88,7 @@ class AgentCard(ProtoModel):
                 "additional_interfaces": tuple(
                     AgentInterface(url=one.url, transport=one.protocol_binding) for one in old
                 ),
-                "capabilities": AgentCapabilities(**card.capabilities.__dict__),
-                "skills": tuple(AgentSkill(**one.__dict__) for one in card.skills),
+                "capabilities": card.capabilities.model_copy(update={"extended_agent_card": None}),
                 "supports_authenticated_extended_card": card.capabilities.extended_agent_card or False,
                 "security_schemes": {name: SecurityScheme.of(one) for name, one in card.security_schemes.items()},
                 "security": tuple(_scopes(one) for one in card.security_requirements),
@@ -176,7 +154,7 @@ class LegacyCard(ProtoModel):
     description: str
     url: str
     version: str
-    capabilities: AgentCapabilities
+    capabilities: v1_card.AgentCapabilities
     authentication: LegacyAuthentication
     skills: tuple[LegacySkill, ...]
 
@@ -184,13 +162,12 @@ class LegacyCard(ProtoModel):
     def of(cls, card: v1_card.AgentCard, url: str) -> Self:
         """A card of 1.0; ``url`` is where those clients are served."""
         schemes = ["apiKey" if one.api_key_security_scheme else "http" for one in card.security_schemes.values()]
-        said = card.capabilities
         return cls(
             name=card.name,
             description=card.description,
             url=url,
             version=card.version,
-            capabilities=AgentCapabilities(streaming=said.streaming, push_notifications=said.push_notifications),
+            capabilities=card.capabilities.model_copy(update={"extensions": (), "extended_agent_card": None}),
             authentication=LegacyAuthentication(schemes=tuple(schemes)),
             skills=tuple(_legacy_skill(card, one) for one in card.skills),
         )

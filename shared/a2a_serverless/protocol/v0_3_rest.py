@@ -17,14 +17,11 @@ from a2a_serverless.protocol import v0_3, v1
 from a2a_serverless.protocol.protojson import (
     Base64,
     Ident,
-    LongText,
     MediaType,
     Metadata,
     Names,
-    OptionalFlag,
     OptionalIdent,
     ShortText,
-    Timestamp,
     Url,
     choice,
 )
@@ -227,70 +224,40 @@ class Message(Model):
         return cls(content=members.pop("parts"), **members)
 
 
-class Artifact(Model):
+class Artifact(v0_3.Artifact):
     """A result, or one chunk of it."""
 
-    V1 = v1.Artifact
-    artifact_id: Ident
-    parts: Parts
-    name: ShortText = None
-    description: LongText = None
-    metadata: Metadata = None
-    extensions: Names | None = None
+    parts: Parts  # type: ignore[assignment]
 
 
-class TaskStatus(Model):
+class TaskStatus(v0_3.TaskStatus):
     """Where a task stands."""
 
-    V1 = v1.TaskStatus
     state: TaskState
-    timestamp: Timestamp = None
-    message: Message | None = None
+    message: Message | None = None  # type: ignore[assignment]
 
 
-class Task(Model):
+class Task(v0_3.Task):
     """A task."""
 
-    V1 = v1.Task
-    id: Ident
-    context_id: OptionalIdent = None
+    kind: None = None  # type: ignore[assignment]
     status: TaskStatus
     artifacts: tuple[Artifact, ...] | None = None
-    history: tuple[Message, ...] | None = None
-    metadata: Metadata = None
+    history: tuple[Message, ...] | None = None  # type: ignore[assignment]
 
 
-class TaskStatusUpdateEvent(Model):
+class TaskStatusUpdateEvent(v0_3.TaskStatusUpdateEvent):
     """A task has come to a status."""
 
-    V1 = v1.TaskStatusUpdateEvent
-    task_id: Ident
-    context_id: Ident
+    kind: None = None  # type: ignore[assignment]
     status: TaskStatus
-    final: bool
-    metadata: Metadata = None
-
-    @classmethod
-    def made_of(cls, members: dict[str, Any]) -> Self:
-        """With its ``final``."""
-        return cls(**members, final=members["status"].state in v0_3.FINAL)
 
 
-class TaskArtifactUpdateEvent(Model):
+class TaskArtifactUpdateEvent(v0_3.TaskArtifactUpdateEvent):
     """A chunk of an artifact."""
 
-    V1 = v1.TaskArtifactUpdateEvent
-    task_id: Ident
-    context_id: Ident
+    kind: None = None  # type: ignore[assignment]
     artifact: Artifact
-    append: OptionalFlag = None
-    last_chunk: OptionalFlag = None
-    metadata: Metadata = None
-
-    @classmethod
-    def made_of(cls, members: dict[str, Any]) -> Self:
-        """Says how the artifact goes on only when it does."""
-        return cls(**{name: value for name, value in members.items() if value is not False})
 
 
 class StreamResponse(Model):

@@ -5,6 +5,7 @@ stay, everything else at its default goes. So the canonical form of a card is th
 signatures. Nothing required may be empty: readers disagree on whether an empty member counts.
 
 Only what a deployment of ours can mean is here: an OAuth scheme has one flow, and not the two that OAuth 2.1 removed.
+``card_signatures`` signs the printed card.
 """
 
 from __future__ import annotations
@@ -16,11 +17,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from a2a_serverless.protocol.protojson import ProtoModel, violation
 
 Texts = tuple[str, ...]
-
-
-def as_json(card: ProtoModel) -> dict[str, Any]:
-    """A card of any version as JSON values."""
-    return card.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 class AgentInterface(ProtoModel):
@@ -79,7 +75,6 @@ class AgentSkill(ProtoModel):
     examples: Texts = ()
     input_modes: Texts = ()
     output_modes: Texts = ()
-    security_requirements: tuple[SecurityRequirement, ...] = ()
 
 
 class ApiKeySecurityScheme(ProtoModel):
@@ -154,14 +149,6 @@ class SecurityScheme(ProtoModel):
         return self
 
 
-class AgentCardSignature(ProtoModel):
-    """A JWS whose payload is the card itself (8.4.2)."""
-
-    protected: str
-    signature: str
-    header: dict[str, Any] | None = None
-
-
 class AgentCard(ProtoModel):
     """What an agent says about itself (4.4.1). The first interface is the preferred one.
 
@@ -181,4 +168,3 @@ class AgentCard(ProtoModel):
     skills: tuple[AgentSkill, ...]
     security_schemes: dict[str, SecurityScheme] = Field({})
     security_requirements: tuple[SecurityRequirement, ...] = ()
-    signatures: tuple[AgentCardSignature, ...] = ()

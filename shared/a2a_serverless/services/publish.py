@@ -15,8 +15,8 @@ from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended
 from a2a_serverless.protocol import v0_3_card, v1_card
 from a2a_serverless.protocol.card_signatures import signature, signed_forms
 from a2a_serverless.protocol.conditional_requests import etag
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.protocol.v1_card import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
