@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.items import UnknownVersion
 from a2a_serverless.adapters.secrets import load_key_ring
 from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
@@ -112,7 +112,7 @@ class TestALaterRelease:
             write(store)
             scanned = client.scan(TableName=name)["Items"]
             for item in scanned:
-                client.put_item(TableName=name, Item=item | {"v": {"N": str(items.VERSION + 1)}})
+                client.put_item(TableName=name, Item=item | {"v": {"N": str(int(item.get("v", {"N": "1"})["N"]) + 1)}})
             yield store, scanned
 
     @pytest.mark.parametrize("what", ["head", "log", "step", "config", "cursor", "attempt", "receipt"])

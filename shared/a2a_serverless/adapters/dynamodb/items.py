@@ -68,13 +68,11 @@ class UnknownVersion(RuntimeError):
     """The item was written by a newer release than this one."""
 
 
-def readable(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The item; raises UnknownVersion when only a newer release can read it."""
+def readable(item: Mapping[str, Any], newest: int = VERSION) -> Mapping[str, Any]:
+    """The item; raises UnknownVersion when it is newer than ``newest``: only a newer release can read it."""
     version = int(item["v"]["N"])
-    if version not in {VERSION, EVENT_VERSION}:
-        raise UnknownVersion(
-            f"{item['sk']['S']} is stored in form {version}; this release reads up to form {EVENT_VERSION}"
-        )
+    if version > newest:
+        raise UnknownVersion(f"{item['sk']['S']} is stored in form {version}; this release reads form {newest}")
     return item
 
 

@@ -173,7 +173,7 @@ class DynamoTaskLog:
 
     def _events(self, found: Iterable[Item]) -> Iterable[Event]:
         for item in found:
-            text = self._payloads.fetch(items.readable(item))
+            text = self._payloads.fetch(items.readable(item, items.EVENT_VERSION))
             yield log_format.load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
@@ -209,7 +209,7 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     n = keys.event_number(item["sk"]["S"])
     if n <= head.n:
         return False
-    known = items.readable(item)
+    known = items.readable(item, items.EVENT_VERSION)
     if "body" in known:
         event = log_format.load_event(known["body"]["S"], n, known["by"]["S"])
         return isinstance(event, StatusEvent) or event.fence > head.fence
