@@ -144,7 +144,6 @@ VERSIONED: Final = {
     "http": "the edge",
     "protocol": "the models and codecs of each version",
     "services/publish.py": "the versions that a card offers",
-    "services/operations.py": "which version asks",
     "testing.py": "a client for the test harness",
 }
 

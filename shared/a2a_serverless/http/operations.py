@@ -136,7 +136,9 @@ class OperationHandler:
         until, limiter = self.service.clock.now() + self.stream_ms, self.api.limiter
         slot = limiter.open_stream(principal, until) if limiter else None
         try:
-            opened = open_stream(self.service, principal, self.agent, asked, self.version, after, until)
+            opened = open_stream(
+                self.service, principal, self.agent, asked, self.version, after, until, self.codec.subscription_ends
+            )
         except BaseException:
             if slot:
                 slot.release()

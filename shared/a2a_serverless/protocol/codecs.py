@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.operations import Operation
@@ -27,10 +28,12 @@ NOTHING: Final = b"null"
 class Codec(Protocol):
     """How one version says requests and answers over one binding.
 
-    With ``whole_tasks`` its streams send the whole task for each change of the status.
+    With ``whole_tasks`` its streams send the whole task for each change of the status. A subscription ends with a state
+    in ``subscription_ends``: in 0.3 a question is ``final`` too.
     """
 
     whole_tasks: bool
+    subscription_ends: frozenset[v1.TaskState]
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
@@ -64,6 +67,7 @@ class V1Codec:
     """1.0, the same over JSON-RPC and HTTP+JSON."""
 
     whole_tasks = False
+    subscription_ends = TERMINAL
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request."""

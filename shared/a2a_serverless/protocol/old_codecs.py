@@ -45,6 +45,7 @@ class _OldCodec:
 
     requests: Mapping[Operation, Any] = _RPC
     whole_tasks = False
+    subscription_ends = v0_3.FINAL
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
         """The request."""

@@ -15,7 +15,6 @@ from a2a_serverless.domain.errors import (
     UnsupportedOperation,
 )
 from a2a_serverless.domain.media_types import fits_any
-from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import (
     CancelTaskRequest,
     CreateTaskPushNotificationConfigRequest,
@@ -84,18 +83,19 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     wire: WireVersion,
     after: int | None,
     until: int,
+    ends: frozenset[TaskState],
 ) -> OpenStream:
     """Opens the stream of a sent message or a subscription. ``after`` is the last event that the client has seen.
 
     ``until`` (ms) is when the stream has to end. Raises A2AError if the request is refused. The stream of a message
-    ends when the client has to act; a subscription goes on until the task ends (specification 3.1.2, 3.1.6, 11.7; see
-    docs/deviations.md). In 0.3 a question is ``final``, so there a subscription ends with it too.
+    ends when the client has to act; a subscription goes on to a state in ``ends`` (specification 3.1.2, 3.1.6, 11.7; see
+    docs/deviations.md).
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
     if isinstance(request, SubscribeToTaskRequest):
         beginning = start_stream(service.log, principal.key(request.id), agent.id, after)
-        return _open_stream(service, principal, beginning, until, TERMINAL if wire == "1.0" else TURN_ENDS)
+        return _open_stream(service, principal, beginning, until, ends)
     if not isinstance(request, SendMessageRequest):
         raise UnsupportedOperation
     _check_send(service, principal, agent, request)
