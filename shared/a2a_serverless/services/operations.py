@@ -88,8 +88,8 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     """Opens the stream of a sent message or a subscription. ``after`` is the last event that the client has seen.
 
     ``until`` (ms) is when the stream has to end. Raises A2AError if the request is refused. The stream of a message
-    ends when the client has to act; a subscription goes on to a state in ``ends`` (specification 3.1.2, 3.1.6, 11.7; see
-    docs/deviations.md).
+    ends when the client has to act; a subscription goes on to a state in ``ends`` (specification 3.1.2, 3.1.6, 11.7;
+    see docs/deviations.md).
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
