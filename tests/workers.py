@@ -6,9 +6,10 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.testing import VISIBILITY_S
 from tests.echo import agent_of
 from tests.faults.plans import Count
-from tests.world import VISIBILITY_S, World
+from tests.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,6 +11,7 @@ not move while threads of the agent or its libraries are running.
 from __future__ import annotations
 
 import asyncio
+import json
 import queue
 import selectors
 import sys
@@ -19,24 +20,23 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.adapters.memory import (
     MemoryCallbackVerifier,
+    MemoryMetrics,
     MemoryQueues,
     MemoryResolver,
     MemorySealer,
     MemoryTable,
 )
-from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
-from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
@@ -44,6 +44,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, RunOutcome, run
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.agents import CallbackRequest
+from a2a_serverless.ports.keys import Signed
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -55,18 +56,29 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks
-from a2a_serverless.services.callbacks import TOKEN_HEADER, handle_callback
+from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.publish import card_of
+from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import FrameType
+    from typing import Self
 
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, Content
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.ports.agents import RemoteAgents
+    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.delivery import Sender
+    from a2a_serverless.ports.keys import Sealer, Signer
+    from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.protocol.v1 import Artifact, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -77,7 +89,10 @@ START: Final = 1_790_000_000_000
 BASE_URL: Final = "https://agents.example.com"
 CLIENT: Final = Principal("tenant", "client")
 LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+BLOCKING_MS: Final = 25_000
 RUN_MS: Final = 900_000
+DELIVER_MS: Final = 60_000
+VISIBILITY_S: Final = 90
 MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
@@ -172,6 +187,263 @@ class Counter:
         return f"id-{self.last:04d}"
 
 
+class PlainSigner:
+    """Implements ``ports.Signer`` without a signature: the token is the claims as JSON."""
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        return Signed(json.dumps({"typ": typ} | dict(claims)), "kid-1")
+
+
+def unwrapped(port: T, name: str) -> T:
+    """The port itself."""
+    del name
+    return port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The adapters of a deployment in one process. ``table`` and ``queue`` are made with the function ``clock.now``.
+
+    ``wrap`` gets the adapters with their names and returns what the deployment uses instead.
+    """
+
+    clock: Clock
+    ids: Ids
+    sender: Sender
+    remote_agents: RemoteAgents
+    table: Callable[[Callable[[], int]], Any] = MemoryTable
+    signer: Signer = field(default_factory=PlainSigner)
+    sealer: Sealer = field(default_factory=MemorySealer)
+    contents: ContentStore | None = None
+    chance: Callable[[], float] = lambda: 0.5
+    wrap: Callable[[Any, str], Any] = unwrapped
+
+
+class InProcessDeployment:
+    """The use cases and the engine of ``agents`` over adapters. Without ``ownership`` no URL gets a challenge."""
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        adapters: Adapters,
+        base_url: str = BASE_URL,
+        policy: EgressPolicy | None = None,
+        *,
+        ownership: bool = True,
+    ) -> None:
+        clock, ids, wrap, contents = adapters.clock, adapters.ids, adapters.wrap, adapters.contents
+        self.clock, self.ids, self.run_ms, self._relayed = clock, ids, RUN_MS, 0
+        self.table, self.queue = adapters.table(clock.now), MemoryQueues(clock.now)
+        self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
+        log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(adapters.sealer, "sealer")
+        webhooks = Webhooks(
+            log, log, queues, sealer, clock, ids, policy or EgressPolicy(), self.resolver, ownership=ownership
+        )
+        lister = TaskLister(log, log, adapters.sealer)
+        self.service = tasks.TaskService(
+            log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents
+        )
+        self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
+        by_id = {agent.id: agent for agent in agents}
+        self.engine = Engine(log, log, queues, ids, clock.now, by_id, self.registry, files=TaskFiles(contents))
+        self.post = DeliveryContext(
+            log=log,
+            store=log,
+            queues=queues,
+            sender=wrap(adapters.sender, "receiver"),
+            signer=wrap(adapters.signer, "signer"),
+            sealer=sealer,
+            clock=clock,
+            ids=ids,
+            issuer=base_url,
+            chance=adapters.chance,
+            hosts=CircuitBreakers(log),
+            metrics=self.metrics,
+            enforce_ownership=ownership,
+            contents=contents,
+        )
+        self.sweeper = Sweeper(log, log, queues, clock, ids)
+
+    def answer(self, message: QueueMessage) -> object:
+        """Handles a queue message as the function behind the queue does."""
+        if isinstance(message, DeliveryMessage):
+            return deliver(self.post, message, self._time_left(DELIVER_MS))
+        return self.run(message.key, message.fence)
+
+    def run(self, key: TaskKey, fence: int = 0) -> object:
+        """Runs a task as a worker does."""
+        return self.play(run(self.engine, key, self._time_left(self.run_ms), fence))
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine to its end."""
+        return asyncio.run(work)
+
+    def survives(self, work: Callable[[], object]) -> bool:
+        """Does ``work``; False if its process died, and the work has to be done again."""
+        work()
+        return True
+
+    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """Answers the webhook of a called agent as the api function does."""
+        incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
+        try:
+            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
+        except TaskNotFound:
+            return Outcome(status=404, connected=True, request_sent=True)
+        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
+        return Outcome(status=200, connected=True, request_sent=True, body=answer)
+
+    def _relay(self) -> bool:
+        """Enqueues deliveries of the changes since the last call; False if there are none."""
+        changed = [key for key, _ in self.table.feed[self._relayed :]]
+        self._relayed += len(changed)
+        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, changed, self.clock.now())):
+            self._relayed -= len(changed)
+        return bool(changed)
+
+    def _time_left(self, ms: int) -> Callable[[], int]:
+        until = self.clock.now() + ms
+        return lambda: until - self.clock.now()
+
+
+class SimulatedClock:
+    """A clock with the time of a deployment; sleeping lets the deployment go on."""
+
+    def __init__(self, deployment: SimulatedDeployment) -> None:
+        self._deployment = deployment
+
+    def now(self) -> int:
+        return self._deployment.now
+
+    def sleep(self, seconds: float) -> None:
+        self._deployment.wait(int(seconds * 1000))
+
+
+class SimulatedDeployment(InProcessDeployment):
+    """A deployment in simulated time. Time moves only when nothing is left to do, to the next thing that is due.
+
+    ``busy`` is whether an agent runs. ``loop`` makes the event loops.
+    """
+
+    now = START
+    busy = False
+    loop = SimulatedLoop
+
+    def __init__(self, agents: Sequence[Agent], adapters: Adapters, **options: Any) -> None:  # noqa: ANN401
+        self.planned: list[tuple[int, Callable[[], object]]] = []
+        self._threads = frozenset(threading.enumerate())
+        super().__init__(agents, adapters, **options)
+
+    def wait(self, ms: int) -> None:
+        """Moves the time forward by ``ms`` and does the work that is due in that time."""
+        until = self.now + ms
+        self._run_until(until)
+        self.now = max(self.now, until)
+
+    def settle(self, until_ms: int = LIFE.max_life_ms) -> None:
+        """Runs until no work is left that needs no client, for at most ``until_ms``."""
+        self._run_until(self.now + until_ms)
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in simulated time."""
+        loop = self.loop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
+        busy, self.busy = self.busy, True
+        try:
+            return loop.run_until_complete(work)
+        finally:
+            self.busy = busy
+            loop.close()
+
+    def step(self) -> bool:
+        """Does one thing that is due: a batch of the table's stream, a sweep or a message. False if none is."""
+        return self._relay() or self._sweep() or self._handle_message()
+
+    def _run_until(self, until: int) -> None:
+        while self.step() or self._move_time(until):
+            pass
+
+    def _move_time(self, until: int) -> bool:
+        """Moves the time to the next thing that is due; False if there is none until ``until``."""
+        soonest = min(self._due_times(), default=until + 1)
+        soonest = min(soonest, self._next_sweep(min(soonest, until)))
+        moved = self.now < soonest <= until
+        self.now = soonest if moved else self.now
+        return moved
+
+    def _due_times(self) -> list[int]:
+        return [at for at, _ in self.queue.waiting]
+
+    def _next_sweep(self, until: int) -> int:
+        """The time of the next sweep that finds something; after ``until`` if there is none."""
+        raise NotImplementedError
+
+    def _sweep(self) -> bool:
+        raise NotImplementedError
+
+    def _handle_message(self) -> bool:
+        message = self.queue.pop()
+        if message is None:
+            return False
+        if not self.survives(lambda: self.answer(message)):
+            self.queue.enqueue(message, VISIBILITY_S)
+        return True
+
+    def _do_planned(self) -> bool:
+        """Does one planned action that is due; a second later again if its process dies."""
+        due = next((plan for plan in self.planned if plan[0] <= self.now), None)
+        if due is None:
+            return False
+        self.planned.remove(due)
+        if not self.survives(due[1]):
+            self.planned.append((self.now + 1000, due[1]))
+        return True
+
+    def _pass(self, ms: int) -> None:
+        """Lets time pass for an agent that waits."""
+        self.wait(ms)
+
+
+class OwnAgents:
+    """Implements ``ports.RemoteAgents`` with the deployment's own agents."""
+
+    def __init__(self, deployment: InProcessDeployment) -> None:
+        self.deployment = deployment
+
+    def with_trace(self, trace: str) -> Self:
+        del trace
+        return self
+
+    def address(self, agent: str) -> str:
+        return f"{self.deployment.post.issuer}/{self.find(agent).id}"
+
+    def card(self, agent: str) -> AgentCard:
+        return card_of(self.find(agent), self.deployment.post.issuer, {})
+
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
+        self.find(agent)
+        configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
+        request = SendMessageRequest(message=message, configuration=configuration)
+        try:
+            return tasks.send(self.deployment.service, caller.principal, agent, request, "1.0")
+        except A2AError as error:
+            raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        return tasks.get(self.deployment.service, caller.principal, agent, task_id)
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        with suppress(TaskNotCancelable):
+            tasks.cancel(self.deployment.service, caller.principal, agent, task_id)
+
+    def find(self, agent: str) -> Agent:
+        """The agent; raises AgentCallFailed if there is none with this id."""
+        if agent not in self.deployment.engine.agents:
+            raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
+        return self.deployment.engine.agents[agent]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The response to a message: a plain message, or the task once no more work is left to do without the client.
@@ -233,7 +505,7 @@ class _Artifacts(dict[str, "Artifact"]):
         raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {said}{raised}") from error
 
 
-class AgentTestHarness:
+class AgentTestHarness(SimulatedDeployment):
     """A deployment of ``agents`` in memory. Messages without ``to`` go to the first agent.
 
     ``files`` are the files on the simulated web, by URL. ``now`` is the simulated time (ms). ``run_ms`` is the
@@ -242,47 +514,21 @@ class AgentTestHarness:
     """
 
     def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None) -> None:
-        self.now = START
-        self.run_ms = RUN_MS
         self.runs: list[tuple[str, int, int]] = []
-        self._threads = frozenset(threading.enumerate())
         self._errors: dict[str, BaseException] = {}
-        self._planned: list[tuple[int, Callable[[], object]]] = []
-        self._playing = 0
         self._first = agents[0].id
-        self._clock, self._ids = _Clock(self), Counter()
-        self._table, self._queues = MemoryTable(self._clock.now), MemoryQueues(self._clock.now)
-        self._siblings = _Siblings(self, {agent.id: agent for agent in agents})
-        self._engine = self._make_engine(files or {})
-        self.service = self._make_service()
-        self._sweeper = Sweeper(self._table, self._table, self._queues, self._clock, self._ids)
-
-    def _make_engine(self, web: Mapping[str, bytes]) -> Engine:
-        return Engine(
-            self._table,
-            self._table,
-            self._queues,
-            self._ids,
-            self._clock.now,
-            self._siblings.agents,
-            AgentRegistry(self._siblings, self._ids, BASE_URL),
+        web = files or {}
+        clock = SimulatedClock(self)
+        super().__init__(
+            agents, Adapters(clock=clock, ids=Counter(), sender=_Callbacks(self), remote_agents=OwnAgents(self))
+        )
+        self.engine = replace(
+            self.engine,
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
             on_error=lambda key, error: self._errors.update({key.task: error}),
         )
-
-    def _make_service(self) -> tasks.TaskService:
-        table, queues, clock, ids, sealer = self._table, self._queues, self._clock, self._ids, MemorySealer()
-        return tasks.TaskService(
-            log=table,
-            queues=queues,
-            clock=clock,
-            ids=ids,
-            webhooks=Webhooks(table, table, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver()),
-            lister=TaskLister(table, table, sealer),
-            life=LIFE,
-            blocking_ms=0,
-            inline_runner=EngineInlineRunner(self._engine, self._play),
-        )
+        inline_runner = EngineInlineRunner(self.engine, self.play)
+        self.service = replace(self.service, blocking_ms=0, inline_runner=inline_runner)
 
     def send(
         self,
@@ -313,7 +559,7 @@ class AgentTestHarness:
         """Sends a message and returns the immediate response, without running queued work."""
         parts = tuple(make_parts(content))
         message = Message(
-            message_id=self._ids.new(),
+            message_id=self.ids.new(),
             role=Role.USER,
             parts=parts,
             context_id=context_id,
@@ -324,13 +570,9 @@ class AgentTestHarness:
 
     def take(self, agent: str, message: Message, principal: Principal = CLIENT) -> Task | Message:
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
-        return tasks.send(
-            self.service,
-            principal,
-            agent,
-            SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True)),
-            "1.0",
-        )
+        configuration = SendMessageConfiguration(return_immediately=True)
+        request = SendMessageRequest(message=message, configuration=configuration)
+        return tasks.send(self.service, principal, agent, request, "1.0")
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""
@@ -338,147 +580,55 @@ class AgentTestHarness:
 
     def tasks(self, context_id: str) -> list[TaskEntry]:
         """The tasks of a conversation, of all agents, newest first."""
-        return self._table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0]
+        return list(self.table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0])
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and runs the deployment until no work is left."""
         tasks.cancel(self.service, CLIENT, to or self._first, task_id)
-        if not self._playing:
+        if not self.busy:
             self.settle()
         return self.reply(task_id, to=to)
 
     def later(self, ms: int, action: Callable[[], object]) -> None:
         """Calls ``action`` after ``ms`` of simulated time, while agents run."""
-        self._planned.append((self.now + ms, action))
+        self.planned.append((self.now + ms, action))
 
-    def settle(self) -> None:
-        """Runs the deployment until no work is left that needs no client."""
-        while self._handle_next() or self._siblings.tell() or self._sweep_later():
-            pass
-
-    def wait(self, ms: int) -> None:
-        """Moves the time forward by ``ms`` and does the work that is due in that time."""
-        until = self.now + ms
-        while self._handle_next(until) or self._siblings.tell():
-            pass
-        self.now = max(self.now, until)
-
-    def _handle_next(self, until: int | None = None) -> bool:
-        """Handles the next queue message at its time; False when there is none until ``until`` (ms)."""
-        due = min((due for due, _ in self._queues.waiting), default=None)
-        if due is None or (until is not None and due > until):
-            return False
-        self.now = max(self.now, due)
-        message = self._queues.pop()
-        if isinstance(message, WorkMessage):
-            self._run(message.key)
-        return True
-
-    def _run(self, key: TaskKey) -> None:
+    def run(self, key: TaskKey, fence: int = 0) -> object:
+        """Runs a task as a worker does, and notes it in ``runs``."""
         began = self.now
-        ending = self._play(run(self._engine, key, lambda: self.run_ms - (self.now - began)))
+        ending = super().run(key, fence)
         if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.runs.append((key.task, began, self.now))
+        return ending
 
-    def _sweep_later(self) -> bool:
-        """Moves the time to when the next suspended task is due and sweeps; False when there is none."""
-        due = (one.key for shard in range(SHARDS) for one in self._table.list_due(shard, self.now + LIFE.max_life_ms))
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in simulated time, also inside a running event loop."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(super().play, work).result()
+
+    def _next_sweep(self, until: int) -> int:
+        """When the next suspended task is due."""
+        due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
         heads = [
-            snapshot.head for key in due if key and (snapshot := self._table.read_head(key)) and snapshot.head.parked
+            snapshot.head for key in due if key and (snapshot := self.table.read_head(key)) and snapshot.head.parked
         ]
-        if not heads:
-            return False
-        self.now = max(self.now, min(head.due_at or self.now for head in heads))
-        return sweep(self._sweeper) > 0
+        return min((head.due_at or self.now for head in heads), default=until + 1)
 
-    def _play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine to its end in simulated time, also inside a running event loop."""
-
-        def play() -> T:
-            loop = SimulatedLoop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
-            try:
-                return loop.run_until_complete(work)
-            finally:
-                loop.close()
-
-        self._playing += 1
-        try:
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(play).result()
-        finally:
-            self._playing -= 1
+    def _sweep(self) -> bool:
+        return self._next_sweep(self.now) <= self.now and sweep(self.sweeper) > 0
 
     def _pass(self, ms: int) -> None:
         self.now += ms
-        due = [action for at, action in self._planned if at <= self.now]
-        self._planned = [(at, action) for at, action in self._planned if at > self.now]
-        for action in due:
-            action()
+        while self._do_planned():
+            pass
 
 
-class _Clock:
-    def __init__(self, harness: AgentTestHarness) -> None:
-        self._harness = harness
+class _Callbacks:
+    """Implements ``ports.Sender`` for the webhooks of agents that call each other."""
 
-    def now(self) -> int:
-        return self._harness.now
+    def __init__(self, deployment: InProcessDeployment) -> None:
+        self._deployment = deployment
 
-    def sleep(self, seconds: float) -> None:
-        self._harness.wait(int(seconds * 1000))
-
-
-class _Siblings:
-    """Implements ``ports.RemoteAgents`` with the harness's own agents; ``tell`` replaces their webhooks."""
-
-    def __init__(self, harness: AgentTestHarness, agents: Mapping[str, Agent]) -> None:
-        self._harness = harness
-        self.agents = agents
-        self._called: dict[tuple[str, str], TaskPushNotificationConfig] = {}
-        self._told: dict[tuple[str, str], int] = {}
-
-    def with_trace(self, trace: str) -> _Siblings:
-        del trace
-        return self
-
-    def address(self, agent: str) -> str:
-        return f"{BASE_URL}/{self._known(agent).id}"
-
-    def card(self, agent: str) -> AgentCard:
-        return card_of(self._known(agent), BASE_URL, {})
-
-    def send(
-        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
-    ) -> Task | Message:
-        try:
-            answer = self._harness.take(agent, message, caller.principal)
-        except A2AError as error:
-            raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
-        if isinstance(answer, Task):
-            self._called[agent, answer.id] = callback
-        return answer
-
-    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        return tasks.get(self._harness.service, caller.principal, agent, task_id)
-
-    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
-        with suppress(TaskNotCancelable):
-            tasks.cancel(self._harness.service, caller.principal, agent, task_id)
-
-    def tell(self) -> bool:
-        """Sends callbacks for calls that have ended or ask a question; False when there is nothing new."""
-        return any(self._tell(agent, task_id) for agent, task_id in self._called)
-
-    def _tell(self, agent: str, task_id: str) -> bool:
-        task = self.get(Caller(CLIENT), agent, task_id)
-        if task.n == self._told.get((agent, task_id)) or task.status.state not in TERMINAL | INTERRUPTED:
-            return False
-        self._told[agent, task_id] = task.n
-        callback = self._called[agent, task_id]
-        incoming = CallbackRequest({TOKEN_HEADER: callback.token or ""}, b"{}")
-        handle_callback(self._harness.service, MemoryCallbackVerifier(), callback.url.rpartition("/")[2], incoming)
-        return True
-
-    def _known(self, agent: str) -> Agent:
-        if agent not in self.agents:
-            raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
-        return self.agents[agent]
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        del deadline_ms
+        return self._deployment.called_back(url, headers, body)

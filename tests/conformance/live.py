@@ -51,8 +51,8 @@ from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.testing import LIFE
 from tests.edge import Edge
-from tests.world import LIFE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -26,11 +26,12 @@ from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.testing import LIFE
 from tests.contexts import Context
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.faults.plans import Count, Frail
-from tests.world import LIFE, World
+from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import AgentTask

@@ -24,12 +24,13 @@ from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
+from a2a_serverless.testing import LIFE
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_runtime import event, served
 from tests.webhook_receiver.serving import serving
-from tests.world import LIFE, ME, MINUTE_MS, World
+from tests.world import ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
