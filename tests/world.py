@@ -242,6 +242,9 @@ class World(SimulatedDeployment):
         """Does one thing that is due, also a planned action. False if none is."""
         return self._do_planned() or super().step()
 
+    def _pass(self, ms: int) -> None:
+        self.wait(ms)
+
     def survives(self, work: Callable[[], object]) -> bool:
         """Does ``work``; False when a fault killed the process, or a port failed and the error was not handled."""
         try:
@@ -258,10 +261,10 @@ class World(SimulatedDeployment):
             return "no worker is free"
         return super().answer(message)
 
-    def _due_times(self) -> list[int]:
-        return [at for at, _ in self.planned] + super()._due_times()
+    def due_times(self) -> list[int]:
+        return [at for at, _ in self.planned] + super().due_times()
 
-    def _next_sweep(self, until: int) -> int:
+    def next_sweep(self, until: int) -> int:
         """The time of the first sweep that finds something; there is one each minute."""
         if until < self._sweep_at or not self._due(until):
             return until + 1
@@ -274,7 +277,7 @@ class World(SimulatedDeployment):
     def _due(self, until: int) -> bool:
         return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
 
-    def _sweep(self) -> bool:
+    def sweep_due(self) -> bool:
         if self.now < self._sweep_at:
             return False
         self._sweep_at = self.now + MINUTE_MS

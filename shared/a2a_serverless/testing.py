@@ -6,6 +6,8 @@
 
 Simulated time moves only when everything waits, so a test of an agent that sleeps for an hour takes no time. It does
 not move while threads of the agent or its libraries are running.
+
+``InProcessDeployment`` builds the deployment, ``SimulatedDeployment`` adds the time: the project's own tests use both.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
+from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.services.webhooks import Webhooks
 
 if TYPE_CHECKING:
@@ -77,7 +80,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.delivery import Sender
-    from a2a_serverless.ports.keys import Sealer, Signer
+    from a2a_serverless.ports.keys import Signer
     from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.protocol.v1 import Artifact, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
@@ -194,12 +197,6 @@ class PlainSigner:
         return Signed(json.dumps({"typ": typ} | dict(claims)), "kid-1")
 
 
-def unwrapped(port: T, name: str) -> T:
-    """The port itself."""
-    del name
-    return port
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
     """The adapters of a deployment in one process. ``table`` and ``queue`` are made with the function ``clock.now``.
@@ -213,14 +210,16 @@ class Adapters:
     remote_agents: RemoteAgents
     table: Callable[[Callable[[], int]], Any] = MemoryTable
     signer: Signer = field(default_factory=PlainSigner)
-    sealer: Sealer = field(default_factory=MemorySealer)
     contents: ContentStore | None = None
     chance: Callable[[], float] = lambda: 0.5
-    wrap: Callable[[Any, str], Any] = unwrapped
+    wrap: Callable[[Any, str], Any] = lambda adapter, _: adapter
 
 
 class InProcessDeployment:
     """The use cases and the engine of ``agents`` over adapters. Without ``ownership`` no URL gets a challenge."""
+
+    run_ms = RUN_MS
+    _relayed = 0
 
     def __init__(
         self,
@@ -231,21 +230,19 @@ class InProcessDeployment:
         *,
         ownership: bool = True,
     ) -> None:
-        clock, ids, wrap, contents = adapters.clock, adapters.ids, adapters.wrap, adapters.contents
-        self.clock, self.ids, self.run_ms, self._relayed = clock, ids, RUN_MS, 0
+        clock, ids, contents, wrap = adapters.clock, adapters.ids, adapters.contents, adapters.wrap
+        self.clock, self.ids = clock, ids
         self.table, self.queue = adapters.table(clock.now), MemoryQueues(clock.now)
         self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
-        log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(adapters.sealer, "sealer")
-        webhooks = Webhooks(
-            log, log, queues, sealer, clock, ids, policy or EgressPolicy(), self.resolver, ownership=ownership
-        )
-        lister = TaskLister(log, log, adapters.sealer)
-        self.service = tasks.TaskService(
-            log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents
-        )
+        log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
+        policy = policy or EgressPolicy()
+        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
+        lister = TaskLister(log, log, MemorySealer())
+        self.service = TaskService(log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents)
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         by_id = {agent.id: agent for agent in agents}
         self.engine = Engine(log, log, queues, ids, clock.now, by_id, self.registry, files=TaskFiles(contents))
+        self.sweeper = Sweeper(log, log, queues, clock, ids)
         self.post = DeliveryContext(
             log=log,
             store=log,
@@ -262,7 +259,6 @@ class InProcessDeployment:
             enforce_ownership=ownership,
             contents=contents,
         )
-        self.sweeper = Sweeper(log, log, queues, clock, ids)
 
     def answer(self, message: QueueMessage) -> object:
         """Handles a queue message as the function behind the queue does."""
@@ -293,7 +289,7 @@ class InProcessDeployment:
         answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
         return Outcome(status=200, connected=True, request_sent=True, body=answer)
 
-    def _relay(self) -> bool:
+    def relay_changes(self) -> bool:
         """Enqueues deliveries of the changes since the last call; False if there are none."""
         changed = [key for key, _ in self.table.feed[self._relayed :]]
         self._relayed += len(changed)
@@ -356,7 +352,7 @@ class SimulatedDeployment(InProcessDeployment):
 
     def step(self) -> bool:
         """Does one thing that is due: a batch of the table's stream, a sweep or a message. False if none is."""
-        return self._relay() or self._sweep() or self._handle_message()
+        return self.relay_changes() or self.sweep_due() or self._handle_message()
 
     def _run_until(self, until: int) -> None:
         while self.step() or self._move_time(until):
@@ -364,21 +360,27 @@ class SimulatedDeployment(InProcessDeployment):
 
     def _move_time(self, until: int) -> bool:
         """Moves the time to the next thing that is due; False if there is none until ``until``."""
-        soonest = min(self._due_times(), default=until + 1)
-        soonest = min(soonest, self._next_sweep(min(soonest, until)))
+        soonest = min(self.due_times(), default=until + 1)
+        soonest = min(soonest, self.next_sweep(min(soonest, until)))
         moved = self.now < soonest <= until
         self.now = soonest if moved else self.now
         return moved
 
-    def _due_times(self) -> list[int]:
+    def due_times(self) -> list[int]:
+        """The times at which something is due, besides sweeps."""
         return [at for at, _ in self.queue.waiting]
 
-    def _next_sweep(self, until: int) -> int:
-        """The time of the next sweep that finds something; after ``until`` if there is none."""
-        raise NotImplementedError
+    def next_sweep(self, until: int) -> int:
+        """When the next suspended task is due; after ``until`` if there is none."""
+        due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
+        heads = [
+            snapshot.head for key in due if key and (snapshot := self.table.read_head(key)) and snapshot.head.parked
+        ]
+        return min((head.due_at or self.now for head in heads), default=until + 1)
 
-    def _sweep(self) -> bool:
-        raise NotImplementedError
+    def sweep_due(self) -> bool:
+        """Sweeps if it is time to; False if not, or if nothing was found."""
+        return self.next_sweep(self.now) <= self.now and sweep(self.sweeper) > 0
 
     def _handle_message(self) -> bool:
         message = self.queue.pop()
@@ -399,8 +401,10 @@ class SimulatedDeployment(InProcessDeployment):
         return True
 
     def _pass(self, ms: int) -> None:
-        """Lets time pass for an agent that waits."""
-        self.wait(ms)
+        """Lets time pass for an agent that waits: only planned actions happen."""
+        self.now += ms
+        while self._do_planned():
+            pass
 
 
 class OwnAgents:
@@ -605,22 +609,6 @@ class AgentTestHarness(SimulatedDeployment):
         """Runs a coroutine in simulated time, also inside a running event loop."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(super().play, work).result()
-
-    def _next_sweep(self, until: int) -> int:
-        """When the next suspended task is due."""
-        due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
-        heads = [
-            snapshot.head for key in due if key and (snapshot := self.table.read_head(key)) and snapshot.head.parked
-        ]
-        return min((head.due_at or self.now for head in heads), default=until + 1)
-
-    def _sweep(self) -> bool:
-        return self._next_sweep(self.now) <= self.now and sweep(self.sweeper) > 0
-
-    def _pass(self, ms: int) -> None:
-        self.now += ms
-        while self._do_planned():
-            pass
 
 
 class _Callbacks:

@@ -40,24 +40,14 @@ class Locked(AllowAnonymous):
 class Deployment:
     """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for a second."""
 
-    def __init__(
-        self,
-        *agents: Agent,
-        authenticator: Authenticator | None = None,
-    ) -> None:
-        self.world = World(agents)
-        by_id = {agent.id: agent for agent in agents}
-        self.edge = Edge(
-            self.world.service,
-            self.world.table,
-            by_id,
-            authenticator or AllowAnonymous(),
-            MemoryCallbackVerifier(),
-            3600,
-        )
+    def __init__(self, *agents: Agent, authenticator: Authenticator | None = None) -> None:
+        self.world = world = World(agents)
+        by_id = world.engine.agents
+        signs_in = authenticator or AllowAnonymous()
+        self.edge = Edge(world.service, world.table, by_id, signs_in, MemoryCallbackVerifier(), 3600)
         self.calls: list[ClientRequest] = []
         self.breaks_after: int | None = None
-        publish_cards(CardPublisher(self.world.table, self.world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
+        publish_cards(CardPublisher(world.table, world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
 
     @contextmanager
     def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:

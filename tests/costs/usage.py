@@ -101,11 +101,11 @@ class Counted(World):
         event = {"Records": [{"messageId": "m", "body": json.dumps(body)}]}
         return self.noted.within(name, lambda: handler(event, Context()))
 
-    def _relay(self) -> bool:
-        return bool(self.noted.within("relay", super()._relay))
+    def relay_changes(self) -> bool:
+        return bool(self.noted.within("relay", super().relay_changes))
 
-    def _sweep(self) -> bool:
-        return bool(self.noted.within("sweeper", super()._sweep))
+    def sweep_due(self) -> bool:
+        return bool(self.noted.within("sweeper", super().sweep_due))
 
 
 class Noted(Count):
