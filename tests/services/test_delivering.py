@@ -27,7 +27,7 @@ from a2a_serverless.services.delivery_admin import (
 )
 from a2a_serverless.testing import START
 from tests.echo import Writer
-from tests.world import HOUR_MS, ME, World, accepting
+from tests.world import HOUR_MS, ME, World, accepting, configured, webhook
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
@@ -110,10 +110,7 @@ def test_a_host_with_an_open_trip_delays_no_other_host() -> None:
     world.wait(3000)
     world.receiver.answers = accepting
     sent = world.now
-    request = (world.request("hi")).model_copy(
-        update={"push": TaskPushNotificationConfig(url="https://other.example.com/a2a")}
-    )
-    world.sent(request)
+    world.sent(configured(world.request("hi"), task_push_notification_config=webhook("https://other.example.com/a2a")))
     world.wait(2000)
     assert world.receiver.posts[0].at - sent < 2000
 

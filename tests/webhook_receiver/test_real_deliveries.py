@@ -33,7 +33,7 @@ from tests.docs.documents import ROOT, blocks
 from tests.echo import Writer
 from tests.stack.local import eventually
 from tests.webhook_receiver.serving import serving
-from tests.world import HOUR_MS, ME, World
+from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push import Attempt, WireVersion
@@ -83,9 +83,8 @@ def deliver_a_task(
     world.resolver.addresses["127.0.0.1"] = ("127.0.0.1",)
     sender = WebhookSender(HERE)
     world.post = replace(world.post, sender=sender, signer=KeyRingSigner(lambda: ring), issuer=issuer)
-    request = (world.request("The sea 海")).model_copy(
-        update={"push": TaskPushNotificationConfig(url=url, id="c", token=token)}
-    )
+    webhook = TaskPushNotificationConfig(url=url, id="c", token=token)
+    request = configured(world.request("The sea 海"), task_push_notification_config=webhook)
     key = ME.key(world.sent(request, wire=wire).id)
     cursor = world.table.get_cursor(key, "c")
     unknown = replace(cursor, verification=Verification.UNVERIFIED)
