@@ -3,7 +3,8 @@ import json
 import pytest
 
 from a2a_serverless.client import Client, ClientRequest, HttpError, PeerError, Unreachable, discover, text_message
-from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
+from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -155,6 +156,13 @@ def test_an_event_is_no_answer_to_a_message() -> None:
     transport, _ = answering(rpc(update))  # type: ignore[arg-type]
     with pytest.raises(InvalidAgentResponse, match="event"):
         Client(BASE, transport).send(AT_ONCE)
+
+
+@pytest.mark.parametrize("code", [code.rpc for code in CODES.values()])
+def test_every_error_of_a_peer_is_raised_with_its_text(code: int) -> None:
+    transport, _ = answering(rpc(error={"code": code, "message": "Not now."}))
+    with pytest.raises(A2AError, match=r"Not now\."):
+        Client(BASE, transport).get("t")
 
 
 def test_an_error_that_the_protocol_does_not_know_keeps_its_code() -> None:

@@ -530,7 +530,7 @@ def test_a_kept_connection_that_was_closed_says_nothing_about_the_host() -> None
     assert scene.world.table.get_open_breaker("hooks.example.com") is not None
 
 
-# ---- Clocks: two instances' differ by two seconds at most (ARCHITECTURE.md)
+# ---- Clocks: two instances' differ by two seconds at most (docs/internals.md)
 
 SKEW_MS = 2_000
 

@@ -226,7 +226,9 @@ def _raise(problem: JsonObject) -> NoReturn:
     kind = _BY_CODE.get(code) if isinstance(code, int) else None
     if kind is None:
         raise PeerError(code if isinstance(code, int) else 0, text)
-    raise kind(text, violations=tuple(_violations(problem.get("data"))))
+    error = kind(text)
+    error.violations = tuple(_violations(problem.get("data")))
+    raise error
 
 
 def _violations(details: Json) -> Iterator[FieldViolation]:

@@ -1,6 +1,6 @@
 """Rules of webhook delivery: retries, giving up, and the next notification. Times and chance are arguments.
 
-The rules (ARCHITECTURE.md, webhooks): a configuration's first notification is a snapshot of the task as of its
+The rules (docs/webhooks.md): a configuration's first notification is a snapshot of the task as of its
 registration; then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at
 each status change and finished artifact. An undelivered ``working`` without a message may be skipped when there is a
 later status. A cursor that is ``BACKLOG`` events or more behind gets a snapshot instead of them, up to the first status
@@ -196,7 +196,7 @@ def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
 def notification_claims(  # noqa: PLR0913 - the claims of a token
     key: TaskKey, config: PushConfig, n: int, body: bytes, *, issuer: str, now: int, jti: str
 ) -> dict[str, str | int]:
-    """The claims of a notification's token (RFC 7519; our own are in ARCHITECTURE.md). Times are in seconds."""
+    """The claims of a notification's token (RFC 7519; our own are in docs/webhooks.md). Times are in seconds."""
     return challenge_claims(config, body, issuer=issuer, now=now, jti=jti) | {
         "sub": key.task,
         "taskId": key.task,

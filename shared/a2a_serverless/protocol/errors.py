@@ -1,4 +1,4 @@
-"""What each refusal is called in each binding and version: one table, and the detail objects that go with it.
+"""What each refusal is called in each binding and version: one table.
 
 1.0: specification 5.4 at v1.0.1 (its HTTP statuses, not those of 1.0.0) and 9.5, 11.6. 0.3: specification 8; its REST
 binding names no statuses, so they are those of the official 0.3 SDK. An error that 0.3 has no code for degrades to
@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import errors
-from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidRequest, MethodNotFound
+from a2a_serverless.domain.errors import A2AError, InvalidRequest, MethodNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
 
 
@@ -129,21 +128,3 @@ def headers_of(error: Exception) -> dict[str, str]:
         case errors.TooManyRequests() | errors.Overloaded():
             return {"retry-after": str(error.retry_after_s)}
     return {}
-
-
-def details(error: Exception) -> list[Json]:
-    """google.rpc.ErrorInfo, and what else there is to say: BadRequest when fields were wrong, RetryInfo."""
-    info: JsonObject = {"@type": TYPE + "ErrorInfo", "reason": code_of(error).reason, "domain": DOMAIN}
-    match error:
-        case errors.InsufficientScope():
-            return [info | {"metadata": {"scope": error.scope}}]
-        case errors.TooManyRequests() | errors.Overloaded():
-            return [info, {"@type": TYPE + "RetryInfo", "retryDelay": f"{error.retry_after_s}s"}]
-        case A2AError(violations=violations) if violations:
-            return [info, _bad_request(violations)]
-    return [info]
-
-
-def _bad_request(violations: tuple[FieldViolation, ...]) -> JsonObject:
-    fields: list[Json] = [{"field": one.field, "description": one.description} for one in violations]
-    return {"@type": TYPE + "BadRequest", "fieldViolations": fields}

@@ -1,4 +1,4 @@
-"""Delivers the events of a task to one webhook, from its cursor on: sign, POST, move the cursor (ARCHITECTURE.md).
+"""Delivers the events of a task to one webhook, from its cursor on: sign, POST, move the cursor (docs/webhooks.md).
 
 The lease on the cursor allows one delivery at a time for each configuration. A failure is stored as the time of the
 next attempt. If a notifier dies, its lease expires and its cursor has not moved, so the event is sent again.

@@ -40,7 +40,6 @@ UNUSED = tuple(f"{folder}/{name}" for folder, names in _UNUSED.items() for name 
 RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
 ASKS_TO_ERASE = frozenset({"ApiFunction"})
 ERASES = frozenset({"EraserFunction"})
-_SERVING = "asgi authentication callback cors deliveries documents http openapi operations operator_api uploads"
 USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
@@ -49,7 +48,7 @@ USED_BY = {
     "a2a_serverless/handlers/eraser.py": ERASES,
     "a2a_serverless/services/erasure.py": ASKS_TO_ERASE | ERASES,
     "botocore/data/lambda": ASKS_TO_ERASE,
-    **{f"a2a_serverless/handlers/{name}.py": frozenset({"ApiFunction"}) for name in _SERVING.split()},
+    "a2a_serverless/http": frozenset({"ApiFunction"}),
 }
 
 

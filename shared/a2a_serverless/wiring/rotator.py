@@ -13,6 +13,7 @@ from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler
 from a2a_serverless.services.key_rotation import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.invocations import Handler
 
 SKEW_S: Final = 120
-TOKEN_LIFE_S: Final = 300
 
 
 def make_rotator(

@@ -1,4 +1,4 @@
-"""The log, the webhooks and the public documents in one DynamoDB table (key design: ARCHITECTURE.md, storage).
+"""The log, the webhooks and the public documents in one DynamoDB table (key design: docs/storage.md).
 
 A retried write must recognise its own earlier try, which may have succeeded: an event carries the append id of its
 writer, a configuration its incarnation, and a head or cursor that already has its new value counts as written.
