@@ -171,7 +171,7 @@ class TaskReplay:
         if event.incoming:
             self._history.append(event.incoming.message)
             self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
-        self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
+        self.status = TaskStatus.model_construct(state=event.state, timestamp=event.at, message=event.message)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:
         check_chunk(self.state)

@@ -74,9 +74,10 @@ class V1Codec:
         return read(REQUESTS[operation], params, limits)
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
-        if operation is Operation.SEND:
-            answer = v1.send_response(answer)
-        return NOTHING if answer is None else answer.json_bytes()
+        body = NOTHING if answer is None else answer.json_bytes()
+        if operation is not Operation.SEND:
+            return body
+        return b'{"%b":%b}' % (b"task" if isinstance(answer, v1.Task) else b"message", body)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
         return v1.stream_response(item).json_bytes()

@@ -84,7 +84,7 @@ StateName: TypeAlias = Annotated[TaskState, *proto_enum(STATES)]
 RoleName: TypeAlias = Annotated[Role, *proto_enum(ROLES)]
 
 
-class Part(ProtoModel):
+class Part(ProtoModel, defer_build=False):
     """One piece of content (4.1.6). The member that is there tells what it is: ``"text": ""`` is a text."""
 
     KINDS: ClassVar[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
@@ -154,7 +154,7 @@ def data_of(parts: Iterable[Part]) -> Json:
     return next((part.data for part in parts if part.data is not MISSING), None)
 
 
-class Message(ProtoModel):
+class Message(ProtoModel, defer_build=False):
     """One turn of a conversation (4.1.4)."""
 
     role: RoleName

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.contents import ContentNotFound, file_of
+from a2a_serverless.domain.contents import SCHEME, ContentNotFound, file_of
 from a2a_serverless.domain.events import PART_BYTES, part_bytes
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PLAIN_ANSWER: Final = 64 * 1024  # bytes of JSON; each takes less than four in the unit of _size_in_answer
 INLINE: Final = 4 * 1024 * 1024
 SHORT: Final = 2 * 1024  # bytes of text: a link is as long
 READS: Final = 16
@@ -48,6 +49,11 @@ SMALL: Final = 256 * 1024
 LINK: Final = 1536  # size of a link, in the unit of _size_in_answer
 PLAIN: Final = "text/plain; charset=utf-8"
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
+
+
+def is_plain(printed: bytes) -> bool:
+    """Whether ``resolve_contents`` would not change the answer with this JSON: it is short and names no stored file."""
+    return len(printed) <= PLAIN_ANSWER and SCHEME.encode() not in printed
 
 
 def resolve_contents(contents: ContentStore | None, principal: Principal, answer: T, budget: int = 0) -> T:

@@ -144,12 +144,14 @@ def _model_text(model: ProtoModel) -> str:
 
 
 def _status(event: StatusEvent) -> StoredStatus:
-    incoming = event.incoming and StoredIncoming(
+    incoming = event.incoming and StoredIncoming.model_construct(
         message=event.incoming.message,
         accepted_output_modes=event.incoming.accepted_output_modes,
         metadata=event.incoming.metadata,
     )
-    return StoredStatus(state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence)
+    return StoredStatus.model_construct(
+        state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence
+    )
 
 
 def _chunk(event: ArtifactEvent) -> StoredChunk:
