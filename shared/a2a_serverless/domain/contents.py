@@ -48,5 +48,5 @@ class UploadSlot:
 
 def file_of(part: Part) -> StoredFile | None:
     """The content that a part refers to; None if it refers to none of ours."""
-    found = _ADDRESS.fullmatch(str(part.value)) if part.kind == "url" else None
+    found = None if part.url is None else _ADDRESS.fullmatch(part.url)
     return StoredFile(found[1], found[2], int(found[3])) if found else None

@@ -25,7 +25,7 @@ def parse_traceparent(header: str | None) -> str | None:
     found = _ACCEPTED.fullmatch((header or "").strip(" \t"))
     if found is None or (found[1] == "00" and found[5]):
         return None
-    return f"00-{found[2]}-{found[3]}-{_flags(sampled=bool(int(found[4], 16) & _SAMPLED))}"
+    return f"00-{found[2]}-{found[3]}-{int(found[4], 16) & _SAMPLED:02}"
 
 
 def from_xray(header: str | None, seed: str) -> str | None:
@@ -33,12 +33,12 @@ def from_xray(header: str | None, seed: str) -> str | None:
     found = _XRAY.search(header or "")
     if found is None or not int(found[1] + found[2], 16):
         return None
-    return f"00-{found[1]}{found[2]}-{_span(seed)}-{_flags(sampled='Sampled=1' in (header or ''))}"
+    return f"00-{found[1]}{found[2]}-{_span(seed)}-{'Sampled=1' in (header or ''):02}"
 
 
 def new_trace(seed: str) -> str:
     """A new trace. ``seed`` must be a unique id."""
-    return f"00-{_digest(seed)[:32]}-{_span(seed)}-{_flags(sampled=False)}"
+    return f"00-{sha256(seed.encode()).hexdigest()[:32]}-{_span(seed)}-00"
 
 
 def child_of(trace: str, seed: str) -> str:
@@ -51,13 +51,5 @@ def trace_id(trace: str) -> str:
     return trace[3:35]
 
 
-def _flags(*, sampled: bool) -> str:
-    return "01" if sampled else "00"
-
-
 def _span(seed: str) -> str:
-    return _digest(f"span {seed}")[:16]
-
-
-def _digest(seed: str) -> str:
-    return sha256(seed.encode()).hexdigest()
+    return sha256(f"span {seed}".encode()).hexdigest()[:16]

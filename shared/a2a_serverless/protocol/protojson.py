@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, Type
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     PlainSerializer,
     PlainValidator,
@@ -107,12 +106,14 @@ def whole(low: int = 0, high: int = INT32_MAX) -> PlainValidator:
     return PlainValidator(read)
 
 
-def choice(table: Mapping[str, T]) -> PlainValidator:
-    """One of the table's values, by its name; a value of the table stays as it is."""
+def choice(table: Mapping[str, T], numbered: Sequence[T] = ()) -> PlainValidator:
+    """One of the table's values, by its name or its number (from 1); a value of the table stays as it is."""
 
     def read(value: object) -> T:
         if value is None or value == "":
             raise violation("is required")
+        if type(value) is int and 0 < value <= len(numbered):
+            return numbered[value - 1]
         found = table.get(value) if type(value) is str else value
         if found is None or not isinstance(found, str):
             raise violation("must be one of " + ", ".join(table))
@@ -121,17 +122,11 @@ def choice(table: Mapping[str, T]) -> PlainValidator:
     return PlainValidator(read)
 
 
-def proto_enum(table: Mapping[str, T]) -> tuple[PlainValidator, BeforeValidator, PlainSerializer, WithJsonSchema]:
+def proto_enum(table: Mapping[str, T]) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
     """An enum of the proto without its zero, "unspecified": read by name or number (from 1), printed by name."""
-    members, names = list(table.values()), {member: name for name, member in table.items()}
-
-    def by_number(value: object) -> object:
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= len(members):
-            return members[value - 1]
-        return value
-
+    names = {member: name for name, member in table.items()}
     schema = WithJsonSchema({"type": "string", "enum": [*table]})
-    return choice(table), BeforeValidator(by_number), PlainSerializer(names.__getitem__, return_type=str), schema
+    return choice(table, [*names]), PlainSerializer(names.__getitem__, return_type=str), schema
 
 
 def always(value: str) -> PlainValidator:
@@ -187,21 +182,20 @@ def _absent(value: object, empty: str | None, *, required: bool) -> str | None:
     return None if value is None else empty
 
 
-def _ident(value: object, info: ValidationInfo) -> str:
-    if isinstance(value, str) and (info.context is None or is_ident(value, info.context.ident)):
-        return value
-    most = (info.context or LIMITS).ident
-    raise violation(f"must be a string of 1 to {most} bytes without control characters")
+def _ident(empty: str | None = None, *, required: bool = False) -> PlainValidator:
+    """A string that may be part of a key; what is absent or empty is ``empty``."""
 
+    def read(value: object, info: ValidationInfo) -> str | None:
+        if value is None or value == "":
+            if required and (value is None or info.context):
+                raise violation("is required")
+            return empty
+        if isinstance(value, str) and (info.context is None or is_ident(value, info.context.ident)):
+            return value
+        most = (info.context or LIMITS).ident
+        raise violation(f"must be a string of 1 to {most} bytes without control characters")
 
-def _required_ident(value: object, info: ValidationInfo) -> str:
-    if value is None or (value == "" and info.context):
-        raise violation("is required")
-    return _ident(value, info)
-
-
-def _optional_ident(value: object, info: ValidationInfo) -> str | None:
-    return None if value is None or value == "" else _ident(value, info)
+    return PlainValidator(read)
 
 
 def _name(value: object, info: ValidationInfo) -> str:
@@ -218,16 +212,15 @@ def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _optional_flag(value: object) -> bool | None:
-    if isinstance(value, str):
-        value = _BOOLEANS.get(value, value)
-    if value is None or isinstance(value, bool):
-        return value
-    raise violation("must be true or false")
+def _flag(absent: bool | None) -> PlainValidator:  # noqa: FBT001 - the value of a flag
+    def read(value: object) -> bool | None:
+        if isinstance(value, str):
+            value = _BOOLEANS.get(value, value)
+        if value is None or isinstance(value, bool):
+            return absent if value is None else value
+        raise violation("must be true or false")
 
-
-def _flag(value: object) -> bool:
-    return _optional_flag(value) or False
+    return PlainValidator(read)
 
 
 def _moment(value: object, info: ValidationInfo) -> int | None:
@@ -265,10 +258,11 @@ def _struct(value: object) -> dict[str, Any] | None:
 
 
 def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:
-    found = _struct(value)
-    if found and info.context and len(to_json(found)) > info.context.metadata:
+    if value is not None and not isinstance(value, dict):
+        raise violation("must be an object")
+    if value and info.context and len(to_json(value)) > info.context.metadata:
         raise violation(f"must have at most {info.context.metadata} bytes")
-    return found
+    return value
 
 
 def _string(**bounds: int) -> WithJsonSchema:
@@ -279,11 +273,9 @@ _INTEGER_SCHEMA: Final = {"type": "integer", "minimum": 0}
 _BOOLEAN: Final = WithJsonSchema({"type": "boolean"})
 _OBJECT: Final = WithJsonSchema({"type": "object"})
 
-Ident: TypeAlias = Annotated[str, PlainValidator(_required_ident), _string(minLength=1, maxLength=LIMITS.ident)]
-OptionalIdent: TypeAlias = Annotated[str | None, PlainValidator(_optional_ident), _string(maxLength=LIMITS.ident)]
-EmptyIdent: TypeAlias = Annotated[
-    str, PlainValidator(lambda value, info: _optional_ident(value, info) or ""), _string(maxLength=LIMITS.ident)
-]
+Ident: TypeAlias = Annotated[str, _ident("", required=True), _string(minLength=1, maxLength=LIMITS.ident)]
+OptionalIdent: TypeAlias = Annotated[str | None, _ident(), _string(maxLength=LIMITS.ident)]
+EmptyIdent: TypeAlias = Annotated[str, _ident(""), _string(maxLength=LIMITS.ident)]
 Name: TypeAlias = Annotated[str, PlainValidator(_name), _string(minLength=1, maxLength=LIMITS.name)]
 Names: TypeAlias = Annotated[tuple[Name, ...], items("items")]
 ShortText: TypeAlias = Annotated[str | None, text("name"), _string(maxLength=LIMITS.name)]
@@ -301,8 +293,8 @@ Base64: TypeAlias = Annotated[str | None, PlainValidator(_base64), WithJsonSchem
 Struct: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_struct), _OBJECT]
 Metadata: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_metadata), _OBJECT]
 Count: TypeAlias = Annotated[int | None, whole(), WithJsonSchema(_INTEGER_SCHEMA)]
-Flag: TypeAlias = Annotated[bool, PlainValidator(_flag), _BOOLEAN]
-OptionalFlag: TypeAlias = Annotated[bool | None, PlainValidator(_optional_flag), _BOOLEAN]
+Flag: TypeAlias = Annotated[bool, _flag(absent=False), _BOOLEAN]
+OptionalFlag: TypeAlias = Annotated[bool | None, _flag(absent=None), _BOOLEAN]
 _DATE_TIME: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 Timestamp: TypeAlias = Annotated[
     int | None,

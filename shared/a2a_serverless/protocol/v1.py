@@ -228,10 +228,11 @@ class Task(ProtoModel):
 
         None means all messages.
         """
-        history = self.history
-        if history_length is not None:
-            history = history[max(0, len(history) - history_length) :]
-        return self.model_copy(update={"history": history, "artifacts": self.artifacts if artifacts else ()})
+        if history_length is None and artifacts:
+            return self
+        first = 0 if history_length is None else max(0, len(self.history) - history_length)
+        shown = {"history": self.history[first:], "artifacts": self.artifacts if artifacts else ()}
+        return self.model_copy(update=shown)
 
 
 class TaskStatusUpdateEvent(ProtoModel):

@@ -56,7 +56,7 @@ def make_place(pk: str, sk: str) -> Item:
 def make_item(pk: str, sk: str, expires: int | None, attributes: Mapping[str, Any]) -> Item:
     """An item with its keys, expiry (seconds; None is never), format version and ``attributes``."""
     ends = {} if expires is None else {"expires": {"N": str(expires)}}
-    return {**make_place(pk, sk), **ends, "v": {"N": str(VERSION)}, **attributes}
+    return {"pk": {"S": pk}, "sk": {"S": sk}, **ends, "v": {"N": str(VERSION)}, **attributes}
 
 
 def is_live(item: Mapping[str, Any] | None, now: int) -> bool:

@@ -144,11 +144,11 @@ def _model_text(model: ProtoModel) -> str:
 
 
 def _status(event: StatusEvent) -> StoredStatus:
-    incoming = event.incoming and StoredIncoming.model_construct(
-        message=event.incoming.message,
-        accepted_output_modes=event.incoming.accepted_output_modes,
-        metadata=event.incoming.metadata,
-    )
+    said, incoming = event.incoming, None
+    if said:
+        incoming = StoredIncoming.model_construct(
+            message=said.message, accepted_output_modes=said.accepted_output_modes, metadata=said.metadata
+        )
     return StoredStatus.model_construct(
         state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence
     )

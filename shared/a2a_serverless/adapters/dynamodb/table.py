@@ -178,12 +178,12 @@ class Table:
 
     def put_new(self, item: Item, unlike: str | None = None) -> Action:
         """An action: writes the item if there is none, or one whose attribute ``unlike`` has another value."""
-        words = _Placeholders()
-        ways = ["attribute_not_exists(pk)", f"expires <= {words.value(self._seconds())}"]
+        values, condition = {":0": self._seconds()}, "attribute_not_exists(pk) OR expires <= :0"
         if unlike:
-            ways.append(f"{unlike} <> {words.value(item[unlike])}")
-        condition = {"ConditionExpression": " OR ".join(ways), "ExpressionAttributeValues": words.values}
-        return {"Put": {"Item": item, **condition, **_RETURN_OLD}}
+            values[":1"] = item[unlike]
+            condition += f" OR {unlike} <> :1"
+        words = {"ConditionExpression": condition, "ExpressionAttributeValues": values}
+        return {"Put": {"Item": item, **words, **_RETURN_OLD}}
 
     def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:
         """An action: writes the differences between ``before`` and ``after``, if the item exists and matches ``held``.
@@ -243,7 +243,8 @@ class Table:
             if len(actions) == 1:
                 self._write_one(actions[0])
             else:
-                self._client.transact_write_items(TransactItems=[self._named(action) for action in actions])  # type: ignore[misc]
+                named = [{kind: {"TableName": self._name, **one[kind]} for kind in one} for one in actions]
+                self._client.transact_write_items(TransactItems=named)  # type: ignore[arg-type]
         except ClientError as error:
             refusal = _refusal(error, len(actions))
             if refusal is None and _is_invalid(error):
@@ -261,9 +262,6 @@ class Table:
         }
         for kind, parameters in action.items():
             calls[kind](TableName=self._name, **parameters)
-
-    def _named(self, action: Action) -> Action:
-        return {kind: {"TableName": self._name, **parameters} for kind, parameters in action.items()}
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         yield from (item for item in self._raw_pages(query) if is_live(item, self._now()))

@@ -45,7 +45,7 @@ class DynamoTaskLog:
         keys.check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
             self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
-            self._table.put_new(_head_item(head)),
+            self._table.put_new(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
             *self._idempotency_actions(head, receipt),
             *(
                 action
@@ -219,10 +219,6 @@ def _has_moved_head(head: Head, item: Item) -> bool:
 
 def _head_place(head: Head) -> Item:
     return items.make_place(keys.task(head.key), keys.HEAD)
-
-
-def _head_item(head: Head) -> Item:
-    return items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))
 
 
 def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:
