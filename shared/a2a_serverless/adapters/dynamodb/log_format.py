@@ -9,6 +9,7 @@ requests. Items of a newer release never get here: ``items.readable`` refuses th
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import PydanticSerializationError, from_json
@@ -136,11 +137,12 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 def _model_text(model: ProtoModel) -> str:
     """JSON, as small as it gets. A lone surrogate has no UTF-8 form, so a text that holds one is escaped as a whole."""
-    try:
-        return finite(model.json_bytes()).decode()
-    except PydanticSerializationError:
-        plain = model.model_dump(by_alias=True, exclude_defaults=True)
-        return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    with suppress(PydanticSerializationError):
+        text = finite(model.json_bytes()).decode()
+        if "\ufffd" not in text:  # which pydantic also prints for a lone surrogate in a name
+            return text
+    plain = model.model_dump(by_alias=True, exclude_defaults=True)
+    return json.dumps(plain, allow_nan=False, separators=(",", ":"))
 
 
 def _status(event: StatusEvent) -> StoredStatus:
