@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pydantic
 import pytest
 from rich.console import Console
 
@@ -33,6 +34,7 @@ shutil.copy("template.yaml", folder)
 """
 AGENTS = "sample_agents.travel:travel, my_agents.mine:mine"
 TEMPLATE = {"Globals": {"Function": {"Environment": {"Variables": {"AGENTS": AGENTS}}}}, "Resources": {}}
+INSTALLED = Path(pydantic.__file__).parents[1]
 SLEEP = "import time\ntime.sleep(600)\n"
 
 
@@ -42,6 +44,9 @@ def checkout(tmp_path: Path) -> Paths:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "shared", tmp_path / "shared", ignore=ignored)
     (tmp_path / "packages").mkdir()
+    for name in ("pydantic", "pydantic_core", "annotated_types", "typing_inspection"):
+        shutil.copytree(INSTALLED / name, tmp_path / "packages" / name, ignore=ignored)
+    shutil.copy(INSTALLED / "typing_extensions.py", tmp_path / "packages")
     for name in (*sam.INPUTS, ".a2a/venvs/emulator/bin/ministack"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)

@@ -5,15 +5,13 @@ Everything is drawn twice as large as it is delivered and reduced at the end, wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Point: TypeAlias = "tuple[float, float]"
 Rgb: TypeAlias = "tuple[int, int, int]"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from math import log
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sample_agents.offline.sentences import is_han, plain, terms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _LONGEST_POINT: Final = 280
 _FEW_TERMS: Final = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sample_agents.offline.scene_words import IN_CHINESE, MOST_READ
@@ -9,8 +10,6 @@ from sample_agents.offline.scenes import Request, Scene, Thing, changed, read_re
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sample_agents.writing import Language
 
 # English with its article; the Chinese words before the name.

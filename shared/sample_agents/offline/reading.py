@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from sample_agents.offline.sentences import is_han, joined, plain, sentences
 from sample_agents.writing import Language, language_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["heading", "paragraph", "list", "other"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sample_agents.offline.scene_words import Mention, mentions, normalised
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SUBJECTS: Final = ("sailboat", "lighthouse")
 # Parts: the thing that they belong to, and whether they have its second colour.

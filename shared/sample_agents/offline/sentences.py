@@ -6,11 +6,9 @@ It uses rules and short word lists only. Every pattern is bounded, so it takes l
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import chain, pairwise, zip_longest
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 LONGEST: Final = 1_000
 _HAN: Final = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"

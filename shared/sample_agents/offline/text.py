@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sample_agents.offline.choosing import best, point
@@ -19,8 +20,6 @@ from sample_agents.offline.sentences import joined, plain, terms
 from sample_agents.prompts import SUMMARY_SENTENCES, ReadPrompt, read_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
     from sample_agents.writing import Language
 
 _UNKNOWN: Final = (
