@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, BeforeValidator, ValidationError, model_validator
 
 from a2a_serverless.domain.quota import Quota
 
@@ -37,12 +37,12 @@ class SettingsError(ValueError):
     """Variables are wrong or missing. The text names each, and what is allowed."""
 
 
-def _read(parse: Callable[[str], object]) -> PlainValidator:
+def _read(parse: Callable[[str], object]) -> BeforeValidator:
     """Parses the text of a variable. A value that is no text is the parsed one."""
-    return PlainValidator(lambda given: parse(given) if isinstance(given, str) else given)
+    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
 
 
-def _whole(least: int, most: int) -> PlainValidator:
+def _whole(least: int, most: int) -> BeforeValidator:
     def parse(text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}, not {text!r}")
@@ -51,7 +51,7 @@ def _whole(least: int, most: int) -> PlainValidator:
     return _read(parse)
 
 
-def _choice(*choices: str) -> PlainValidator:
+def _choice(*choices: str) -> BeforeValidator:
     def parse(text: str) -> str:
         if text not in choices:
             raise ValueError(f"must be one of {', '.join(choices)}, not {text!r}")
@@ -70,7 +70,7 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def _list(pattern: str, what: str) -> PlainValidator:
+def _list(pattern: str, what: str) -> BeforeValidator:
     def parse(text: str) -> tuple[str, ...]:
         if not all(re.fullmatch(pattern, item) for item in _split(text)):
             raise ValueError(f"must be a list of {what}, not {text!r}")

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/internals.md", "docs/storage.md"])
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/change.md", "docs/internals.md", "docs/storage.md"])
 def test_every_file_that_it_names_is_there(document: str) -> None:
     package = ROOT / "shared/a2a_serverless"
     text = (ROOT / document).read_text()
