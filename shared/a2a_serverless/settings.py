@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, BeforeValidator, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.quota import Quota
 
