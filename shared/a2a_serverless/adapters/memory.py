@@ -238,8 +238,8 @@ class MemoryQueues:
         with self._lock:
             heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), message))
 
-    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
-        for message in queues:
+    def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
+        for message in messages:
             self.enqueue(message)
 
     @property

@@ -42,16 +42,16 @@ class SqsQueues:
             QueueUrl=self._url_of(message), MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group
         )
 
-    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
-        for url in sorted({self._url_of(message) for message in queues}):
-            mine = [message for message in queues if self._url_of(message) == url]
+    def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
+        for url in sorted({self._url_of(message) for message in messages}):
+            mine = [message for message in messages if self._url_of(message) == url]
             for first in range(0, len(mine), BATCH):
                 self._send(url, mine[first : first + BATCH])
 
-    def _send(self, url: str, queues: Sequence[QueueMessage]) -> None:
+    def _send(self, url: str, messages: Sequence[QueueMessage]) -> None:
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
             {"Id": str(number), "MessageBody": _body(message), "MessageGroupId": group_of(message.key)}
-            for number, message in enumerate(queues)
+            for number, message in enumerate(messages)
         ]
         failed = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", [])
         if failed:

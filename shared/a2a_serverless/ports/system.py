@@ -33,7 +33,7 @@ class Queues(Protocol):
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         """Sends a queue message that arrives after ``delay_s`` seconds (0 to 900)."""
 
-    def enqueue_many(self, queues: Sequence[QueueMessage]) -> None:
+    def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
         """Sends queue messages without a delay, ten with each call. Raises when some were not sent, perhaps not all."""
 
 

@@ -112,8 +112,8 @@ def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
 def _sweep_batch(sweeper: Sweeper, batch: list[DueItem]) -> list[_SweepResult]:
     """Does what the items need. Raises what the queue raises: then they stay due, for the next sweep."""
     found = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
-    if queues := [message for one in found for message in one.messages]:
-        sweeper.queues.enqueue_many(queues)
+    if messages := [message for one in found for message in one.messages]:
+        sweeper.queues.enqueue_many(messages)
     return list(sweeper.each(_write, found))
 
 
@@ -202,9 +202,9 @@ def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) 
         return _SweepResult(due)
     active = cursor.state is CursorState.ACTIVE
     after = replace(cursor, due_at=now + WAIT_MS if active else None)
-    queues = (DeliveryMessage(key, config_id),) if active else ()
+    messages = (DeliveryMessage(key, config_id),) if active else ()
     late_ms = now - cursor.next_at if active and cursor.next_at else 0
-    return _SweepResult(due, queues, lambda: sweeper.store.move_cursor(key, cursor, after), late_ms)
+    return _SweepResult(due, messages, lambda: sweeper.store.move_cursor(key, cursor, after), late_ms)
 
 
 def _fail_task(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> None:
