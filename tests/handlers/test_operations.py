@@ -167,6 +167,21 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
     assert kind(body.get("result", body)) == "message"
 
 
+@pytest.mark.parametrize("part", [Part(data=float("nan")), Part(text="\ud800")], ids=["NaN", "lone surrogate"])
+def test_a_message_that_json_does_not_have_fails_a_task_instead(part: Part) -> None:
+    async def answer(task: AgentTask) -> Message:
+        del task
+        return Message(message_id="mine", role=Role.AGENT, parts=(part,))
+
+    place = Place(replace(agent_of(answer), runs="inline"))
+    place.edge = replace(
+        place.edge,
+        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+    )
+    body = json.loads(place.ask("1.0 JSON-RPC", Operation.SEND, Names()).body, parse_constant=pytest.fail)
+    assert kind(body["result"]) == "task"
+
+
 @pytest.mark.requirement(48)
 @pytest.mark.parametrize("context", [None, "ours"])
 def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: str | None) -> None:

@@ -32,7 +32,7 @@ from a2a_serverless.protocol.v1 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, READS, resolve_contents
+from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, PLAIN_ANSWER, READS, is_plain, resolve_contents
 from a2a_serverless.services.tasks import get
 from tests.echo import agent_of
 from tests.world import ME, World
@@ -230,6 +230,20 @@ def test_a_text_that_is_no_longer_than_a_link_stays_a_text() -> None:
 def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
     task = novel("x", chunks=300)
     assert resolve_contents(Scene().contents, ME, task, INLINE) == task
+
+
+@pytest.mark.parametrize("size", [10, 200, 390])
+def test_an_answer_that_is_plain_is_not_changed(size: int) -> None:
+    """``is_plain`` only spares the work: at its bound as far from it."""
+    texts = tuple(Part(text="\u5927" * 40, metadata={"n": n}) for n in range(size))
+    task = novel("x").model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=texts),)})
+    assert is_plain(task.json_bytes())
+    assert resolve_contents(Scene().contents, ME, task, INLINE) == task
+
+
+def test_an_answer_that_names_a_file_or_is_long_is_not_plain() -> None:
+    assert not is_plain(b'{"url":"a2a-file:task/0/1"}')
+    assert not is_plain(b" " * (PLAIN_ANSWER + 1))
 
 
 def test_streams_and_webhooks_tell_every_text() -> None:

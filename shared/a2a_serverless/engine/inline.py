@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.task_context import attach_context
+from a2a_serverless.protocol.protojson import finite
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
@@ -91,15 +92,16 @@ class EngineInlineRunner:
         try:
             async with asyncio.timeout(TRY_S):
                 answer = attach_context(await self.engine.agents[agent_id].work(context), message.context_id)
+            if isinstance(answer, str):
+                answer = self._message(answer, message.context_id)
+            if isinstance(answer, Message):
+                finite(answer.json_bytes())  # raises for what JSON does not have
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the error becomes its status
             return None
         if context.needed:
             return None
-        if isinstance(answer, str):
-            answer = Message(
-                message_id=self.engine.ids.new(),
-                role=Role.AGENT,
-                parts=(Part(text=answer),),
-                context_id=message.context_id,
-            )
         return answer
+
+    def _message(self, text: str, context_id: str | None) -> Message:
+        parts = (Part(text=text),)
+        return Message(message_id=self.engine.ids.new(), role=Role.AGENT, parts=parts, context_id=context_id)
