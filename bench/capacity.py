@@ -21,6 +21,7 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 
 sys.path.insert(0, str(ROOT))
 
+from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.dynamodb import items, keys, log_format
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
@@ -29,7 +30,6 @@ from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.domain.agent import Agent, AgentTask
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.model import Principal
@@ -61,7 +61,7 @@ class Database:
     client: DynamoDBClient
     meter: Meter
 
-    def deploy(self, work: Callable[[AgentTask], Awaitable[Any]]) -> Deployment:
+    def deploy(self, work: Callable[[TaskContext], Awaitable[Any]]) -> Deployment:
         """Deploys an agent over this table."""
         table = Table(self.client, NAME, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
         log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
@@ -78,12 +78,12 @@ def database() -> Iterator[Database]:
             yield Database(client, meter)
 
 
-async def ordinary(task: AgentTask) -> None:
+async def ordinary(task: TaskContext) -> None:
     """Emits one small artifact."""
     await task.emit("document.md", TEXT, last=True)
 
 
-async def talkative(task: AgentTask) -> None:
+async def talkative(task: TaskContext) -> None:
     """Emits chunks evenly over ``SECONDS``, as a model's answer arrives."""
     begun = time.monotonic()
     for number in range(CHUNKS):
@@ -91,7 +91,7 @@ async def talkative(task: AgentTask) -> None:
         await asyncio.sleep(max(0.0, begun + (number + 1) * SECONDS / CHUNKS - time.monotonic()))
 
 
-def lived(of: Database, work: Callable[[AgentTask], Awaitable[Any]]) -> tuple[Deployment, str]:
+def lived(of: Database, work: Callable[[TaskContext], Awaitable[Any]]) -> tuple[Deployment, str]:
     """Sends and runs a task; the meter counts only that."""
     deployment = of.deploy(work)
     of.meter.reset()

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
+from a2a_serverless import Agent, Skill
 from a2a_serverless.adapters.memory import MemoryQueues, MemoryResolver, MemorySealer
 from a2a_serverless.adapters.system import SystemClock, UuidIds
-from a2a_serverless.domain.agent import Agent, AgentSkill
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -23,7 +23,7 @@ from a2a_serverless.services.webhooks import Webhooks
 DAY_MS: Final = 86_400_000
 RUN_MS: Final = 900_000
 WHO: Final = Principal("tenant", "client")
-SKILL: Final = AgentSkill("bench", "Bench", "Is measured", ())
+SKILL: Final = Skill("bench", "Bench", "Is measured", ())
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.domain.agent import Agent, AgentTask
 from a2a_serverless.protocol.v1 import TaskState
 from deployment import SKILL, deployed
 from measuring import Report, figure, goal, main
@@ -47,7 +47,7 @@ class Distant:
 def worker(ms: int) -> Agent:
     """Makes an inline agent that emits an artifact and works for ``ms``."""
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("begun.txt", "begun")
         await asyncio.sleep(ms / 1000)
 

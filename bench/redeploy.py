@@ -44,14 +44,14 @@ SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
 
 import asyncio
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, agent
+from a2a_serverless import Skill, TaskContext, agent
 
-SKILL = AgentSkill("slow", "Slow", "Takes its time.", ("slow",))
+SKILL = Skill("slow", "Slow", "Takes its time.", ("slow",))
 RELEASE = 1
 
 
 @agent(id="slow", name="Slow", description="Takes its time.", skills=[SKILL])
-async def slow(task: AgentTask) -> None:
+async def slow(task: TaskContext) -> None:
     """{STEPS} steps of a second, and a question."""
     for number in range({STEPS}):
         if number == {STEPS // 2}:

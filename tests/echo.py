@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from a2a_serverless.domain.agent import Agent, AgentSkill, AgentTask
+from a2a_serverless import Agent, Skill, TaskContext
 
-SKILL = AgentSkill("s", "s", "s", ("s",))
+SKILL = Skill("s", "s", "s", ("s",))
 
 
 def agent_of(work: object, name: str = "echo") -> Agent:
@@ -22,7 +22,7 @@ class Writer:
         self.seconds = seconds
         self.agent = agent_of(self.work)
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         await task.report_progress("three sections")
         for name in ("one", "two", "three"):
             text = await task.step(name, self.write, name, task.text())
@@ -40,7 +40,7 @@ class Asker:
     def __init__(self) -> None:
         self.agent = agent_of(self.work)
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         text = await task.step("read", self.read, task.text())
         answer = await task.ask("Which colour?")
         await task.emit("picture", f"{text} in {answer.parts[0].value}", last=True)

@@ -18,7 +18,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 MANY = 300_000
 
@@ -58,7 +58,7 @@ THREADS: list[Callable[[], Awaitable[int]]] = [at_once, in_a_pool, in_anyio_s_th
 
 @pytest.mark.parametrize("counted", THREADS)
 def test_the_clock_stands_still_while_a_thread_works(counted: Callable[[], Awaitable[int]]) -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         numbers = [await task.step(f"count {number}", counted) for number in range(3)]
         return str(sum(numbers))
 
@@ -70,7 +70,7 @@ def test_the_clock_stands_still_while_a_thread_works(counted: Callable[[], Await
 
 
 def test_the_clock_moves_while_a_thread_waits_for_the_loop() -> None:
-    async def work(_: AgentTask) -> str:
+    async def work(_: TaskContext) -> str:
         loop = asyncio.get_running_loop()
 
         def wait() -> str:
@@ -88,7 +88,7 @@ def test_the_clock_moves_while_a_thread_waits_for_the_loop() -> None:
 def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
     pool = ThreadPoolExecutor(1)
 
-    async def work(_: AgentTask) -> str:
+    async def work(_: TaskContext) -> str:
         await asyncio.get_running_loop().run_in_executor(pool, count_to_many)
         await asyncio.sleep(60)
         return "slept"
@@ -104,7 +104,7 @@ def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
 
 
 def failing(error: Exception) -> AgentTestHarness:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("draft.md", "begun")
         raise error
 
@@ -137,7 +137,7 @@ def test_asking_for_an_artifact_that_is_not_there_raises_what_the_agent_raised()
 
 
 def test_a_task_that_ended_well_has_no_error() -> None:
-    async def work(_: AgentTask) -> str:
+    async def work(_: TaskContext) -> str:
         return "done"
 
     reply = AgentTestHarness(agent_of(work)).send("go")

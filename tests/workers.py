@@ -14,7 +14,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.protocol.v1 import TaskState
     from tests.faults.plans import Faults
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Workers(World):
     """``answered`` has the results of the workers; ``most`` is how many work messages were in flight at a time."""
 
-    def __init__(self, work: Callable[[AgentTask], object], faults: Faults | None = None) -> None:
+    def __init__(self, work: Callable[[TaskContext], object], faults: Faults | None = None) -> None:
         self.counts = Count(frozenset({"table"}))
         super().__init__([agent_of(work)], faults=faults or self.counts)
         self.answered: list[object] = []

@@ -1,1 +1,77 @@
-"""Runs A2A agents on AWS Lambda."""
+"""Run agents on AWS Lambda and talk A2A to them.
+
+These names are the public API for agent authors, together with ``a2a_serverless.testing.AgentTestHarness``. All other
+modules are private: they may change in any release. A name is imported on first use, so that a function which needs no
+models does not load them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import (
+        Agent,
+        AgentCallFailed,
+        AgentExtension,
+        Answer,
+        CancelReason,
+        Skill,
+        StepConflict,
+        StepTimedOut,
+        TaskContext,
+        TaskFailed,
+        TaskRejected,
+        agent,
+        with_retries,
+    )
+    from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
+
+_MODULES: Final = {
+    "a2a_serverless.domain.agent": (
+        "Agent",
+        "AgentCallFailed",
+        "AgentExtension",
+        "Answer",
+        "CancelReason",
+        "Skill",
+        "StepConflict",
+        "StepTimedOut",
+        "TaskContext",
+        "TaskFailed",
+        "TaskRejected",
+        "agent",
+        "with_retries",
+    ),
+    "a2a_serverless.protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
+}
+__all__ = [
+    "Agent",
+    "AgentCallFailed",
+    "AgentExtension",
+    "Answer",
+    "Artifact",
+    "CancelReason",
+    "Message",
+    "Part",
+    "Skill",
+    "StepConflict",
+    "StepTimedOut",
+    "Task",
+    "TaskContext",
+    "TaskFailed",
+    "TaskRejected",
+    "TaskState",
+    "agent",
+    "with_retries",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the type of the name is declared above
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.access import READ
-from a2a_serverless.domain.agent import Agent, AgentExtension, AgentSkill
+from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from a2a_serverless.domain.agent import AgentTask, Answer
+    from a2a_serverless.domain.agent import Answer, TaskContext
 
 MANIFEST: Final = "agents.json"
 VERSION: Final = 1
@@ -39,7 +39,7 @@ class ImportedWork:
     path: str
     agent_id: str
 
-    async def __call__(self, task: AgentTask) -> Answer:
+    async def __call__(self, task: TaskContext) -> Answer:
         """Imports and runs the agent's function."""
         return await next(agent for agent in import_agents(self.path) if agent.id == self.agent_id).work(task)
 
@@ -100,15 +100,15 @@ def _description(agent: Agent) -> dict[str, Any]:
     return described
 
 
-async def _no_work(task: AgentTask) -> None:
+async def _no_work(task: TaskContext) -> None:
     """Replaces an agent's ``work`` in its description."""
 
 
 def _agent(path: str, described: Mapping[str, Any]) -> Agent:
     parts = {
         "work": ImportedWork(path, described["id"]),
-        "skills": tuple(AgentSkill(**_with_tuples(one)) for one in described["skills"]),
-        "extended_skills": tuple(AgentSkill(**_with_tuples(one)) for one in described["extended_skills"]),
+        "skills": tuple(Skill(**_with_tuples(one)) for one in described["skills"]),
+        "extended_skills": tuple(Skill(**_with_tuples(one)) for one in described["extended_skills"]),
         "extensions": tuple(AgentExtension(**one) for one in described["extensions"]),
     }
     return Agent(**_with_tuples(described) | parts)

@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from urllib3.exceptions import HTTPError
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless import TaskFailed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject

@@ -13,13 +13,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentExtension, AgentSkill, AgentTask, TaskRejected, agent
-from a2a_serverless.protocol.v1 import Part
+from a2a_serverless import AgentExtension, Part, Skill, TaskContext, TaskRejected, agent
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Answer
+    from a2a_serverless import Answer
 
-Act = Callable[[AgentTask], Awaitable["Answer"]]
+Act = Callable[[TaskContext], Awaitable["Answer"]]
 
 LONG_S: Final = 8.0
 SHORT_S: Final = 2.0
@@ -29,47 +28,47 @@ OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes noth
 OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit requires these words
 
 
-async def _greet(task: AgentTask) -> Answer:
+async def _greet(task: TaskContext) -> Answer:
     return await task.step("greeting", str, "Hello from TCK")
 
 
-async def _say(task: AgentTask) -> Answer:
+async def _say(task: TaskContext) -> Answer:
     """Answers with a message instead of a task: it never uses the task."""
     del task
     return "Direct message response"
 
 
-async def _reject(task: AgentTask) -> Answer:
+async def _reject(task: TaskContext) -> Answer:
     del task
     raise TaskRejected("rejected")
 
 
-async def _ask(task: AgentTask) -> Answer:
+async def _ask(task: TaskContext) -> Answer:
     answer = await task.ask("What next?")
     while answer.message_id.startswith("tck-input-required"):
         answer = await task.ask("And then?")
     return await _act(answer.message_id)(task)
 
 
-async def _sign_in(task: AgentTask) -> Answer:
+async def _sign_in(task: TaskContext) -> Answer:
     await task.ask("Sign in, then say so.", sign_in=True)
     return None
 
 
-async def _chunks(task: AgentTask) -> Answer:
+async def _chunks(task: TaskContext) -> Answer:
     await task.emit("output", "chunk-1 ")
     await task.step("pause", asyncio.sleep, 0)  # without it, the chunks would be combined and sent as one
     await task.emit("output", "chunk-2", append=True, last=True)
     return None
 
 
-async def _nothing(task: AgentTask) -> Answer:
+async def _nothing(task: TaskContext) -> Answer:
     del task
     return None
 
 
 def _emit(*parts: Part) -> Act:
-    async def act(task: AgentTask) -> Answer:
+    async def act(task: TaskContext) -> Answer:
         for part in parts:
             await task.emit("output", part)
         return None
@@ -78,7 +77,7 @@ def _emit(*parts: Part) -> Act:
 
 
 def _wait(seconds: float) -> Act:
-    async def act(task: AgentTask) -> Answer:
+    async def act(task: TaskContext) -> Answer:
         await task.step("wait", asyncio.sleep, seconds)
         return None
 
@@ -120,10 +119,10 @@ def _act(message_id: str) -> Act:
     name="Conformance agent",
     description="Does what the tests of A2A's conformance kit for 1.0 ask for.",
     runs="inline",
-    skills=[AgentSkill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
-    extended_skills=[AgentSkill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
+    skills=[Skill("conform", "Conform", "Acts by the beginning of the message's id.", ("conformance",))],
+    extended_skills=[Skill("confide", "Confide", "Is told of in the extended card only.", ("conformance",))],
 )
-async def full(task: AgentTask) -> Answer:
+async def full(task: TaskContext) -> Answer:
     """Does what the message asks for."""
     return await _act(task.message.message_id)(task)
 
@@ -133,9 +132,9 @@ async def full(task: AgentTask) -> Answer:
     name="Conformance agent",
     description="Does what the tests of A2A's conformance kit for 0.3 ask for.",
     input_modes=OLD_MODES,
-    skills=[AgentSkill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
+    skills=[Skill("conform", "Conform", "Works for a while, then waits for its client.", ("conformance",))],
 )
-async def _old(task: AgentTask) -> None:
+async def _old(task: TaskContext) -> None:
     """Works and asks, again and again; never ends by itself."""
     patient = task.message.message_id.startswith("test-resubscribe-message-id")
     turn = 0
@@ -151,9 +150,9 @@ async def _old(task: AgentTask) -> None:
     description="Gives each file of a message back as an artifact.",
     input_modes=("application/octet-stream",),
     output_modes=("application/octet-stream",),
-    skills=[AgentSkill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
+    skills=[Skill("give-back", "Give back", "Reads a file and gives it back.", ("conformance",))],
 )
-async def files(task: AgentTask) -> None:
+async def files(task: TaskContext) -> None:
     """Reads each file and makes an artifact of its bytes."""
     for part in task.message.parts:
         await task.emit(part.filename or "file", await task.read_file(part), media_type="application/octet-stream")

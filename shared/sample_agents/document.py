@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
 from sample_agents.outline import plan_document
 from sample_agents.prompts import section_prompt
@@ -28,7 +28,7 @@ _HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
     name="Document writer",
     description="Plans a document from a given text or topic and writes it section by section, in English or Chinese.",
     skills=[
-        AgentSkill(
+        Skill(
             id="write-document",
             name="Write a document",
             description="Turns a text, a topic or an outline into a structured Markdown document.",
@@ -39,7 +39,7 @@ _HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
     input_modes=("text/plain", "text/markdown", "application/json"),
     output_modes=("text/markdown", "text/plain"),
 )
-async def document(task: AgentTask, models: GetModels = configured_models) -> None:
+async def document(task: TaskContext, models: GetModels = configured_models) -> None:
     """Writes ``document.md``."""
     source = task.text()
     outline = await _outline(task, models, source)
@@ -59,7 +59,7 @@ async def document(task: AgentTask, models: GetModels = configured_models) -> No
         await task.emit(ARTIFACT, text, append=True, last=number == len(outline.sections), media_type="text/markdown")
 
 
-async def _outline(task: AgentTask, models: GetModels, source: str) -> Outline:
+async def _outline(task: TaskContext, models: GetModels, source: str) -> Outline:
     given = task.data()
     if given is not None:
         return outline_from_json(given)

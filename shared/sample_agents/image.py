@@ -12,16 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskFailed, TaskRejected, agent
+from a2a_serverless import Part, Skill, TaskContext, TaskFailed, TaskRejected, agent
 from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
-from a2a_serverless.protocol.v1 import Part
 from sample_agents.models import configured_models
 from sample_agents.prompts import picture_prompt
 from sample_agents.writing import language_of, object_in
 
 if TYPE_CHECKING:
+    from a2a_serverless import Artifact, Message
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.protocol.v1 import Artifact, Message
     from sample_agents.models import GetModels, TextModel
     from sample_agents.writing import Language
 
@@ -69,7 +68,7 @@ class Base:
     name="Picture maker",
     description="Draws a picture from a description and refines its pictures on request, in English or Chinese.",
     skills=[
-        AgentSkill(
+        Skill(
             id="generate-image",
             name="Generate an image",
             description="Draws what a text describes, as a PNG.",
@@ -77,7 +76,7 @@ class Base:
             examples=("Generate an image of a sailboat on the ocean.", "画一艘海上的帆船"),
             output_modes=(PNG,),
         ),
-        AgentSkill(
+        Skill(
             id="refine-image",
             name="Refine an image",
             description="Changes a picture of the same conversation; the new one has the same name.",
@@ -89,7 +88,7 @@ class Base:
     input_modes=("text/plain",),
     output_modes=(PNG, "application/json"),
 )
-async def image(task: AgentTask, models: GetModels = configured_models) -> None:
+async def image(task: TaskContext, models: GetModels = configured_models) -> None:
     """Emits one artifact: the PNG, and its prompt as a data part."""
     text = task.text().strip()
     if not text:
@@ -117,7 +116,7 @@ def _is_change(message: Message, text: str) -> bool:
     return bool(_CHANGE.search(text)) and not _NEW.search(text)
 
 
-async def _describe(task: AgentTask, models: GetModels, text: str, base: Base | None) -> dict[str, str]:
+async def _describe(task: TaskContext, models: GetModels, text: str, base: Base | None) -> dict[str, str]:
     """What the picture should show: ``name``, ``prompt`` and ``description``. Asks the client if that is unclear."""
 
     async def describe(wish: str) -> dict[str, str]:
@@ -151,7 +150,7 @@ def _file_stem(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()[:40]).strip("_") or "picture"
 
 
-async def _base(task: AgentTask, text: str) -> Base | None:
+async def _base(task: TaskContext, text: str) -> Base | None:
     """The picture to change; None when there is none."""
     message = task.message
 

@@ -13,15 +13,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.agent import AgentCallFailed, AgentSkill, AgentTask, TaskFailed, agent
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, TaskState
+from a2a_serverless import AgentCallFailed, Artifact, Message, Part, Skill, TaskContext, TaskFailed, TaskState, agent
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_serverless import Task
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
 DEADLINE_S: Final = 3600.0
@@ -57,7 +56,7 @@ _SAYS: Final = {
     description="Has other A2A agents outline, write and summarise a document, with a picture if wanted, "
     "and passes on what each of them made. English and Chinese.",
     skills=[
-        AgentSkill(
+        Skill(
             id="write-with-agents",
             name="Have a document written by a chain of agents",
             description="Outline, document, summary. A data part may say more: "
@@ -69,7 +68,7 @@ _SAYS: Final = {
     input_modes=("text/plain", MARKDOWN, JSON),
     output_modes=(MARKDOWN, JSON, "image/png"),
 )
-async def orchestrator(task: AgentTask) -> str:
+async def orchestrator(task: TaskContext) -> str:
     """Emits the called agents' artifacts, and ``report.json``."""
     source = task.text()
     if not source.strip():
@@ -101,7 +100,7 @@ def _wanted(data: Json) -> Wanted:
 class Chain:
     """One run of the plan: the agents' cards, and the result of each step, in the order of the plan."""
 
-    task: AgentTask
+    task: TaskContext
     source: str
     deadline_s: float
     cards: dict[str, AgentCard] = field(default_factory=dict)

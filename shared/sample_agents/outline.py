@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskFailed, TaskRejected, agent
+from a2a_serverless import Skill, TaskContext, TaskFailed, TaskRejected, agent
 from a2a_serverless.domain.errors import InvalidParams
 from sample_agents.models import configured_models
 from sample_agents.prompts import outline_prompt
@@ -29,7 +29,7 @@ _NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的�
     name="Outline writer",
     description="Plans a document from a given text or topic: sections with their points, in English or Chinese.",
     skills=[
-        AgentSkill(
+        Skill(
             id="generate-outline",
             name="Generate an outline",
             description="Turns a text or a topic into an outline that the document writer takes as it is.",
@@ -41,7 +41,7 @@ _NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的�
     input_modes=("text/plain", "text/markdown"),
     output_modes=("application/json",),
 )
-async def outline(task: AgentTask, models: GetModels = configured_models) -> None:
+async def outline(task: TaskContext, models: GetModels = configured_models) -> None:
     """Emits ``outline.json``: one data part, ``writing.outline_to_json``."""
     source = task.text()
 

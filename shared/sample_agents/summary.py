@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
 from sample_agents.prompts import summary_prompt
 
@@ -23,7 +23,7 @@ _NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
     name="Summariser",
     description="Says in a few sentences what a text says, in the text's own language, English or Chinese.",
     skills=[
-        AgentSkill(
+        Skill(
             id="summarise",
             name="Summarise a text",
             description="Answers with the sentences that carry the text.",
@@ -35,7 +35,7 @@ _NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
     input_modes=("text/plain", "text/markdown"),
     output_modes=("text/plain",),
 )
-async def summary(task: AgentTask, models: GetModels = configured_models) -> str:
+async def summary(task: TaskContext, models: GetModels = configured_models) -> str:
     """Answers with a message."""
     text = task.text()
     if not text.strip():

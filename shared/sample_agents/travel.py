@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from a2a_serverless.domain.agent import AgentSkill, AgentTask, TaskRejected, agent
+from a2a_serverless import Part, Skill, TaskContext, TaskRejected, agent
 from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
-from a2a_serverless.protocol.v1 import Part
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless import Artifact, Message
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.protocol.v1 import Artifact, Message
     from sample_agents.writing import Language
 
 Kind: TypeAlias = Literal["flight", "hotel", "snowmobile", "spa"]
@@ -78,7 +77,7 @@ class Base:
     description="Pretends to book flights, hotels, snowmobile tours and spa visits that build on each other. "
     "A demonstration of parallel follow-up tasks, in English or Chinese; nothing is booked.",
     skills=[
-        AgentSkill(
+        Skill(
             id="book-trip",
             name="Book the parts of a trip",
             description="Each booking is a task; later ones stand on earlier ones of the same conversation.",
@@ -90,7 +89,7 @@ class Base:
     input_modes=("text/plain",),
     output_modes=("application/json", "text/plain"),
 )
-async def travel(task: AgentTask) -> str | None:
+async def travel(task: TaskContext) -> str | None:
     """Answers with a message, or emits one booking as a data part."""
     text = task.text()
     kind = _kind(text)
@@ -110,7 +109,7 @@ def _kind(text: str) -> Kind | None:
     return next((kind for kind, words in _WORDS.items() if words.search(text)), None)
 
 
-async def _flight(task: AgentTask, text: str) -> dict[str, Any]:
+async def _flight(task: TaskContext, text: str) -> dict[str, Any]:
     """A flight; asks for the destination when the request does not name one."""
     place, date = _found(_TO, text), _date(text)
     for _ in range(QUESTIONS):
@@ -128,7 +127,7 @@ def _stay(kind: Kind, text: str, base: Base) -> dict[str, Any]:
     return {"kind": kind, "place": given["place"], "date": _date(text) or given["date"], "for": given["reference"]}
 
 
-async def _base(task: AgentTask, kind: Kind, text: str) -> Base:
+async def _base(task: TaskContext, kind: Kind, text: str) -> Base:
     """The booking on which one of ``kind`` is based; asks when there is none, or several."""
     message = task.message
 

@@ -27,7 +27,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 SECRET = "Bearer s3cret-token"
 ME = Principal("acme", "alice")
@@ -154,7 +154,7 @@ def test_neither_a_request_nor_who_makes_it_shows_them_when_printed() -> None:
 
 
 def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.call("first", "far", "hello")
 
     caplog.set_level(logging.DEBUG)

@@ -17,7 +17,7 @@ from a2a_serverless.cli.demo_run import DemoRun
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
-from a2a_serverless.domain.agent import Agent, AgentTask, TaskRejected
+from a2a_serverless.domain.agent import Agent, TaskContext, TaskRejected
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 from sample_agents.orchestrator import orchestrator
@@ -123,7 +123,7 @@ def test_the_timeline_tells_what_each_artifact_took(tmp_path: Path) -> None:
 
 
 def test_a_chain_with_a_missing_link_is_the_agents_fault_and_says_why(tmp_path: Path) -> None:
-    async def give_up(_: AgentTask) -> None:
+    async def give_up(_: TaskContext) -> None:
         raise TaskRejected("I have no words.")
 
     with pytest.raises(StackError) as failed:
@@ -162,7 +162,7 @@ def test_an_end_that_is_not_told_in_time_is_the_webhooks_fault(tmp_path: Path) -
 
 
 def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
-    async def refuse(_: AgentTask) -> None:
+    async def refuse(_: TaskContext) -> None:
         raise TaskRejected("Not my job.")
 
     with pytest.raises(StackError) as failed:
@@ -171,7 +171,7 @@ def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
 
 
 def test_a_task_that_made_nothing_is_told(tmp_path: Path) -> None:
-    async def idle(_: AgentTask) -> None:
+    async def idle(_: TaskContext) -> None:
         pass
 
     with pytest.raises(StackError, match="0 artifacts"):

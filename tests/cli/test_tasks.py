@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
-from a2a_serverless.domain.agent import AgentTask, TaskRejected
+from a2a_serverless.domain.agent import TaskContext, TaskRejected
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
@@ -134,7 +134,7 @@ def test_watching_goes_past_a_question_that_was_answered() -> None:
 
 
 def test_a_task_that_ends_badly_has_an_exit_code_of_its_own() -> None:
-    async def refuse(_: AgentTask) -> None:
+    async def refuse(_: TaskContext) -> None:
         raise TaskRejected("Not my job.")
 
     done = Shell(Deployment(agent_of(refuse))).run("send", "echo", "hello")
@@ -327,7 +327,7 @@ def test_a_command_line_that_says_too_little_or_too_much_is_refused(arguments: t
 
 
 def test_control_characters_of_an_agent_do_not_reach_the_screen() -> None:
-    async def paint(task: AgentTask) -> None:
+    async def paint(task: TaskContext) -> None:
         await task.emit("x\x1b]0;owned\x07", "a\x1b[2Jb\r\nc")
 
     deployment = Deployment(agent_of(paint))
@@ -337,7 +337,7 @@ def test_control_characters_of_an_agent_do_not_reach_the_screen() -> None:
 
 
 def test_what_agents_write_is_never_markup() -> None:
-    async def shout(task: AgentTask) -> None:
+    async def shout(task: TaskContext) -> None:
         await task.report_progress("[bold]loud[/bold] [/nothing]")
 
     done = Shell(Deployment(agent_of(shout)), screen=True).run("send", "echo", "hi")
@@ -366,7 +366,7 @@ class Beside:
 
 @pytest.mark.parametrize("size", [4 * 1024 * 1024, 20 * 1024 * 1024])
 def test_a_file_of_any_size_goes_to_the_agent_and_what_it_makes_of_it_is_saved(size: int, tmp_path: Path) -> None:
-    async def turn(task: AgentTask) -> None:
+    async def turn(task: TaskContext) -> None:
         *_, file = task.message.parts
         await task.emit("turned.bin", (await task.read_file(file))[::-1], last=True)
 

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.domain.agent import AgentTask
+from a2a_serverless.domain.agent import TaskContext
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 from tests.echo import agent_of
 
 
-async def paint(task: AgentTask) -> None:
+async def paint(task: TaskContext) -> None:
     await task.emit("boat.txt", task.text(), last=True)
     await task.emit("notes.txt", "none", last=True)
 

@@ -4,7 +4,7 @@ import pytest
 
 from a2a_serverless.client import Client, text_message
 from a2a_serverless.client.versions import by_name, versions
-from a2a_serverless.domain.agent import AgentTask
+from a2a_serverless.domain.agent import TaskContext
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.protocol.v1 import Artifact, Part, SendMessageRequest, Task, TaskState, TaskStatus
 from tests.client.deployment import BASE, Deployment, answering, rpc
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
 
 
-async def paint(task: AgentTask) -> None:
+async def paint(task: TaskContext) -> None:
     await task.emit("boat.png", task.text())
 
 

@@ -29,7 +29,7 @@ from tests.stack.local import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 pytestmark = pytest.mark.enable_socket
 HEADERS: Final = {"content-type": "application/json", "a2a-version": "1.0"}
@@ -134,7 +134,7 @@ def test_an_answer_that_takes_too_long_on_a_buffered_route_is_given_up_but_not_o
 def slow() -> Any:
     """An agent that takes longer than the gateway waits on a buffered route."""
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await asyncio.sleep(0.05)
         await task.emit("done", "done", last=True)
 
@@ -189,7 +189,7 @@ class Patient:
 
     over: threading.Event = field(default_factory=threading.Event)
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         await task.report_progress("begun")
         await asyncio.to_thread(self.over.wait, 60)
 

@@ -28,7 +28,7 @@ from tests.sample_agents.test_writing_agents import ENGLISH
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 pytestmark = pytest.mark.enable_socket
 
@@ -74,7 +74,7 @@ def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_c
 
 @pytest.mark.parametrize("old", [False, True], ids=["1.0", "0.3"])
 def test_an_agent_of_another_deployment_is_called_and_its_signed_webhook_believed(*, old: bool) -> None:
-    async def ask(task: AgentTask) -> None:
+    async def ask(task: TaskContext) -> None:
         child: Any = await task.call("write", "far", task.text())
         await task.emit("result.md", f"{child.status.state}: {child.artifacts[0].text()}", last=True)
 

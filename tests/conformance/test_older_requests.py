@@ -22,7 +22,7 @@ from tests.stack.local import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("older requests")]
 
@@ -35,7 +35,7 @@ SHAPES: Final[dict[str, Any]] = EXAMPLES["older HTTP shapes, under /legacy/{agen
 ENDED: Final = {"completed", "failed", "canceled"}
 
 
-async def echoes(task: AgentTask) -> None:
+async def echoes(task: TaskContext) -> None:
     """Gives back what it was told, as an artifact."""
     await task.emit("echo.txt", task.text(), last=True)
 

@@ -34,7 +34,7 @@ from tests.faults.plans import Count, Frail
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
@@ -54,7 +54,7 @@ CONFIG_UNITS: Final = 4  # a configuration and its cursor, in the transaction th
 TASK_WRITES: Final = frozenset({"create", "append", "append_chunk"})
 
 
-async def writes(_: AgentTask) -> str:
+async def writes(_: TaskContext) -> str:
     """One message."""
     return TEXT
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
@@ -47,7 +47,7 @@ class Parent:
         self.runs = 0
         self.agent = agent_of(self.work, "parent")
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         self.runs += 1
         child = await task.call("write", "echo", task.text(), timeout_s=self.timeout_s)
         assert isinstance(child, Task)
@@ -95,7 +95,7 @@ def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
 
 
 def test_an_agent_that_is_not_there_is_an_error_that_the_parent_can_read() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         try:
             await task.call("write", "nobody", "hello")
         except AgentCallFailed as failed:
@@ -385,7 +385,7 @@ class Counted(Siblings):
 
 
 def calling(name: str, below: str) -> Agent:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         child = await task.call("down", below, task.text())
         assert isinstance(child, Task)
         await task.emit("result.md", child.artifacts[0].text(), last=True)
@@ -413,13 +413,13 @@ def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) ->
 
 
 def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
-    async def first(task: AgentTask) -> None:
+    async def first(task: TaskContext) -> None:
         await task.call("down", "second", task.text())
 
-    async def second(task: AgentTask) -> None:
+    async def second(task: TaskContext) -> None:
         await task.call("down", "echo", task.text())
 
-    async def last(task: AgentTask) -> None:
+    async def last(task: TaskContext) -> None:
         world.elsewhere(60_000)
         await task.emit("late.txt", "late")
 
@@ -440,7 +440,7 @@ def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
 
 
 def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> None:
-    async def choose(task: AgentTask) -> None:
+    async def choose(task: TaskContext) -> None:
         colour = await task.ask("Which colour?")
         await task.emit("choice.txt", colour.text(), last=True)
 
@@ -456,7 +456,7 @@ def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> Non
 
 
 def test_a_plain_message_is_an_answer_too() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         answer = await task.call("ask", "echo", "hello")
         assert isinstance(answer, Message)
         await task.emit("result.md", answer.text(), last=True)
@@ -491,7 +491,7 @@ def test_a_death_anywhere_in_parent_or_child_changes_nothing_of_the_result(count
 
 
 def test_a_child_that_asks_twice_gets_both_answers() -> None:
-    async def choose(task: AgentTask) -> None:
+    async def choose(task: TaskContext) -> None:
         colour, size = await task.ask("Which colour?"), await task.ask("Which size?")
         await task.emit("choice.txt", f"{colour.text()}, {size.text()}", last=True)
 
@@ -506,7 +506,7 @@ def test_a_child_that_asks_twice_gets_both_answers() -> None:
 
 
 def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         try:
             await task.call("first", "late", "hello")
         except AgentCallFailed as failed:
@@ -525,7 +525,7 @@ def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
 
 
 def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         both = await asyncio.gather(task.call("a", "echo", "one"), task.call("b", "echo", "two"))
         texts = [child.artifacts[0].text() for child in both if isinstance(child, Task)]
         await task.emit("result.md", "".join(texts), last=True)
@@ -550,7 +550,7 @@ def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_tim
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])
 def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s: float | None) -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         child = await task.call("slow", "echo", "hello", timeout_s=timeout_s, deadline_s=deadline_s)
         assert isinstance(child, Task)
         await task.emit("result.md", str(child.status.state), last=True)

@@ -17,9 +17,9 @@ from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
-Work = Callable[["AgentTask"], Awaitable[object]]
+Work = Callable[["TaskContext"], Awaitable[object]]
 DELAY_MS = int(DELAY_S * 1000)
 
 
@@ -33,7 +33,7 @@ def filled(*chunks: Chunk) -> ChunkBuffer:
     return waiting
 
 
-async def talk(task: AgentTask, words: range, pause_s: float = 0.06) -> None:
+async def talk(task: TaskContext, words: range, pause_s: float = 0.06) -> None:
     for word in words:
         await task.emit("talk.txt", f"{word} ", append=True, last=word == LAST)
         await asyncio.sleep(pause_s)
@@ -43,7 +43,7 @@ FIRST_HALF, SECOND_HALF = range(12), range(12, 24)
 LAST = 23
 
 
-async def chatty(task: AgentTask) -> str:
+async def chatty(task: TaskContext) -> str:
     """Speaks, thinks, speaks again."""
     await talk(task, FIRST_HALF)
     await task.step("think", asyncio.sleep, 0.1)
@@ -122,7 +122,7 @@ def test_what_waits_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
 
 
 def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_is_lost() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         for number in range(1000):
             await task.emit("talk.txt", f"word {number} ", append=True)
             await asyncio.sleep(0.01)
@@ -140,7 +140,7 @@ def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_
 def test_a_chunk_is_in_the_log_a_quarter_of_a_second_later_whatever_the_agent_does() -> None:
     seen: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("talk.txt", "at once")
         for _ in range(10):
             seen.append(len(chunks_of(world, sent)))
@@ -153,7 +153,7 @@ def test_a_chunk_is_in_the_log_a_quarter_of_a_second_later_whatever_the_agent_do
 
 
 def test_big_chunks_do_not_wait() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         for number in range(4):
             await task.emit("big.txt", str(number) * SIZE, append=True)
             assert len(chunks_of(world, sent)) == number + 1
@@ -174,7 +174,7 @@ NEXT: dict[str, Work] = {
 
 @pytest.mark.parametrize("then", NEXT)
 def test_what_was_emitted_is_in_the_log_before(then: str) -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ", append=True)
         await task.emit("a.txt", "two ", append=True)
         await NEXT[then](task)
@@ -188,7 +188,7 @@ def test_a_step_does_not_begin_before_what_was_emitted_is_in_the_log() -> None:
     async def snapshot() -> int:
         return len(chunks_of(world, sent))
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one")
         assert await task.step("look", snapshot) == 1
 
@@ -202,7 +202,7 @@ def test_a_step_does_not_begin_before_what_was_emitted_is_in_the_log() -> None:
 
 
 def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ")
         raise ValueError
 
@@ -211,7 +211,7 @@ def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
 
 
 def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ")
         world.cancel(sent.id)
         await asyncio.sleep(10)
@@ -226,7 +226,7 @@ def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
 def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_alone() -> None:
     stood: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ", append=True)
         if not stood:
             stood.append(1)
@@ -264,7 +264,7 @@ def test_rule_07_whatever_call_goes_wrong_every_chunk_is_there_once(what: Callab
 
 
 def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_done_that_very_moment() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one")
         await asyncio.sleep(DELAY_S)
 

@@ -17,10 +17,10 @@ from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
 
-Work = Callable[["AgentTask"], Awaitable[object]]
+Work = Callable[["TaskContext"], Awaitable[object]]
 A_WHILE = 1.0
 
 
@@ -33,7 +33,7 @@ class Model:
         self.name = name
         self.asked = 0
 
-    async def stream(self, task: AgentTask) -> str:
+    async def stream(self, task: TaskContext) -> str:
         words = self.tries[min(self.asked, len(self.tries) - 1)]
         self.asked += 1
         for count, word in enumerate(words, 1):
@@ -77,7 +77,7 @@ def streaming(model: Model, *, pause: bool = False) -> Work:
     """An agent that writes a title, streams a model's words in a step, and ends the artifact."""
     runs: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         runs.append(1)
         await task.emit("a.txt", "Title. ")
         await task.step("think", partial(model.stream, task))
@@ -100,10 +100,10 @@ def test_rule_07_what_a_stored_step_has_emitted_counts_as_emitted() -> None:
 def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
     runs: list[int] = []
 
-    async def think(task: AgentTask) -> None:
+    async def think(task: TaskContext) -> None:
         await task.report_progress("thinking")
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         runs.append(1)
         await task.step("think", partial(think, task))
         if len(runs) < 2:
@@ -116,10 +116,10 @@ def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
 
 
 def test_rule_07_a_question_that_a_stored_step_has_asked_is_asked_again_outside_of_it() -> None:
-    async def choose(task: AgentTask) -> str:
+    async def choose(task: TaskContext) -> str:
         return (await task.ask("Which colour?")).text()
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         first = await task.step("choose", partial(choose, task))
         second = (await task.ask("Which colour?")).text()
         return f"{first} and {second}"
@@ -175,7 +175,7 @@ def test_rule_07_a_step_that_says_otherwise_leaves_what_it_said_last(case: str) 
 def test_rule_07_a_step_that_begins_its_artifact_and_says_something_else_begins_it_again() -> None:
     model = Model(["one ", "two "], ["1 ", "2 "], stands_still_after=2)
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.step("think", partial(model.stream, task))
         await task.emit("a.txt", "The end.", append=True, last=True)
 
@@ -186,13 +186,13 @@ def test_rule_07_a_step_that_begins_its_artifact_and_says_something_else_begins_
 def test_rule_07_a_draft_and_a_final_text_of_one_step_come_to_the_final_text() -> None:
     tries: list[int] = []
 
-    async def write(task: AgentTask) -> None:
+    async def write(task: TaskContext) -> None:
         tries.append(1)
         await task.emit("a.txt", f"Draft {len(tries)}.")
         await task.emit("a.txt", f"Text {len(tries)}. ")
         await asyncio.sleep(3600 if len(tries) == 1 else 0)
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "Title. ")
         await task.step("write", partial(write, task))
         await task.emit("a.txt", "The end.", append=True, last=True)
@@ -202,13 +202,13 @@ def test_rule_07_a_draft_and_a_final_text_of_one_step_come_to_the_final_text() -
 
 
 def test_rule_07_a_last_chunk_that_only_the_second_try_reached_is_told() -> None:
-    async def write(task: AgentTask) -> None:
+    async def write(task: TaskContext) -> None:
         tries.append(1)
         await task.emit("a.txt", "one")
         await asyncio.sleep(3600 if len(tries) == 1 else 0)
         await task.emit("a.txt", "", append=True, last=True)
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.step("write", partial(write, task))
 
     tries: list[int] = []
@@ -224,7 +224,7 @@ def test_rule_07_steps_that_stream_side_by_side_each_mend_their_own_artifact() -
         Model(["eins "], [], stands_still_after=1, name="c.txt"),
     ]
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await asyncio.gather(*(task.step(model.name, partial(model.stream, task)) for model in models))
         for model in models:
             await task.emit(model.name, "end.", append=True, last=True)
@@ -248,15 +248,15 @@ def test_a_step_that_fails_again_and_says(case: str) -> None:
     again, append, whole = SECOND_TRIES[case]
     runs: list[int] = []
 
-    async def first(task: AgentTask) -> None:
+    async def first(task: TaskContext) -> None:
         for word in ("broken. " if len(runs) == 1 else again).split():
             await task.emit("a.txt", f"{word} ", append=True)
         raise OSError
 
-    async def second(task: AgentTask) -> None:
+    async def second(task: TaskContext) -> None:
         await task.emit("a.txt", "Helped out. ", append=append)
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         runs.append(1)
         try:
             await task.step("first", partial(first, task))
@@ -282,14 +282,14 @@ def played(work: Work, faults: Any = None) -> tuple[World, Task]:
 def other_words_each_time() -> Work:
     tries: list[int] = []
 
-    async def stream(task: AgentTask) -> str:
+    async def stream(task: TaskContext) -> str:
         tries.append(1)
         for word in ("same ", f"{len(tries)} ", f"{len(tries)} "):
             await task.emit("a.txt", word, append=True)
             await asyncio.sleep(0.3)
         return f"{len(tries)} "
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         await task.emit("a.txt", "Title. ")
         said = ""
         for name in ("first", "second"):
@@ -330,7 +330,7 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_decides_while_a_seco
     """The first run has said everything and stands still before it stores; the second says something else meanwhile."""
     tries: list[int] = []
 
-    async def stream(task: AgentTask) -> str:
+    async def stream(task: TaskContext) -> str:
         tries.append(1)
         said = [f"{len(tries)}a ", f"{len(tries)}b ", f"{len(tries)}c "]
         for word in said:
@@ -338,7 +338,7 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_decides_while_a_seco
             await asyncio.sleep(0.3 if len(tries) == 1 else 15)
         return "".join(said)
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         await task.emit("a.txt", "Title. ")
         said = await task.step("think", partial(stream, task))
         await task.emit("a.txt", "The end.", append=True, last=True)
@@ -362,7 +362,7 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_decides_while_a_seco
 def test_rule_07_two_steps_that_emit_one_artifact_at_the_same_time_fail_the_task_and_say_so() -> None:
     models = [Model(["one ", "two "]), Model(["uno ", "due "])]
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await asyncio.gather(*(task.step(f"step {n}", partial(model.stream, task)) for n, model in enumerate(models)))
 
     _, task = played(work)
@@ -376,7 +376,7 @@ def test_rule_07_two_steps_that_emit_one_artifact_at_the_same_time_fail_the_task
 def test_steps_that_follow_each_other_may_emit_one_artifact() -> None:
     models = [Model(["one "]), Model(["two "])]
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         for number, model in enumerate(models):
             await task.step(f"step {number}", partial(model.stream, task))
             await task.emit("a.txt", "and ", append=True)
@@ -388,10 +388,10 @@ def test_steps_that_follow_each_other_may_emit_one_artifact() -> None:
 def test_a_step_within_a_step_that_emits_fails_the_task_and_says_so() -> None:
     model = Model(["one "])
 
-    async def outer(task: AgentTask) -> None:
+    async def outer(task: TaskContext) -> None:
         await task.step("inner", partial(model.stream, task))
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.step("outer", partial(outer, task))
 
     _, task = played(work)
@@ -402,14 +402,14 @@ def test_a_step_within_a_step_that_emits_fails_the_task_and_says_so() -> None:
 def test_what_a_step_has_started_cannot_emit_when_the_step_is_over() -> None:
     left: list[asyncio.Task[None]] = []
 
-    async def leave(task: AgentTask) -> None:
+    async def leave(task: TaskContext) -> None:
         async def later() -> None:
             await asyncio.sleep(A_WHILE)
             await task.emit("a.txt", "late")
 
         left.append(asyncio.create_task(later()))
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.step("leave", partial(leave, task))
         await left[0]
 
@@ -428,7 +428,7 @@ def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and
         tries.append(1)
         await asyncio.sleep(3600)
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.step("train", train)
 
     _, task = played(work)
@@ -447,7 +447,7 @@ def test_a_step_that_waits_while_others_are_done_may_take_many_runs() -> None:
             await asyncio.sleep(800)
         return number
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         nonlocal one_at_a_time
         one_at_a_time = asyncio.Semaphore(1)
         return str(sum(await asyncio.gather(*(task.step(f"slow {number}", slow, number) for number in range(6)))))

@@ -19,7 +19,7 @@ from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.ports.contents import UrlFetcher
     from a2a_serverless.protocol.v1 import Task
 
@@ -29,7 +29,7 @@ AWAY: Final = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r
 ZIPPED: Final = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00"
 
 
-async def reads(task: AgentTask) -> None:
+async def reads(task: TaskContext) -> None:
     """Says what is in the file."""
     for part in task.message.parts:
         if part.kind == "url":

@@ -14,13 +14,13 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.ports.agents import InlineRunner
 
 HELLO = Message(message_id="m", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
 
 
-async def echo(task: AgentTask) -> str:
+async def echo(task: TaskContext) -> str:
     return task.text()
 
 

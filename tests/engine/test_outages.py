@@ -24,7 +24,7 @@ from tests.world import ME, MINUTE_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
 
 STEP_S = 20
@@ -77,7 +77,9 @@ class Outage:
             raise self.what
 
 
-def told(work: Callable[[AgentTask], object], outage: Outage, *, worlds: type[Workers] = Workers) -> tuple[World, str]:
+def told(
+    work: Callable[[TaskContext], object], outage: Outage, *, worlds: type[Workers] = Workers
+) -> tuple[World, str]:
     """A task that meets an outage, at its end."""
     world = worlds(work, outage)
     task_id = world.send("hello", push=False).id
@@ -116,7 +118,7 @@ def test_rule_06_a_task_outlives_an_outage(what: str, minutes: int, late: bool) 
     assert world.get(task_id).status.timestamp - outage.began <= (minutes + 4) * MINUTE_MS
 
 
-async def asleep(task: AgentTask) -> None:
+async def asleep(task: TaskContext) -> None:
     await task.step("sleep", asyncio.sleep, 10)
 
 
@@ -179,7 +181,7 @@ def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
 
 
 def test_rule_06_a_chunk_that_is_lost_when_a_task_would_suspend_ends_the_run_at_once() -> None:
-    async def parent(task: AgentTask) -> None:
+    async def parent(task: TaskContext) -> None:
         child = asyncio.ensure_future(task.call("child", "child", "hello"))
         await asyncio.sleep(0.9)  # the keeper comes after 1 s, the writer of chunks after 1.15 s
         await task.emit("a", "said while it waits", last=True)
@@ -214,7 +216,7 @@ def test_rule_06_a_run_inside_a_request_waits_no_longer_than_the_request_and_lea
 
 @pytest.mark.parametrize("reads", ["references", "earlier", "file"])
 def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads: str) -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         await task.step("think", asyncio.sleep, STEP_S)
         if reads == "file":
             return str(len(await task.read_file(Part(url=stored.address))))

@@ -24,14 +24,14 @@ from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
 
-Work = Callable[["AgentTask"], Awaitable[object]]
+Work = Callable[["TaskContext"], Awaitable[object]]
 
 
-async def for_ever(task: AgentTask) -> None:
+async def for_ever(task: TaskContext) -> None:
     await task.report_progress("begun")
     await asyncio.sleep(10_000)
 
@@ -187,7 +187,7 @@ def test_rule_06_a_run_that_was_overtaken_appends_nothing_more(only: str, count:
 def test_rule_07_of_two_runs_that_did_the_same_step_both_use_the_stored_result() -> None:
     seen: list[tuple[int, object]] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         number = len(seen)
         seen.append((number, None))
 
@@ -255,13 +255,13 @@ class Witness:
         self.noticed: list[tuple[str, int]] = []
         self.world: World
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         await task.emit("a", "before ")
         waiting = partial(self.wait, task)
         await (task.step("wait", waiting) if self.in_a_step else waiting())
         await task.emit("a", "after", append=True)
 
-    async def wait(self, task: AgentTask) -> str:
+    async def wait(self, task: TaskContext) -> str:
         try:
             await asyncio.sleep(1000)
         except asyncio.CancelledError:
@@ -305,7 +305,7 @@ def test_a_canceled_task_enqueues_no_more_work() -> None:
 def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_nothing() -> None:
     tried: list[str] = []
 
-    async def stubborn(task: AgentTask) -> None:
+    async def stubborn(task: TaskContext) -> None:
         for _ in range(100):
             try:
                 await asyncio.sleep(3)
@@ -321,7 +321,7 @@ def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_not
 
 
 def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
-    async def greedy(task: AgentTask) -> None:
+    async def greedy(task: TaskContext) -> None:
         for number in range(100):
             try:
                 await asyncio.sleep(1)
@@ -340,7 +340,7 @@ def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
 
 
 def raising(error: BaseException) -> Work:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.report_progress("begun")
         raise error
 
@@ -388,7 +388,7 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
 
 @pytest.mark.parametrize(("returned", "said"), [(None, None), ("All done.", "All done.")])
 def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str | None) -> None:
-    async def work(_: AgentTask) -> str | None:
+    async def work(_: TaskContext) -> str | None:
         return returned
 
     world, key = world_with_task(work)
@@ -399,7 +399,7 @@ def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str 
 
 
 def returning(message: Message) -> Work:
-    async def work(_: AgentTask) -> Message:
+    async def work(_: TaskContext) -> Message:
         return message
 
     return work
@@ -443,7 +443,7 @@ def test_a_run_leaves_no_complaint_about_lost_exceptions(caplog: pytest.LogCaptu
     """An agent that is stopped may raise anything on its way out: nobody waits for it any more."""
     import gc
 
-    async def sore_loser(task: AgentTask) -> None:
+    async def sore_loser(task: TaskContext) -> None:
         try:
             await asyncio.sleep(1000)
         finally:

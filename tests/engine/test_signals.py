@@ -18,10 +18,10 @@ from tests.faults.plans import At, fail
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
 
-Work = Callable[["AgentTask"], Awaitable[object]]
+Work = Callable[["TaskContext"], Awaitable[object]]
 Library = Callable[[Awaitable[object]], Awaitable[object]]
 
 
@@ -69,7 +69,7 @@ LIBRARIES: dict[str, Library] = {"drops it": dropping, "converts it": converting
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_question_waits_for_its_answer_when_a_library(library: str) -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         answer: Any = await LIBRARIES[library](task.ask("Which colour?"))
         return str(answer.text())
 
@@ -85,7 +85,7 @@ def test_a_question_waits_for_its_answer_when_a_library(library: str) -> None:
 def test_after_a_question_every_call_raises_again_and_leaves_nothing_behind() -> None:
     swallowed: list[str] = []
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         calls: list[Callable[[], Awaitable[object]]] = [
             lambda: task.ask("Which colour?"),
             lambda: task.step("paint", asyncio.sleep, 1),
@@ -116,7 +116,7 @@ def test_after_a_question_every_call_raises_again_and_leaves_nothing_behind() ->
 def test_a_store_that_fails_is_not_the_agent_s_failure_when_a_library(library: str) -> None:
     ran: list[int] = []
 
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         async def think() -> str:
             ran.append(1)
             return "thought"
@@ -132,7 +132,7 @@ def test_a_store_that_fails_is_not_the_agent_s_failure_when_a_library(library: s
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_run_that_was_overtaken_says_nothing_more_when_a_library(library: str) -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         async def think() -> None:
             world.cancel(key.task)
 
@@ -147,7 +147,7 @@ def test_a_run_that_was_overtaken_says_nothing_more_when_a_library(library: str)
 
 @pytest.mark.parametrize("library", [*LIBRARIES.values(), replacing])
 def test_rule_07_a_step_that_means_two_things_fails_the_task_whatever_a_library_makes_of_it(library: Library) -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         await task.step("think", asyncio.sleep, 0)
         return str(await library(task.step("think", asyncio.sleep, 0)))
 
@@ -162,7 +162,7 @@ def test_an_agent_that_works_on_after_its_question_is_stopped_after_a_few_second
     """A library that drops the signal would go on and on, and pay for it."""
     model_calls: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await dropping(task.ask("Which colour?"))
         while True:
             model_calls.append(1)
@@ -174,7 +174,7 @@ def test_an_agent_that_works_on_after_its_question_is_stopped_after_a_few_second
 
 
 def test_an_inline_agent_that_used_its_task_gets_one_whatever_a_library_makes_of_the_signal() -> None:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         said = await dropping(task.step("greet", asyncio.sleep, 0, "hello"))
         return f"The answer is {said}"
 
@@ -191,7 +191,7 @@ class Cancelled:
     def __init__(self) -> None:
         self.why: list[CancelReason | None] = []
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         self.why.append(task.cancellation)
         if len(self.why) > 2:
             return
@@ -222,10 +222,10 @@ def test_an_agent_learns_that_another_run_goes_on_with_its_work() -> None:
 def test_an_agent_that_waits_for_another_one_learns_that_another_run_goes_on_with_its_work() -> None:
     why: list[CancelReason | None] = []
 
-    async def other(task: AgentTask) -> str:
+    async def other(task: TaskContext) -> str:
         return (await task.ask("Which?")).text()
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         try:
             await task.call("help", "other", "please")
         except asyncio.CancelledError:

@@ -16,7 +16,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
     from a2a_serverless.protocol.v1 import Task
 
@@ -24,25 +24,25 @@ CHUNK = 32 * 1024
 LONG = 60
 
 
-async def write(task: AgentTask, chunks: int) -> None:
+async def write(task: TaskContext, chunks: int) -> None:
     for _ in range(chunks):
         await task.emit("novel.txt", "x" * CHUNK, append=True)
 
 
-async def novel(task: AgentTask) -> None:
+async def novel(task: TaskContext) -> None:
     await write(task, LONG)
 
 
-async def note(task: AgentTask) -> None:
+async def note(task: TaskContext) -> None:
     await write(task, SNAPSHOT_BYTES // CHUNK - 1)
 
 
-async def talker(task: AgentTask) -> None:
+async def talker(task: TaskContext) -> None:
     for _ in range(LONG):
         await task.report_progress("x" * CHUNK)
 
 
-def played(work: Callable[[AgentTask], object], faults: NoFaults | At) -> tuple[World, Task, Head]:
+def played(work: Callable[[TaskContext], object], faults: NoFaults | At) -> tuple[World, Task, Head]:
     world = World([agent_of(work)], faults=faults)
     task = world.send("hello", push=False)
     world.settle()
@@ -52,7 +52,7 @@ def played(work: Callable[[AgentTask], object], faults: NoFaults | At) -> tuple[
 
 @pytest.mark.parametrize("work", [novel, talker])
 def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
-    work: Callable[[AgentTask], object],
+    work: Callable[[TaskContext], object],
 ) -> None:
     count = Count()
     world, task, head = played(work, count)
@@ -69,7 +69,7 @@ def test_a_log_below_half_a_megabyte_is_never_folded() -> None:
 
 
 def test_what_earlier_runs_wrote_is_folded_too() -> None:
-    async def asks(task: AgentTask) -> None:
+    async def asks(task: TaskContext) -> None:
         await write(task, SNAPSHOT_BYTES // CHUNK - 1)
         await task.ask("More?")
         await write(task, 2)

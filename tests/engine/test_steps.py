@@ -17,9 +17,9 @@ from tests.faults.plans import kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
-Work = Callable[["AgentTask"], Awaitable[object]]
+Work = Callable[["TaskContext"], Awaitable[object]]
 
 
 def done(work: Work, *, runs: int = 1) -> Task:
@@ -66,7 +66,7 @@ class Counted:
 
 
 def test_a_step_gives_what_its_work_gives() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         async def shout(text: str, *, times: int) -> str:
             await asyncio.sleep(1)
             return text.upper() * times
@@ -80,7 +80,7 @@ def test_a_plain_function_is_a_step_too() -> None:
     def shout(text: str) -> str:
         return text.upper()
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a", await task.step("shout", shout, task.text()))
 
     assert texts(done(work)) == {"a": ["HELLO"]}
@@ -89,7 +89,7 @@ def test_a_plain_function_is_a_step_too() -> None:
 def test_an_object_that_is_called_like_an_async_function_is_a_step_too() -> None:
     counted = Counted()
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a", await task.step("count", counted, "x"))
 
     assert texts(done(work)) == {"a": [["x", 1]]}
@@ -100,7 +100,7 @@ def test_rule_07_a_step_runs_once_and_is_read_back_by_every_later_run(runs: int)
     first, second = Counted(), Counted()
     results: list[object] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         results.append(await task.step("first", first, 1))
         if len(results) < runs:
             await asyncio.sleep(3600)
@@ -113,7 +113,7 @@ def test_rule_07_a_step_runs_once_and_is_read_back_by_every_later_run(runs: int)
 def test_rule_07_a_first_run_and_a_re_run_are_given_the_same_value() -> None:
     given: list[object] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         async def make() -> object:
             return {"pair": (1, 2), 3: None}
 
@@ -130,7 +130,7 @@ def test_steps_may_run_side_by_side() -> None:
         await asyncio.sleep(10)
         return number
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         numbers = await asyncio.gather(*(task.step(f"slow {number}", slow, number) for number in range(5)))
         await task.emit("a", {"sum": sum(numbers)})
 
@@ -153,7 +153,7 @@ BAD_NAMES = {
 def test_rule_07_a_name_that_cannot_be_kept_fails_the_task_and_says_why(case: str) -> None:
     names, reason = BAD_NAMES[case]
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         for name in names:
             await task.step(name, Counted())
 
@@ -165,7 +165,7 @@ def test_rule_07_a_name_that_cannot_be_kept_fails_the_task_and_says_why(case: st
 def test_rule_07_a_step_that_was_stored_with_other_arguments_fails_the_task() -> None:
     runs: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         runs.append(len(runs))
         await task.step("first", Counted(), runs[-1])
         await asyncio.sleep(3600 if len(runs) < 2 else 0)
@@ -177,7 +177,7 @@ def test_rule_07_a_step_that_was_stored_with_other_arguments_fails_the_task() ->
 
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), float("nan"), float("inf")])
 def test_a_step_whose_result_cannot_be_kept_fails_the_task(value: object) -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         async def make() -> object:
             return value
 
@@ -197,7 +197,7 @@ def test_a_step_that_raises_is_not_kept_and_runs_again() -> None:
             raise ValueError("not yet")
         return "done"
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         for number in range(3):
             try:
                 await task.emit("a", await task.step(f"try {number}", shaky))
@@ -212,7 +212,7 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
     for late in (False, True):
         counted = Counted()
 
-        async def work(task: AgentTask, counted: Counted = counted) -> None:
+        async def work(task: TaskContext, counted: Counted = counted) -> None:
             await task.step("count", counted)
 
         faults = kill_at(1, late=late, only="table.store_step")
@@ -226,7 +226,7 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
 
 
 def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_result_is_stored() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         async def aside() -> None:
             await asyncio.sleep(0.02)
             await task.emit("a", "aside", last=True)
@@ -248,12 +248,12 @@ def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing
         ran.append(name)
         return f"{name} "
 
-    async def before(task: AgentTask) -> None:
+    async def before(task: TaskContext) -> None:
         await task.emit("a", await task.step("one", note, "one"), append=True)
         colour = await task.ask("Which colour?")
         await task.emit("a", await task.step("two", note, colour.text()), append=True, last=True)
 
-    async def after(task: AgentTask) -> None:
+    async def after(task: TaskContext) -> None:
         await task.emit("b", await task.step("new", note, "new"), last=True)
         await task.emit("a", await task.step("one", note, "one"), append=True)
         size = await task.ask("Which size?")
@@ -275,7 +275,7 @@ def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing
 
 
 def test_chunks_are_numbered_for_each_artifact_and_appended_in_order() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a", "one ", append=True)
         await task.emit("b", "1 ")
         await task.emit("a", "two", append=True, last=True, description="words")
@@ -293,7 +293,7 @@ def test_chunks_are_numbered_for_each_artifact_and_appended_in_order() -> None:
 
 
 def test_an_artifact_that_is_emitted_anew_begins_again() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a", "draft")
         await task.emit("a", "final", last=True)
 
@@ -303,7 +303,7 @@ def test_an_artifact_that_is_emitted_anew_begins_again() -> None:
 def test_a_re_run_skips_what_the_log_holds() -> None:
     runs: list[int] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         runs.append(1)
         await task.report_progress("begun")
         await task.emit("a", f"one in run {len(runs)} ")
@@ -318,7 +318,7 @@ def test_a_re_run_skips_what_the_log_holds() -> None:
 
 
 def test_an_artifact_has_the_same_id_in_every_run_and_another_in_every_task() -> None:
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("a", "x")
 
     world = World([agent_of(work)])
@@ -333,7 +333,7 @@ def test_an_artifact_has_the_same_id_in_every_run_and_another_in_every_task() ->
 def test_content_becomes_the_part_that_it_is() -> None:
     given = Part(url="https://example.com/x", media_type="image/png", filename="x.png")
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         await task.emit("text", "x", media_type="text/markdown")
         await task.emit("bytes", b"x")
         await task.emit("data", {"x": [1]})
@@ -356,7 +356,7 @@ def test_content_becomes_the_part_that_it_is() -> None:
 def test_the_agent_knows_its_task_and_its_message() -> None:
     seen: dict[str, object] = {}
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         seen.update(id=task.id, context=task.context_id, text=task.text(), data=task.data(), message=task.message)
 
     task = done(work)
@@ -372,7 +372,7 @@ def test_the_agent_knows_its_task_and_its_message() -> None:
 def test_a_follow_up_during_a_run_does_not_change_what_a_re_run_is_given() -> None:
     heard: list[str] = []
 
-    async def work(task: AgentTask) -> None:
+    async def work(task: TaskContext) -> None:
         heard.append(task.text())
         await task.step("hear", Counted(), task.text())
         if len(heard) < 2:

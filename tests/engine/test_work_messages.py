@@ -19,23 +19,23 @@ from tests.workers import Workers
 from tests.world import HOUR_MS, ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
 
 HOURS = 3
 MESSAGES = 30
 
 
-async def minutes(task: AgentTask, number: int) -> None:
+async def minutes(task: TaskContext, number: int) -> None:
     for minute in range(number):
         await task.step(f"minute {minute}", asyncio.sleep, 60)
 
 
-async def hours(task: AgentTask) -> None:
+async def hours(task: TaskContext) -> None:
     await minutes(task, HOURS * 60)
 
 
-async def ten_minutes(task: AgentTask) -> None:
+async def ten_minutes(task: TaskContext) -> None:
     await minutes(task, 10)
 
 
@@ -69,7 +69,7 @@ def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_b
     assert world.counts.calls.count("table.read_log") == 1
 
 
-async def asks(task: AgentTask) -> None:
+async def asks(task: TaskContext) -> None:
     await task.step("think", asyncio.sleep, 20)
     await task.ask("Which colour?")
 

@@ -31,7 +31,7 @@ from tests.together import Together
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 HOSTILE: Final = Principal("tenant", "hostile")
 MODEST: Final = tuple(Principal("tenant", f"modest-{number}") for number in (1, 2, 3))
@@ -58,7 +58,7 @@ class Waits:
     webhooks: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
-async def slow(task: AgentTask) -> str:
+async def slow(task: TaskContext) -> str:
     """An agent that works for a while."""
     await task.step("work", asyncio.sleep, WORK_S)
     return "done"

@@ -11,7 +11,7 @@ from a2a_serverless.testing import RUN_MS, AgentTestHarness, Reply
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 CHAPTERS = 55
 CHAPTER_S = 60
@@ -26,7 +26,7 @@ class Novelist:
         self.done: Counter[int] = Counter()
         self.agent = agent_of(self.work, "novelist")
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         for number in range(CHAPTERS):
             text = await task.step(f"chapter {number}", self.write, number)
             await task.emit("novel.md", text, append=True, last=number == CHAPTERS - 1)
@@ -60,7 +60,7 @@ def test_runs_follow_each_other_at_once_and_never_overlap() -> None:
 
 
 def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
-    async def asks(task: AgentTask) -> None:
+    async def asks(task: TaskContext) -> None:
         await task.emit("answer.txt", (await task.ask("When?")).text(), last=True)
 
     world = AgentTestHarness(agent_of(asks))
@@ -75,7 +75,7 @@ def test_a_wait_for_a_client_costs_nothing_however_long_it_is() -> None:
 def publishing(novelist: Novelist) -> tuple[AgentTestHarness, Reply]:
     """A novel that another agent has commissioned."""
 
-    async def commissions(task: AgentTask) -> None:
+    async def commissions(task: TaskContext) -> None:
         novel = await task.call("novel", "novelist", task.text())
         assert isinstance(novel, Task)
         await task.emit("book.md", novel.artifacts[0].text(), last=True)

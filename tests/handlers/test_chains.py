@@ -32,7 +32,7 @@ from tests.client.deployment import BASE, Deployment
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.domain.head import Head
 
 ALICE = Principal("acme", "alice")
@@ -40,7 +40,7 @@ KEY = "a2a_alice"
 
 
 def calling(name: str, below: str) -> Agent:
-    async def work(task: AgentTask) -> str:
+    async def work(task: TaskContext) -> str:
         child = await task.call("down", below, task.text())
         assert isinstance(child, Task)
         return f"{below} {child.status.state}"
@@ -54,13 +54,13 @@ class Late:
     def __init__(self) -> None:
         self.agent = agent_of(self.work, "first")
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         await task.call("before", "echo", task.text())
         await task.ask("Go on?")
         await task.call("after", "echo", task.text())
 
 
-async def echo(task: AgentTask) -> str:
+async def echo(task: TaskContext) -> str:
     return task.text()
 
 
@@ -204,7 +204,7 @@ def test_a_revoked_key_takes_its_passes_along() -> None:
 
 
 def test_a_child_that_no_longer_admits_the_caller_is_left_to_itself_and_not_asked_for_ever() -> None:
-    async def asks(task: AgentTask) -> None:
+    async def asks(task: TaskContext) -> None:
         await task.ask("Which colour?")
 
     chain = Chain(calling("first", "echo"), agent_of(asks))

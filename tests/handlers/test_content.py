@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import AgentSkill
+from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.http.authentication import ANYBODY
 from a2a_serverless.protocol.limits import LIMITS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CURRENT = ("1.0 JSON-RPC", "1.0 REST", "0.3 JSON-RPC", "0.3 REST")
 SENDS = [(binding, operation) for binding in CURRENT for operation in (Operation.SEND, Operation.STREAM)]
 EACH = pytest.mark.parametrize(("binding", "operation"), SENDS)
-PAINTER = AgentSkill("paint", "Paint", "Paints.", ("art",), input_modes=("image/*",))
+PAINTER = Skill("paint", "Paint", "Paints.", ("art",), input_modes=("image/*",))
 CONTENT = base64.b64encode(b"content").decode()
 
 

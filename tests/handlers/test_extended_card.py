@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentSkill
+from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.http.authentication import AllowAnonymous
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.edge import HttpResponse
 
-SECRET = AgentSkill("vault", "Vault", "Opens the vault.", ("hidden",))
+SECRET = Skill("vault", "Vault", "Opens the vault.", ("hidden",))
 ASKING = {name: made[Operation.CARD] for name, made in BINDINGS.items() if Operation.CARD in made}
 
 
@@ -40,7 +40,7 @@ class Door(AllowAnonymous):
         return Caller(ME)
 
 
-def edge_of(*skills: AgentSkill, published: bool = True) -> Edge:
+def edge_of(*skills: Skill, published: bool = True) -> Edge:
     world = World([replace(Writer().agent, extended_skills=skills)])
     if published:
         publisher = CardPublisher(

@@ -28,7 +28,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import Principal, TaskKey
 
 WHOLE: Final = sorted(set(BINDINGS) - {"legacy"})
@@ -164,7 +164,7 @@ class Scene:
         return heard
 
 
-async def rests(_: AgentTask) -> None:
+async def rests(_: TaskContext) -> None:
     """Never runs here."""
 
 

@@ -26,7 +26,7 @@ from tests.world import HOOK, ME
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from tests.edge import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
@@ -152,7 +152,7 @@ def test_a_stream_tells_the_task_then_every_event_in_order_and_closes_at_the_end
 @pytest.mark.requirement(4, 6)
 @pytest.mark.parametrize("binding", CURRENT)
 def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str) -> None:
-    async def greet(task: AgentTask) -> str:
+    async def greet(task: TaskContext) -> str:
         del task
         return "Hello!"
 
@@ -169,7 +169,7 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
 
 @pytest.mark.parametrize("part", [Part(data=float("nan")), Part(text="\ud800")], ids=["NaN", "lone surrogate"])
 def test_a_message_that_json_does_not_have_fails_a_task_instead(part: Part) -> None:
-    async def answer(task: AgentTask) -> Message:
+    async def answer(task: TaskContext) -> Message:
         del task
         return Message(message_id="mine", role=Role.AGENT, parts=(part,))
 
@@ -185,7 +185,7 @@ def test_a_message_that_json_does_not_have_fails_a_task_instead(part: Part) -> N
 @pytest.mark.requirement(48)
 @pytest.mark.parametrize("context", [None, "ours"])
 def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: str | None) -> None:
-    async def greet(task: AgentTask) -> Message:
+    async def greet(task: TaskContext) -> Message:
         del task
         return Message(message_id="mine", role=Role.AGENT, parts=(Part(text="Hello!"),))
 
@@ -260,7 +260,7 @@ def test_a_stream_whose_time_is_up_closes_and_the_next_one_goes_on_behind_its_la
 @pytest.mark.requirement(93, 95)
 @pytest.mark.parametrize("binding", CURRENT)
 def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messages_meanwhile(binding: str) -> None:
-    async def book(task: AgentTask) -> str:
+    async def book(task: TaskContext) -> str:
         return f"Booked for {(await task.ask('Sign in at the airline, then say so.', sign_in=True)).text()}"
 
     place = Place(agent_of(book))
@@ -279,7 +279,7 @@ def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messag
 
 @pytest.mark.requirement(94, 97)
 def test_what_a_caller_signs_in_with_reaches_neither_the_agent_nor_anything_that_is_kept() -> None:
-    async def snapshot(task: AgentTask) -> None:
+    async def snapshot(task: TaskContext) -> None:
         await task.emit("seen", repr({name: getattr(task, name) for name in ("message", "context_id", "id")}))
 
     place = Place(agent_of(snapshot))
@@ -357,7 +357,7 @@ def test_an_unknown_extension_is_ignored_and_the_active_ones_are_told_in_one_hea
 
 @pytest.mark.requirement(22)
 def test_an_agent_knows_what_its_client_can_take_and_what_nobody_makes_is_refused() -> None:
-    async def tailor(task: AgentTask) -> None:
+    async def tailor(task: TaskContext) -> None:
         content: Any = {"as": "data"} if "application/json" in task.accepted_output_modes else "as text"
         await task.emit("out", content)
 

@@ -17,7 +17,7 @@ from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, AgentTask
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.http.requests import HttpRequest
 
 WAITING: dict[str, Any] = {
@@ -36,7 +36,7 @@ class Slow:
         self.steps = Writer(seconds)
         self.agent = agent_of(self.work)
 
-    async def work(self, task: AgentTask) -> None:
+    async def work(self, task: TaskContext) -> None:
         await asyncio.sleep(self.thinks)
         await self.steps.work(task)
 
@@ -101,7 +101,7 @@ def test_an_inline_agent_whose_time_is_up_is_handed_over_and_repeats_no_step_tha
 
 
 def test_an_agent_that_is_long_about_stopping_does_not_take_the_request_with_it() -> None:
-    async def stubborn(task: AgentTask) -> None:
+    async def stubborn(task: TaskContext) -> None:
         await task.report_progress("at work")
         try:
             await asyncio.sleep(60)

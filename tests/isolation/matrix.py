@@ -36,7 +36,7 @@ from tests.world import HOOK, ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 STRANGERS: Final = {
     "another owner of the tenant": Principal(ME.tenant, "eve"),
@@ -64,7 +64,7 @@ NEVER: Final = "00000000-0000-4000-8000-00000000dead"
 KINDS: Final = ("task", "context", "config", "page token", "message id", "reference", "artifact", "tenant")
 
 
-async def look_around(task: AgentTask) -> None:
+async def look_around(task: TaskContext) -> None:
     """An agent that tells all that it can see of other tasks."""
     seen = [*await task.get_referenced_tasks(), *await task.get_previous_tasks()]
     texts = [str(part.value) for one in seen for artifact in one.artifacts for part in artifact.parts]

@@ -36,7 +36,7 @@ from tests.world import HOUR_MS, ME, World, configured
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.http.requests import HttpRequest
     from tests.edge import HttpResponse
 
@@ -45,7 +45,7 @@ KEY: Final = f"a2a_{WORD}-key"
 HOOK: Final = f"https://hooks.example.com/{WORD}-path?secret={WORD}"
 
 
-async def talkative(task: AgentTask) -> None:
+async def talkative(task: TaskContext) -> None:
     """An agent that repeats what it was told wherever it can, and then fails with it."""
     await task.report_progress(task.text())
     said = await task.step("said", lambda: f"{task.text()} {WORD}-step")

@@ -17,7 +17,7 @@ from sample_agents.summary import summary
 from sample_agents.travel import travel
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless import Agent
     from sample_agents.models import ImageModel, TextModel
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless import TaskFailed
 from sample_agents.bedrock import DELAYS_S, MOST_IMAGE_PROMPT, MOST_PROMPT, BedrockImage, BedrockText, fitted
 from sample_agents.prompts import read_prompt, summary_prompt
 from tests.sample_agents.bedrock_stand_in import (

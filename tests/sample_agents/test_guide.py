@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless import Skill
 from a2a_serverless.agent_loader import by_id
-from a2a_serverless.domain.agent import AgentSkill
 from sample_agents.summary import summary
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_the_example_becomes_an_agent_by_one_file_and_one_line(tmp_path: Path) -
 
 @pytest.mark.requirement(87)
 @pytest.mark.parametrize(
-    "missing", [{"skills": ()}, {"skills": (AgentSkill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
+    "missing", [{"skills": ()}, {"skills": (Skill("s", "s", "s", ()),)}, {"input_modes": ()}, {"output_modes": ()}]
 )
 def test_an_agent_whose_card_would_lack_something_is_not_deployed(missing: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="the card of summary needs"):
@@ -73,7 +73,7 @@ def test_an_agent_whose_card_would_lack_something_is_not_deployed(missing: dict[
 
 
 def test_the_guide_names_every_member_of_the_authors_task() -> None:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless import TaskContext
 
-    public = {name for name in vars(AgentTask) if not name.startswith("_")}
+    public = {name for name in vars(TaskContext) if not name.startswith("_")}
     assert {name for name in public if f"task.{name}" not in GUIDE} <= {"id", "context_id", "accepted_output_modes"}

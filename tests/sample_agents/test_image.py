@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
+from a2a_serverless import Artifact, Part, TaskState
 from a2a_serverless.testing import AgentTestHarness, Reply
 from sample_agents.image import _prompt_of, image
 from sample_agents.offline.text import OfflineText

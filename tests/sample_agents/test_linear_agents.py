@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.protocol.v1 import Part
+from a2a_serverless import Part
 from sample_agents.orchestrator import joined
 from sample_agents.writing import outline_from_json, slugs
 from tests.growth import MOST, growth

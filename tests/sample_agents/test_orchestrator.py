@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import Agent, AgentSkill, AgentTask, TaskFailed
+from a2a_serverless import Agent, Skill, TaskContext, TaskFailed
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, TaskState
@@ -21,9 +21,9 @@ from tests.sample_agents.test_writing_agents import CHINESE, ENGLISH
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Answer
+    from a2a_serverless import Answer
 
-SKILL = AgentSkill("s", "s", "s", ("s",))
+SKILL = Skill("s", "s", "s", ("s",))
 
 
 def harness(*instead: Agent, without: str = "") -> AgentTestHarness:
@@ -36,16 +36,16 @@ def agent_of(name: str, work: Any, **fields: Any) -> Agent:
     return Agent(name, name, name, (SKILL,), work, **fields)
 
 
-async def fails(task: AgentTask) -> Answer:
+async def fails(task: TaskContext) -> Answer:
     del task
     raise TaskFailed("out of ink")
 
 
-async def asks(task: AgentTask) -> Answer:
+async def asks(task: TaskContext) -> Answer:
     return (await task.ask("In which tone?")).text()
 
 
-async def sleeps(task: AgentTask) -> Answer:
+async def sleeps(task: TaskContext) -> Answer:
     await asyncio.sleep(500)
     await task.emit("late.txt", "late")
     return None
@@ -118,10 +118,10 @@ def test_the_question_of_a_called_agent_is_asked_and_its_answer_goes_back() -> N
 
 
 def test_two_agents_that_ask_at_once_each_get_their_own_answer() -> None:
-    async def tone(task: AgentTask) -> None:
+    async def tone(task: TaskContext) -> None:
         await task.emit("document.md", f"tone: {(await task.ask('Which tone?')).text()}")
 
-    async def colour(task: AgentTask) -> None:
+    async def colour(task: TaskContext) -> None:
         await task.emit("picture.txt", f"colour: {(await task.ask('Which colour?')).text()}")
 
     world = harness(agent_of("document", tone), agent_of("image", colour))
@@ -137,7 +137,7 @@ def test_two_agents_that_ask_at_once_each_get_their_own_answer() -> None:
 def test_after_the_deadline_nobody_else_is_called() -> None:
     called: list[str] = []
 
-    async def counts(task: AgentTask) -> str:
+    async def counts(task: TaskContext) -> str:
         called.append(task.text())
         return "counted"
 
@@ -148,7 +148,7 @@ def test_after_the_deadline_nobody_else_is_called() -> None:
 
 
 def test_at_the_deadline_what_is_under_way_is_canceled_and_the_rest_is_given_with_the_reason() -> None:
-    async def slow(task: AgentTask) -> None:
+    async def slow(task: TaskContext) -> None:
         world.elsewhere(600_000)
         await task.emit("document.md", "too late")
 
@@ -173,7 +173,7 @@ def test_at_the_deadline_what_is_under_way_is_canceled_and_the_rest_is_given_wit
 def test_the_picture_and_the_chain_are_under_way_at_the_same_time() -> None:
     unfinished: list[int] = []
 
-    async def looks(task: AgentTask) -> str:
+    async def looks(task: TaskContext) -> str:
         unfinished.append(sum(1 for other in await task.get_previous_tasks() if other.status.state not in TERMINAL))
         return "seen"
 
@@ -193,7 +193,7 @@ def test_canceling_the_orchestrator_cancels_what_it_has_called() -> None:
 def test_an_agent_whose_card_takes_no_data_gets_it_as_text() -> None:
     got: list[Message] = []
 
-    async def reads(task: AgentTask) -> None:
+    async def reads(task: TaskContext) -> None:
         got.append(task.message)
         await task.emit("document.md", "read")
 
@@ -211,7 +211,7 @@ def test_without_a_text_it_asks_what_to_write_about() -> None:
 
 
 def test_while_others_work_no_run_of_the_orchestrator_is_open() -> None:
-    async def slow(task: AgentTask) -> None:
+    async def slow(task: TaskContext) -> None:
         await asyncio.sleep(600)
         await task.emit("document.md", "slow")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless import Message, Part, Task, TaskState
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, Reply
 from sample_agents.travel import travel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.protocol.v1 import Message, Part, TaskState
+from a2a_serverless import Message, Part, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from sample_agents.document import document
 from sample_agents.outline import outline

@@ -22,7 +22,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
 
 
@@ -30,7 +30,7 @@ class Waiting:
     """A task that waits for an agent, the address that it gave, and its wake counter."""
 
     def __init__(self, work: object = None, peer: Endless | None = None) -> None:
-        async def ask(task: AgentTask) -> None:
+        async def ask(task: TaskContext) -> None:
             await task.call("write it", "echo", "hello")
 
         self.world, self.peer = World([agent_of(work or ask, "parent")]), peer or Endless()
@@ -197,7 +197,7 @@ class EndsOnce(Endless):
 
 
 def test_news_of_a_call_that_is_over_wakes_nobody() -> None:
-    async def two(task: AgentTask) -> None:
+    async def two(task: TaskContext) -> None:
         await task.call("first", "echo", "hello")
         await task.call("second", "echo", "hello")
 
@@ -216,7 +216,7 @@ def test_news_of_a_call_that_is_over_wakes_nobody() -> None:
 def test_the_first_webhook_of_a_call_names_the_task_that_has_to_end_with_ours() -> None:
     """The answer to SendMessage was lost each time, so the call has failed; the agent works all the same."""
 
-    async def gives_up(task: AgentTask) -> None:
+    async def gives_up(task: TaskContext) -> None:
         with suppress(AgentCallFailed):
             await task.call("write it", "echo", "hello")
         await task.ask("And now?")

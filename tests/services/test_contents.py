@@ -38,7 +38,7 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.push import WireVersion
 
 KEY = ME.key("task-1")
@@ -407,7 +407,7 @@ def test_no_number_of_small_parts_makes_a_page_longer_than_the_platform_takes(pa
 
 
 def maker(size: int) -> World:
-    async def make(task: AgentTask) -> None:
+    async def make(task: TaskContext) -> None:
         await task.emit("big.bin", b"x" * size, last=True)
 
     world = World([agent_of(make)])
@@ -450,7 +450,7 @@ def test_a_small_file_stays_in_the_log() -> None:
 
 @pytest.mark.parametrize("kind", ["inline", "uploaded"])
 def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
-    async def count(task: AgentTask) -> str:
+    async def count(task: TaskContext) -> str:
         return str(len(await task.read_file(task.message.parts[0])))
 
     world = World([agent_of(count)])
@@ -469,7 +469,7 @@ def test_an_agent_reads_a_file_however_it_came(kind: str) -> None:
     ],
 )
 def test_a_file_that_is_not_there_fails_the_task_with_a_reason(part: Part) -> None:
-    async def count(task: AgentTask) -> str:
+    async def count(task: TaskContext) -> str:
         return str(len(await task.read_file(task.message.parts[0])))
 
     task = ended(World([agent_of(count)]), part)

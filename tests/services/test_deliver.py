@@ -29,7 +29,7 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
     from a2a_serverless.ports.keys import Signed, Signer
@@ -748,6 +748,6 @@ def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
     assert count.calls.count("table.read") == 1
 
 
-async def chapters(task: AgentTask) -> None:
+async def chapters(task: TaskContext) -> None:
     for number in range(10):
         await task.report_progress(f"chapter {number}")

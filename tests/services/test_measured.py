@@ -27,13 +27,13 @@ from tests.edge import Edge
 from tests.world import HOOK, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECRETS = ("the-token", "the-credentials", "hello world", "the outcome", "the question", "the answer", "the reason")
 
 
-async def writes(task: AgentTask) -> None:
+async def writes(task: TaskContext) -> None:
     await task.emit("result.md", await task.step("write", lambda: "the outcome"), last=True)
 
 
@@ -182,7 +182,7 @@ def test_the_trace_that_x_ray_began_at_the_gateway_is_taken_over() -> None:
 
 
 def test_calls_to_other_agents_carry_the_trace_of_their_task() -> None:
-    async def calls(task: AgentTask) -> None:
+    async def calls(task: TaskContext) -> None:
         await task.call("child", "child", "do it")
 
     world = World([agent_of(calls), agent_of(writes, "child")])
@@ -194,7 +194,7 @@ def test_calls_to_other_agents_carry_the_trace_of_their_task() -> None:
 
 
 def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
-    async def asks(task: AgentTask) -> str:
+    async def asks(task: TaskContext) -> str:
         return (await task.ask("which?")).text()
 
     world = World([agent_of(asks)])
@@ -212,7 +212,7 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
 def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agents_say(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def talks(task: AgentTask) -> None:
+    async def talks(task: TaskContext) -> None:
         await task.emit("result.md", await task.step("write", lambda: "the outcome"))
         answer = await task.ask("the question")
         await task.step("fail", int, answer.text())

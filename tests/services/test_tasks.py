@@ -38,7 +38,7 @@ from tests.world import HOOK, ME, World, configured, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Change
     from a2a_serverless.services.tasks import TaskService
 
@@ -380,7 +380,7 @@ def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
 
 
 def test_a_task_whose_agent_does_nothing_ends_at_once() -> None:
-    async def nothing(_: AgentTask) -> None:
+    async def nothing(_: TaskContext) -> None:
         pass
 
     world = World([agent_of(nothing)])

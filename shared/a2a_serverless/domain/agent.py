@@ -1,6 +1,6 @@
 """The API for agent authors: an agent's card fields, its async function, and the task that the function works on.
 
-Agents do not depend on AWS, HTTP, protocol versions or queues. The engine implements ``AgentTask``; the test harness
+Agents do not depend on AWS, HTTP, protocol versions or queues. The engine implements ``TaskContext``; the test harness
 runs the same engine in memory.
 """
 
@@ -55,7 +55,7 @@ class CancelReason(StrEnum):
     """The store has failed: another run continues from what is stored."""
 
 
-class AgentTask(Protocol):
+class TaskContext(Protocol):
     """The task that an agent's function gets."""
 
     @property
@@ -217,7 +217,7 @@ class StepConflict(TaskFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSkill:
+class Skill:
     """A skill on an agent's card (specification 4.4.5)."""
 
     id: str
@@ -251,8 +251,8 @@ class Agent:
     id: str
     name: str
     description: str
-    skills: tuple[AgentSkill, ...]
-    work: Callable[[AgentTask], Awaitable[Answer]]
+    skills: tuple[Skill, ...]
+    work: Callable[[TaskContext], Awaitable[Answer]]
     version: str = "1.0.0"
     runs: Runs = "queued"
     input_modes: tuple[str, ...] = ("text/plain", "application/json")
@@ -260,7 +260,7 @@ class Agent:
     streaming: bool = True
     push: bool = True
     extensions: tuple[AgentExtension, ...] = ()
-    extended_skills: tuple[AgentSkill, ...] = ()
+    extended_skills: tuple[Skill, ...] = ()
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -268,19 +268,19 @@ def agent(  # noqa: PLR0913 - the fields of a card
     id: str,  # noqa: A002 - the card's word
     name: str,
     description: str,
-    skills: list[AgentSkill],
+    skills: list[Skill],
     runs: Runs = "queued",
     version: str = "1.0.0",
     input_modes: tuple[str, ...] = ("text/plain", "application/json"),
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
-    extended_skills: Sequence[AgentSkill] = (),
-) -> Callable[[Callable[[AgentTask], Awaitable[Answer]]], Agent]:
+    extended_skills: Sequence[Skill] = (),
+) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
     ``extended_skills`` are only on the extended card, which needs authentication.
     """
 
-    def decorate(work: Callable[[AgentTask], Awaitable[Answer]]) -> Agent:
+    def decorate(work: Callable[[TaskContext], Awaitable[Answer]]) -> Agent:
         return Agent(
             id=id,
             name=name,

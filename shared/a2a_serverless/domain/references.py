@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from a2a_serverless.domain.agent import AgentTask
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task
 
@@ -60,7 +60,7 @@ def references_in(parts: Iterable[Part]) -> list[Reference]:
     ]
 
 
-async def meant(task: AgentTask, message: Message, wanted: Callable[[Artifact], bool]) -> ArtifactMatches:
+async def meant(task: TaskContext, message: Message, wanted: Callable[[Artifact], bool]) -> ArtifactMatches:
     """Finds the artifacts that ``message`` refers to, among those for which ``wanted`` is true.
 
     Without a reference that is found: the newest versions in the conversation.

@@ -145,7 +145,7 @@ class AgentCalls:
         return True
 
     async def card(self, agent: str) -> AgentCard:
-        """See ``AgentTask.get_card``."""
+        """See ``TaskContext.get_card``."""
         from a2a_serverless.protocol.peer_card import read_card  # only agents that call others need it
 
         kept = self._steps.get(CARD + agent)
@@ -164,7 +164,7 @@ class AgentCalls:
             return str(failed)
 
     async def call(self, name: str, agent: str, parts: Sequence[Part], limit: CallLimit, ask: Ask) -> Task | Message:
-        """See ``AgentTask.call``. The result or failure is stored, so that a later run gets the same."""
+        """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
         done, failed = self._steps.get(f"{PREFIX}{name}/done"), self._steps.get(f"{PREFIX}{name}/failed")
         if done is not None:
             return _load_answer(done.value)

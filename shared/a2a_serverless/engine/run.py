@@ -36,7 +36,7 @@ from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_child
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.task_context import AwaitInput, StepAlreadyStored, TaskContext, attach_context
+from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, attach_context
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
@@ -228,7 +228,7 @@ async def _run_agent(
     if agent is None:
         return _end_run(session, TaskState.FAILED, "This agent is no longer deployed.")
     others = TaskReader(engine.log, engine.index, session.key)
-    context = TaskContext(session, events, others, engine.registry, engine.files)
+    context = DurableTaskContext(session, events, others, engine.registry, engine.files)
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):
@@ -243,7 +243,7 @@ async def _run_agent(
 
 
 async def _outcome(
-    agent: Agent, context: TaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> tuple[TaskState, Answer]:
     """The final state of the agent's work, and its final text or message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
@@ -270,11 +270,11 @@ def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> 
 
 
 async def _run_watched(
-    agent: Agent, context: TaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> asyncio.Future[Answer]:
     """Runs the agent until it is done, or until the supervisor or the chunk writer stops it, and raises their reason.
 
-    The agent's own result or exception is in the returned future. A signal of its task (``TaskContext.signal``)
+    The agent's own result or exception is in the returned future. A signal of its task (``DurableTaskContext.signal``)
     takes precedence over both.
     """
     working = asyncio.ensure_future(agent.work(context))
@@ -313,7 +313,7 @@ async def _write_chunks(session: RunSession) -> NoReturn:
 
 
 async def _supervise(
-    session: RunSession, context: TaskContext, queues: Queues, remaining_ms: Callable[[], int]
+    session: RunSession, context: DurableTaskContext, queues: Queues, remaining_ms: Callable[[], int]
 ) -> None:
     """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
 

@@ -60,10 +60,10 @@ _STEP: ContextVar[RunningStep | None] = ContextVar("step", default=None)
 
 
 def _remember_signals(method: M) -> M:
-    """Decorates a method of ``TaskContext``: the first signal it raises is stored, and every later call raises it."""
+    """Decorates a ``DurableTaskContext`` method: its first signal is stored, and every later call raises it."""
 
     @wraps(method)
-    async def remembering(self: TaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+    async def remembering(self: DurableTaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
         if self.signal:
             await asyncio.sleep(0)  # lets the supervisor run even if the agent calls this in a loop
             raise self.signal.with_traceback(None)
@@ -77,8 +77,8 @@ def _remember_signals(method: M) -> M:
     return cast("M", remembering)
 
 
-class TaskContext:
-    """Implements ``domain.agent.AgentTask`` with a run's session."""
+class DurableTaskContext:
+    """Implements ``domain.agent.TaskContext`` with a run's session."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class TaskContext:
 
     @_remember_signals
     async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """See ``AgentTask.step``."""
+        """See ``TaskContext.step``."""
         self._check_name(name)
         arguments = digest([list(args), kwargs])
         kept = self._steps.get(name)
@@ -167,7 +167,7 @@ class TaskContext:
         media_type: str | None = None,
         description: str | None = None,
     ) -> None:
-        """See ``AgentTask.emit``."""
+        """See ``TaskContext.emit``."""
         self._check_open()
         artifact_id = _artifact_id(self.id, name)
 
@@ -180,13 +180,13 @@ class TaskContext:
 
     @_remember_signals
     async def read_file(self, part: Part) -> bytes:
-        """See ``AgentTask.read_file``."""
+        """See ``TaskContext.read_file``."""
         with self._at_work():
             return await asyncio.to_thread(self._files.read, self._session.key, part)
 
     @_remember_signals
     async def report_progress(self, text: str) -> None:
-        """See ``AgentTask.report_progress``."""
+        """See ``TaskContext.report_progress``."""
         self._check_open()
         self._said += 1
         self._count(PROGRESS)
@@ -197,7 +197,7 @@ class TaskContext:
 
     @_remember_signals
     async def ask(self, question: str, *, sign_in: bool = False) -> Message:
-        """See ``AgentTask.ask``."""
+        """See ``TaskContext.ask``."""
         which = digest(question)[:16]
         self._asked[which] += 1
         self._count(which)
@@ -206,7 +206,7 @@ class TaskContext:
 
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
-        """See ``AgentTask.get_card``."""
+        """See ``TaskContext.get_card``."""
         self._check_reach(agent)
         return await self.calls.card(agent)
 
@@ -220,21 +220,21 @@ class TaskContext:
         timeout_s: float | None = None,
         deadline_s: float | None = None,
     ) -> Task | Message:
-        """See ``AgentTask.call``."""
+        """See ``TaskContext.call``."""
         self._check_name(f"call {name}")
         self._check_reach(agent)
         return await self.calls.call(name, agent, make_parts(content), CallLimit(timeout_s, deadline_s), self._answer)
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
-        """See ``AgentTask.get_referenced_tasks``."""
+        """See ``TaskContext.get_referenced_tasks``."""
         said = message or self.message
         pointed_at = (reference.task_id for reference in references_in(said.parts))
         return self._others.read_tasks([*said.reference_task_ids, *pointed_at])
 
     @_remember_signals
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
-        """See ``AgentTask.get_previous_tasks``."""
+        """See ``TaskContext.get_previous_tasks``."""
         return self._others.list_context(self.context_id, limit)
 
     @property

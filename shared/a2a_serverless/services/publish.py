@@ -21,7 +21,7 @@ from a2a_serverless.protocol.strict_json import dumps
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.domain.agent import Agent, AgentSkill
+    from a2a_serverless.domain.agent import Agent, Skill
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports.keys import Publications
@@ -198,7 +198,7 @@ def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, .
     return v1_card.SecurityRequirement(schemes={name: needed})
 
 
-def _skills(skills: Sequence[AgentSkill]) -> tuple[v1_card.AgentSkill, ...]:
+def _skills(skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:
     return tuple(v1_card.AgentSkill(**asdict(one)) for one in skills)
 
 
