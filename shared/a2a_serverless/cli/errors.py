@@ -8,6 +8,7 @@ from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.project import ProjectError
 from a2a_serverless.protocol.errors import code_of
 
 UNAUTHORIZED = 401
@@ -41,6 +42,8 @@ def _explain_of_stack(error: Exception) -> Explained | None:
     if isinstance(error, StackNotFound | CommandFailed):
         remedy = "name it with --stack, AWS_PROFILE and AWS_REGION, or use --local for this machine"
         return Explained(type(error).__name__, f"{error}.", remedy)
+    if isinstance(error, ProjectError):
+        return Explained("ProjectError", f"{error}.")
     # The wheel has no local stack. Its errors can only occur once their module is imported.
     stack = sys.modules.get("a2a_serverless.stack.errors")
     return Explained("StackError", str(error)) if stack and isinstance(error, stack.StackError) else None

@@ -1,0 +1,92 @@
+"""The project that a command works in: the nearest ``pyproject.toml`` with a table ``[tool.a2a-serverless]``.
+
+``agents`` in this table is the one list of a deployment's agents. Functions never read it: the build writes what they
+need into their zips. This module imports no agent.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+FILE: Final = "pyproject.toml"
+TABLE: Final = "[tool.a2a-serverless]"
+LIMIT: Final = 1024 * 1024
+_ImportPath = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*:\w+$", max_length=256)]
+_Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=128)]
+_SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+_SecretId = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=2048)]
+
+
+class ProjectError(ValueError):
+    """There is no project, or its ``pyproject.toml`` is invalid. The text names the file and what to write."""
+
+
+class Project(BaseModel):
+    """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
+
+    ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name, and
+    ``dependencies`` what ``[project]`` lists. ``local_agents`` are deployed on this machine only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+    root: Path
+    name: str
+    agents: tuple[_ImportPath, ...] = Field(min_length=1, max_length=100)
+    local_agents: tuple[_ImportPath, ...] = ()
+    source_folder: str = Field(default=".", alias="source")
+    environment: dict[_Variable, str] = {}
+    secrets: dict[_SecretName, _SecretId] = {}
+    dependencies: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The folder from which the agents are imported."""
+        return self.root / self.source_folder
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Project:
+        if not self.source.resolve().is_relative_to(self.root.resolve()):
+            raise ValueError(f"source = {self.source_folder!r} is outside of the project")
+        if not self.source.is_dir():
+            raise ValueError(f"source = {self.source_folder!r} is not a folder")
+        return self
+
+
+def find_project(start: Path | None = None) -> Project:
+    """Returns the project of a folder (the current one by default). Raises ProjectError."""
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return read_project(folder)
+    why = f"no {FILE} in {start} or above"
+    raise ProjectError(f"{why}: run this in a project, or make one with `a2a-serverless init NAME`")
+
+
+def read_project(root: Path) -> Project:
+    """Reads the project in a folder. Raises ProjectError."""
+    file = root / FILE
+    document = _parse(file)
+    package, table = document.get("project", {}), document.get("tool", {}).get("a2a-serverless")
+    if table is None:
+        raise ProjectError(f'{file} has no table {TABLE} with agents = ["package.module:attribute"]')
+    known = {"root": root, "name": package.get("name", root.name), "dependencies": package.get("dependencies", ())}
+    try:
+        return Project.model_validate(table | known)
+    except ValidationError as error:
+        whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {one['msg']}" for one in error.errors()]
+    raise ProjectError(f"{file}, {TABLE}: {'; '.join(whys)}")
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    if len(content) > LIMIT:
+        raise ProjectError(f"{file} is larger than {LIMIT // 1024} KB")
+    try:
+        return tomllib.loads(content.decode())
+    except ValueError as error:
+        raise ProjectError(f"{file} is not valid: {error}") from None

@@ -1,0 +1,81 @@
+"""The project of a folder: what ``pyproject.toml`` says, and what is said when it is missing or wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_serverless.project import LIMIT, ProjectError, find_project, read_project
+
+WHOLE = """
+[project]
+name = "shop"
+dependencies = ["numpy>=2"]
+
+[tool.a2a-serverless]
+agents = ["shop.tailor:tailor", "shop.more:agents"]
+secrets = { openai = "shop/openai", weather = "ssm:/shop/weather" }
+
+[tool.a2a-serverless.environment]
+SHOP_NAME = "Tailor & Son"
+"""
+ROOT = Path(__file__).parents[1]
+
+
+def project_in(folder: Path, text: str) -> Path:
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+def test_a_project_is_read_from_the_nearest_file_above(tmp_path: Path) -> None:
+    inner = project_in(tmp_path, WHOLE) / "shop" / "deep"
+    inner.mkdir(parents=True)
+    project = find_project(inner)
+    assert (project.root, project.name, project.source) == (tmp_path, "shop", tmp_path)
+    assert project.agents == ("shop.tailor:tailor", "shop.more:agents")
+    assert project.dependencies == ("numpy>=2",)
+    assert project.environment == {"SHOP_NAME": "Tailor & Son"}
+    assert project.secrets == {"openai": "shop/openai", "weather": "ssm:/shop/weather"}
+
+
+def test_this_repository_is_a_project_whose_agents_are_the_samples() -> None:
+    project = read_project(ROOT)
+    assert (project.name, project.source) == ("a2a-serverless", ROOT / "shared")
+    assert "sample_agents.document:document" in project.agents
+
+
+def test_the_current_folder_is_where_the_search_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_in(tmp_path, WHOLE))
+    assert find_project().root == tmp_path
+
+
+def test_without_a_project_the_error_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"no pyproject\.toml in .* or above: .*`a2a-serverless init NAME`"):
+        find_project(tmp_path)
+
+
+WRONG = {
+    "no table": ("[project]\nname = 'x'\n", r"has no table \[tool.a2a-serverless\] with agents = \[\"package"),
+    "no agents": ("[tool.a2a-serverless]\n", "agents: Field required"),
+    "an empty list": ("[tool.a2a-serverless]\nagents = []\n", "agents: .* at least 1 item"),
+    "no import path": ("[tool.a2a-serverless]\nagents = ['a.b']\n", "agents.0: .* pattern"),
+    "another name": ("[tool.a2a-serverless]\nagents = ['a:b']\nagent = 1\n", "agent: Extra inputs"),
+    "a number": ("[tool.a2a-serverless]\nagents = ['a:b']\nenvironment = { A = 1 }\n", "environment.A: .* string"),
+    "a variable": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\nenvironment = { 'A-B' = '' }\n",
+        "environment.A-B.*pattern",
+    ),
+    "no such source": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = 'src'\n", "source = 'src' is not a folder"),
+    "source elsewhere": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = '..'\n", "is outside of the project"),
+    "no TOML": ("[tool", "is not valid: "),
+    "too large": ("#" * (LIMIT + 1), "is larger than 1024 KB"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, case: str) -> None:
+    text, why = WRONG[case]
+    with pytest.raises(ProjectError, match=why) as raised:
+        read_project(project_in(tmp_path, text))
+    assert str(tmp_path / "pyproject.toml") in str(raised.value)
