@@ -33,28 +33,30 @@ from a2a_serverless.adapters.memory import (
     MemorySealer,
     MemoryTable,
 )
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, RunOutcome, run
 from a2a_serverless.engine.task_context import make_parts
-from a2a_serverless.ports.agents import CallbackRequest
-from a2a_serverless.ports.keys import Signed
+from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
+from a2a_serverless.ports.keys import Signed, Signer
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.protocol.v1 import (
+    Artifact,
     Message,
     Part,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
     Task,
+    TaskPushNotificationConfig,
     TaskState,
 )
 from a2a_serverless.services import tasks
@@ -74,15 +76,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, Content
-    from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.delivery import Sender
-    from a2a_serverless.ports.keys import Signer
     from a2a_serverless.ports.system import Clock, Ids
-    from a2a_serverless.protocol.v1 import Artifact, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")

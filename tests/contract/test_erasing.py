@@ -15,7 +15,7 @@ from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import LEASE_MS, start_run
+from a2a_serverless.domain.head import RUN_LEASE_MS, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.ports.tasks import StepResult
@@ -187,7 +187,7 @@ def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_notice
     assert isinstance(last, StatusEvent)
     assert last.state == "canceled"
     assert erase(erasure(store), ErasureScope(ALICE), NOW + 1_000) == ErasureResult(later=1)
-    store.now.ms += LEASE_MS
+    store.now.ms += RUN_LEASE_MS
     assert erase(erasure(store), ErasureScope(ALICE), store.now.ms + 1_000).tasks == 1
     assert store.left() == 0
 

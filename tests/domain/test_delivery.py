@@ -149,12 +149,12 @@ def test_a_retry_after_longer_than_the_last_wait_does_not_shorten_it() -> None:
     assert record_failure(late, Verdict.RETRY, 60, now=NOW, chance=0.0).next_at == NOW + 72_000_000
 
 
-def test_a_hopeless_answer_gets_five_tries() -> None:
+def test_a_permanent_failure_gets_five_tries() -> None:
     states = [cursor.state for cursor in failures(5, verdict=Verdict.PERMANENT)]
     assert states == [CursorState.ACTIVE] * 4 + [CursorState.EXHAUSTED]
 
 
-def test_one_hopeless_answer_late_in_a_row_of_failures_ends_it() -> None:
+def test_one_permanent_failure_late_in_a_row_of_failures_ends_it() -> None:
     late = replace(CURSOR, attempt=4)
     assert record_failure(late, Verdict.PERMANENT, None, now=NOW, chance=0.0).state is CursorState.EXHAUSTED
 
@@ -175,23 +175,23 @@ def test_what_is_given_up_says_since_when() -> None:
 def test_a_success_moves_the_cursor_forgets_the_failures_and_keeps_the_lease() -> None:
     failing = replace(CURSOR, attempt=3, next_at=NOW - 1, due_at=NOW)
     assert delivery.record_success(failing, 6, now=NOW) == replace(
-        CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.LEASE_MS
+        CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.CURSOR_LEASE_MS
     )
 
 
 def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
     claimed = delivery.claim_lease(CURSOR, "other", now=NOW)
-    assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.LEASE_MS)
+    assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.CURSOR_LEASE_MS)
     assert delivery.release_lease(claimed) == replace(claimed, lease_until=0)
 
 
 @pytest.mark.requirement(75)
 def test_a_webhook_has_ten_to_thirty_seconds_to_answer() -> None:
-    assert 10_000 <= delivery.DEADLINE_MS <= 30_000
+    assert 10_000 <= delivery.POST_DEADLINE_MS <= 30_000
 
 
 def test_rule_08_a_lease_outlives_an_attempt() -> None:
-    assert delivery.LEASE_MS > delivery.DEADLINE_MS
+    assert delivery.CURSOR_LEASE_MS > delivery.POST_DEADLINE_MS
 
 
 # ---- What comes next

@@ -13,8 +13,8 @@ from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, U
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import (
     GRACE_MS,
-    LEASE_MS,
     LOST_LIMIT,
+    RUN_LEASE_MS,
     SOON_MS,
     SUSPEND_MS,
     AlreadyLeased,
@@ -106,16 +106,16 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
         status_at=NOW + 100,
         rev=2,
         fence=1,
-        lease_until=NOW + 100 + LEASE_MS,
+        lease_until=NOW + 100 + RUN_LEASE_MS,
     )
 
 
 def test_rule_06_a_task_under_a_lease_cannot_be_taken_until_the_lease_is_over() -> None:
     snapshot = taken()
     with pytest.raises(AlreadyLeased) as refusal:
-        start_run(snapshot, now=NOW + LEASE_MS - 1, by="other")
-    assert refusal.value.until == NOW + LEASE_MS
-    assert start_run(snapshot, now=NOW + LEASE_MS, by="other").after.fence == 2
+        start_run(snapshot, now=NOW + RUN_LEASE_MS - 1, by="other")
+    assert refusal.value.until == NOW + RUN_LEASE_MS
+    assert start_run(snapshot, now=NOW + RUN_LEASE_MS, by="other").after.fence == 2
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL | INTERRUPTED))
@@ -200,7 +200,7 @@ def test_a_runner_cannot_say_what_the_table_does_not_allow() -> None:
 def test_renewing_moves_only_the_lease() -> None:
     head = taken().head
     assert renew_lease(head, 1, now=NOW + 10_000) == replace(
-        head, lease_until=NOW + 10_000 + LEASE_MS, rev=head.rev + 1
+        head, lease_until=NOW + 10_000 + RUN_LEASE_MS, rev=head.rev + 1
     )
 
 
@@ -234,7 +234,7 @@ def test_a_follow_up_before_the_first_run_leaves_the_task_submitted() -> None:
 def test_a_follow_up_during_a_run_leaves_the_runner_its_lease() -> None:
     snapshot = taken()
     change = follow_up(snapshot, ANSWER, now=NOW + 5, by="client")
-    assert (change.after.fence, change.after.lease_until, change.after.wake) == (1, NOW + LEASE_MS, 1)
+    assert (change.after.fence, change.after.lease_until, change.after.wake) == (1, NOW + RUN_LEASE_MS, 1)
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
@@ -422,7 +422,7 @@ class Heads(RuleBasedStateMachine):
         else:
             assert may
             assert self.snapshot.head.fence == head.fence + 1
-            assert self.snapshot.head.lease_until == self.now + LEASE_MS
+            assert self.snapshot.head.lease_until == self.now + RUN_LEASE_MS
 
     @rule(state=st.sampled_from(TaskState), stale=st.sampled_from([0, 0, 0, 1]))
     def report(self, state: TaskState, stale: int) -> None:

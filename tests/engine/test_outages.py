@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT
+from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
@@ -264,7 +264,7 @@ def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> 
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert world.get(task_id).status.state is TaskState.FAILED
     assert outage.failed == LOST_LIMIT
-    assert world.get(task_id).status.timestamp - outage.began < LOST_LIMIT * (LEASE_MS + MINUTE_MS + STEP_S * 1000)
+    assert world.get(task_id).status.timestamp - outage.began < LOST_LIMIT * (RUN_LEASE_MS + MINUTE_MS + STEP_S * 1000)
 
 
 def test_a_store_that_fails_is_told_of_once_for_each_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ import pytest
 from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.head import LEASE_MS, LOST_LIMIT, RENEW_MS
+from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
@@ -101,8 +101,8 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
             leases.append(head_of(world, key).lease_until - world.now)
 
     together.run(together.worker(key, time_ms=200_000), snapshot)
-    assert min(leases[:-1]) >= LEASE_MS - RENEW_MS - 2_000
-    assert max(leases) <= LEASE_MS
+    assert min(leases[:-1]) >= RUN_LEASE_MS - RUN_RENEWAL_MS - 2_000
+    assert max(leases) <= RUN_LEASE_MS
 
 
 def test_rule_06_the_first_renewal_enqueues_one_message_past_the_lease() -> None:
@@ -121,8 +121,8 @@ def test_rule_06_the_first_renewal_enqueues_one_message_past_the_lease() -> None
     assert sorted(set(counts)) == [0, 1]
     first = counts.index(1)
     assert counts[first:] == [1] * len(counts[first:])
-    assert RENEW_MS <= enqueued[first][1] - begun <= RENEW_MS + 2_000
-    assert world.queue.waiting[0][0] - begun > RENEW_MS + LEASE_MS
+    assert RUN_RENEWAL_MS <= enqueued[first][1] - begun <= RUN_RENEWAL_MS + 2_000
+    assert world.queue.waiting[0][0] - begun > RUN_RENEWAL_MS + RUN_LEASE_MS
 
 
 def test_a_run_that_is_shorter_than_a_third_of_its_lease_enqueues_nothing() -> None:
@@ -137,7 +137,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
     for _ in range(LOST_LIMIT):
         assert not world.survives(lambda: world.run(key))
-        world.now += LEASE_MS
+        world.now += RUN_LEASE_MS
     assert world.kills == LOST_LIMIT
     assert head_of(world, key).fence == LOST_LIMIT
     world.survives(lambda: world.run(key))

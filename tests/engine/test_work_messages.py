@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.head import LEASE_MS
+from a2a_serverless.domain.head import RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
@@ -51,7 +51,7 @@ def test_rule_05_a_task_of_hours_has_one_message_in_flight_for_its_run_and_none_
     runs = head_of(world, task_id).fence
     assert (world.state(task_id), runs >= HOURS * 4) == (TaskState.COMPLETED, True)
     assert world.most <= 2, "the run's own, and for a moment that of the run before or the hand-over's"
-    assert len(world.answered) <= runs * 2 + HOURS * HOUR_MS // LEASE_MS
+    assert len(world.answered) <= runs * 2 + HOURS * HOUR_MS // RUN_LEASE_MS
     assert world.counts.calls.count("table.read_log") <= runs + 1, "who only meets the lease does not read the log"
 
 
@@ -65,7 +65,7 @@ def test_rule_05_messages_of_a_client_to_a_running_task_leave_no_work_messages_b
     world.settle()
     assert world.state(task_id) is TaskState.COMPLETED
     assert len(world.get(task_id).history) == 1 + MESSAGES
-    assert len(world.answered) <= 1 + MESSAGES + 10 * MINUTE_MS // LEASE_MS
+    assert len(world.answered) <= 1 + MESSAGES + 10 * MINUTE_MS // RUN_LEASE_MS
     assert world.counts.calls.count("table.read_log") == 1
 
 
@@ -126,7 +126,7 @@ def test_rule_06_a_run_that_dies_is_found_by_its_own_message_when_its_lease_is_o
     assert (world.kills, world.state(task_id)) == (1, TaskState.COMPLETED)
     taken = [event.at for event in world.events(task_id) if event.state is TaskState.WORKING]
     assert len(taken) == 2
-    assert taken[1] - taken[0] <= 100_000 + LEASE_MS + 1_000
+    assert taken[1] - taken[0] <= 100_000 + RUN_LEASE_MS + 1_000
 
 
 def _nothing_due(world: World) -> Any:
@@ -154,5 +154,5 @@ def test_rule_06_a_run_that_dies_at_any_call_is_found_within_two_minutes() -> No
         world.settle()
         task = world.get(task_id)
         assert task.status.state is TaskState.COMPLETED, f"call {number}"
-        assert task.status.timestamp - in_peace <= 20_000 + LEASE_MS + MINUTE_MS + 2_000, f"call {number}"
+        assert task.status.timestamp - in_peace <= 20_000 + RUN_LEASE_MS + MINUTE_MS + 2_000, f"call {number}"
         assert len(task.artifacts[0].parts) == 3, f"call {number}"

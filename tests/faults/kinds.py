@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zlib import crc32
 
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import DEADLINE_MS
+from a2a_serverless.domain.delivery import POST_DEADLINE_MS
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from tests.faults.plans import Broken, Killed
@@ -47,7 +47,7 @@ def killed_on_the_wire(seed: int, tasks: int) -> Trial:
     def pick() -> str | None:
         return next(phases) if trial.random.random() < CHANCE else None
 
-    wire = Wire(lambda url, headers, body: trial.strangers.post(url, headers, body, DEADLINE_MS), pick)
+    wire = Wire(lambda url, headers, body: trial.strangers.post(url, headers, body, POST_DEADLINE_MS), pick)
     trial.world.post = replace(trial.world.post, sender=wire)
     trial.run()
     trial.injected += len([phase for phase in wire.died if PHASES.index(phase) >= HEARD])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemorySealer
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import DEADLINE_MS, LEASE_MS, requires_notification
+from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.outbound import Outcome
@@ -281,7 +281,7 @@ class Trial:
         """Removes a webhook. All who are sending stand still meanwhile, perhaps for longer than their leases."""
         began, sending = self.world.now, self.strangers.under_way
         work()
-        self.injected += sending if self.world.now - began >= LEASE_MS - DEADLINE_MS else 0
+        self.injected += sending if self.world.now - began >= CURSOR_LEASE_MS - POST_DEADLINE_MS else 0
         self.deleted[hook.url] = len(self.strangers.arrivals)
 
     def _open(self, number: int) -> None:

@@ -456,7 +456,7 @@ def test_rule_05_a_message_that_meets_a_lease_is_sent_again_past_it() -> None:
     cursor = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
     scene.world.table.move_cursor(scene.key, scene.cursor, cursor)
     assert scene.deliver() is DeliveryOutcome.NOT_YET
-    assert scene.delays_ms == [delivery.LEASE_MS]
+    assert scene.delays_ms == [delivery.CURSOR_LEASE_MS]
 
 
 def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() -> None:
@@ -572,14 +572,14 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
     """The slowest attempt that a lease allows; then another notifier takes the lease for over as early as it can."""
     scene = Scene()
     together = Together(scene.world)
-    scene.world.receiver.takes = delivery.DEADLINE_MS
+    scene.world.receiver.takes = delivery.POST_DEADLINE_MS
     slow = replace(scene.world.post, clock=together, signer=Slow(scene.world.post.signer, together, signs_ms))
     ahead = replace(scene.world.post, clock=Ahead(together, ahead_ms))
 
     def notify(post: DeliveryContext) -> DeliveryOutcome:
         return deliver(post, scene.message, lambda: 30_000)
 
-    over = delivery.LEASE_MS - ahead_ms + 1
+    over = delivery.CURSOR_LEASE_MS - ahead_ms + 1
     together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
     assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
 
@@ -588,7 +588,7 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
 def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
     scene = Scene()
     together = Together(scene.world)
-    scene.world.receiver.takes = delivery.DEADLINE_MS
+    scene.world.receiver.takes = delivery.POST_DEADLINE_MS
     slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
     hooks = replace(scene.world.service.webhooks, clock=Ahead(together, SKEW_MS))
     answered: list[int] = []
@@ -602,7 +602,7 @@ def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_
         answered.append(together.now())
 
     together.run(lambda: deliver(slow, scene.message, lambda: 30_000), together.later(1_000, change))
-    ended = begun + 3_000 + delivery.DEADLINE_MS
+    ended = begun + 3_000 + delivery.POST_DEADLINE_MS
     assert ended <= answered[0] <= ended + 200
     assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
 

@@ -13,7 +13,7 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import GRACE_MS, LEASE_MS, HeadSnapshot
+from a2a_serverless.domain.head import GRACE_MS, RUN_LEASE_MS, HeadSnapshot
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
@@ -101,7 +101,7 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
     scene.take()
     scene.world.table.update_head(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
     assert scene.sweep() == []
-    assert (scene.head.due_at, scene.head.rings) == (scene.world.now + LEASE_MS, 0)
+    assert (scene.head.due_at, scene.head.rings) == (scene.world.now + RUN_LEASE_MS, 0)
 
 
 def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
@@ -115,14 +115,14 @@ def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
 def test_rule_06_a_task_whose_runner_died_is_enqueued_within_a_minute_of_its_lease(first_ms: int) -> None:
     scene = Scene()
     scene.take()
-    assert LEASE_MS <= enqueued_after(scene, first_ms, *[MINUTE_MS] * 3) <= LEASE_MS + MINUTE_MS
+    assert RUN_LEASE_MS <= enqueued_after(scene, first_ms, *[MINUTE_MS] * 3) <= RUN_LEASE_MS + MINUTE_MS
 
 
 def test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one() -> None:
     scene = Scene()
     assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     scene.take()
-    assert enqueued_after(scene, MINUTE_MS - 500, MINUTE_MS) <= LEASE_MS + MINUTE_MS
+    assert enqueued_after(scene, MINUTE_MS - 500, MINUTE_MS) <= RUN_LEASE_MS + MINUTE_MS
 
 
 def test_a_task_that_waits_for_its_client_is_not_enqueued() -> None:

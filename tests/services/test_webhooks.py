@@ -389,7 +389,7 @@ def test_rule_08_a_dead_notifier_s_lease_holds_a_delete_up_no_longer_than_it_las
     assert world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "dead", now=begun))
     together.run(act(world, together, task_id))
     answered = together.now()
-    assert begun + delivery.LEASE_MS <= answered <= begun + delivery.LEASE_MS + 200
+    assert begun + delivery.CURSOR_LEASE_MS <= answered <= begun + delivery.CURSOR_LEASE_MS + 200
 
 
 def test_a_delete_without_an_attempt_under_way_answers_at_once() -> None:
@@ -529,5 +529,5 @@ def test_rule_08_a_replacement_waits_also_for_what_another_has_put_there_meanwhi
     faults.after_now(number)
     add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     (config,) = world.table.list_configs(key)
-    waited = world.now >= claims[0] + delivery.LEASE_MS
+    waited = world.now >= claims[0] + delivery.CURSOR_LEASE_MS
     assert waited or config.url == f"{HOOK}/meanwhile", "whoever comes last has waited"

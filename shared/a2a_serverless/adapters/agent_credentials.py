@@ -17,13 +17,12 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.domain.agent import AgentCallFailed
-from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 
 Headers: TypeAlias = Mapping[str, str]
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.ports.agents import InvalidCallback
+from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
     from a2a_serverless.ports.keys import Publications
     from a2a_webhook_receiver.jwks import JwksCache
     from a2a_webhook_receiver.verifier import Envelope

@@ -6,10 +6,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.domain.contents import ContentNotFound, StoredFile
+from a2a_serverless.domain.contents import ContentNotFound, StoredFile, UploadSlot
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.contents import PresignedBlobStore
     from a2a_serverless.protocol.v1 import Part

@@ -7,21 +7,16 @@ on a laptop and in every Lambda image, updated with the dependency.
 
 from __future__ import annotations
 
+import socket
 import ssl
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from a2a_serverless.domain.url_policy import NameUnresolved, check_addresses, is_loopback
-from a2a_serverless.http_client.sockets import resolve
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterable
-
-    from a2a_serverless.domain.url_policy import WebhookTarget
-    from a2a_serverless.http_client.sockets import Deadline
+from a2a_serverless.domain.url_policy import NameUnresolved, WebhookTarget, check_addresses, is_loopback
+from a2a_serverless.http_client.sockets import Deadline, resolve
 
 # (host, port) -> addresses; raises OSError when the name does not resolve.
 ResolveHost: TypeAlias = "Callable[[str, int], Iterable[str]]"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
-from a2a_serverless.domain.key_ring import SigningKey
+from a2a_serverless.domain.key_ring import KeyRing, SigningKey
 from a2a_serverless.ports.keys import Signed
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-    from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import Json
 
 ALGORITHM = "ES256"

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final, TextIO
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 
 from a2a_serverless.domain.metrics import METRICS
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 PACKAGE: Final = "a2a_serverless"
 QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptions, whose texts may quote a client

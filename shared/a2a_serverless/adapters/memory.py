@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
-from a2a_serverless.adapters.dynamodb.items import WriteConflict, is_live, make_place
+from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
@@ -27,18 +27,16 @@ from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.domain.contents import UploadSlot
-from a2a_serverless.domain.url_policy import check_addresses
+from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.domain.url_policy import WebhookTarget
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
 
 LONGEST_DELAY_S: Final = 900

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from a2a_serverless.domain.metrics import METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 logger = logging.getLogger(__name__)
 

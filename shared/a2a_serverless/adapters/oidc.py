@@ -16,7 +16,7 @@ import json
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.access import FULL_SCOPE, Caller, InvalidToken
+from a2a_serverless.domain.access import FULL_SCOPE, Caller, InvalidToken, TrustedIssuer
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.domain.access import TrustedIssuer
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 COOL_DOWN_MS: Final = 30_000

@@ -16,14 +16,19 @@ from a2a_serverless.client import Client, HttpError, Transport, Unreachable, dis
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
-from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
+from a2a_serverless.protocol.v1 import (
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401

@@ -16,6 +16,7 @@ from a2a_serverless.domain.access import (
     CLAIMS_LIMIT,
     SERVICE_TOKEN_LIFE_MS,
     SERVICE_TOKEN_PREFIX,
+    Caller,
     InvalidToken,
     ServiceToken,
     dump_claims,
@@ -29,7 +30,6 @@ from a2a_serverless.domain.errors import Overloaded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.access import Caller
     from a2a_serverless.ports.keys import ServiceTokenSealer
 
 T = TypeVar("T")

@@ -9,26 +9,35 @@ is signed again and recorded as an attempt.
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import h11
 
-from a2a_serverless.adapters.egress import LOOKUP_SECONDS, MAX_DIALS, addresses_of, secure, strict_ssl_context
+from a2a_serverless.adapters.egress import (
+    LOOKUP_SECONDS,
+    MAX_DIALS,
+    ResolveHost,
+    addresses_of,
+    secure,
+    strict_ssl_context,
+)
 from a2a_serverless.adapters.http_connection import Connection, ConnectionPool, TooLarge
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import MAX_LINK, MAX_URL, NameUnresolved, UrlNotAllowed, check_url
-from a2a_serverless.http_client.sockets import Deadline, connect, dial, resolve
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
-
-    from a2a_serverless.adapters.egress import ResolveHost
-    from a2a_serverless.domain.url_policy import EgressPolicy, WebhookTarget
-    from a2a_serverless.http_client.sockets import Connector
+from a2a_serverless.domain.url_policy import (
+    MAX_LINK,
+    MAX_URL,
+    EgressPolicy,
+    NameUnresolved,
+    UrlNotAllowed,
+    WebhookTarget,
+    check_url,
+)
+from a2a_serverless.http_client.sockets import Connector, Deadline, connect, dial, resolve
 
 MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer body; the echo of a challenge is far smaller
 MAX_OVERHEAD: Final = 48 * 1024  # bytes of heads, interim answers, chunk framing and trailers together

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.http_client.transport import ClientRequest
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, Transport
 from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.http_client.transport import ClientResponse, Transport
     from a2a_serverless.protocol.protojson import ProtoModel
 
 JSON: Final = "application/json"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from a2a_serverless.client.calls import OK, Client, HttpError, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
-from a2a_serverless.http_client.transport import ClientRequest, is_local
+from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.strict_json import loads
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.http_client.transport import Transport
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"

@@ -6,10 +6,10 @@ import base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.client.calls import JSON, OK, HttpError
+from a2a_serverless.client.calls import JSON, OK, Client, HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
-from a2a_serverless.http_client.transport import ClientRequest
+from a2a_serverless.http_client.transport import ClientRequest, Transport
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.protocol.validation import read_peer
@@ -17,9 +17,7 @@ from a2a_serverless.protocol.validation import read_peer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.client.calls import Client
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.http_client.transport import Transport
 
 INLINE: Final = 4 * 1024 * 1024
 BLOCK: Final = 1024 * 1024

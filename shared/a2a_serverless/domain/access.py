@@ -11,15 +11,13 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.errors import InsufficientScope
 from a2a_serverless.domain.model import Principal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Access: TypeAlias = Literal["read", "operate"]
 

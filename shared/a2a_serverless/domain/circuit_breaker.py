@@ -7,13 +7,10 @@ When the time is over, the breaker is half-open: one try at a time checks whethe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.outbound import OutboundError
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outbound import OutboundError, Outcome
 
 FAILURE_THRESHOLD: Final = 3
 OPEN_MS: Final = 30_000

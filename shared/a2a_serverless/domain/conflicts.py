@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.errors import Overloaded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -33,8 +33,8 @@ RETRY_AFTER_LIMIT_S: Final = 3600
 PERMANENT_FAILURE_TRIES: Final = 5
 BACKLOG: Final = 100
 SNAPSHOT_LIMIT: Final = 262_144  # bytes: a larger task is sent event by event in any case
-LEASE_MS: Final = 20_000
-DEADLINE_MS: Final = 15_000
+CURSOR_LEASE_MS: Final = 20_000
+POST_DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
 CLOCK_SKEW_MS: Final = 2_000
 GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
@@ -47,7 +47,7 @@ class Verdict(Enum):
 
     DELIVERED = "delivered"
     RETRY = "retry"
-    PERMANENT = "hopeless"
+    PERMANENT = "permanent"
     GONE = "gone"
 
 
@@ -60,8 +60,8 @@ def classify_outcome(outcome: Outcome) -> Verdict:
         return Verdict.DELIVERED
     if status == HTTPStatus.GONE:
         return Verdict.GONE
-    hopeless = status // 100 in {3, 4} and status not in _WORTH_A_RETRY
-    return Verdict.PERMANENT if hopeless else Verdict.RETRY
+    permanent = status // 100 in {3, 4} and status not in _WORTH_A_RETRY
+    return Verdict.PERMANENT if permanent else Verdict.RETRY
 
 
 def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
@@ -100,23 +100,23 @@ def redrive(cursor: Cursor, *, now: int) -> Cursor:
 def record_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
     """The cursor after a delivered event, with the lease extended for the next one."""
     return replace(
-        cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + LEASE_MS
+        cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + CURSOR_LEASE_MS
     )
 
 
 def claim_lease(cursor: Cursor, holder: str, *, now: int) -> Cursor:
     """The cursor with a new lease for ``holder``."""
-    return replace(cursor, lease_until=now + LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
+    return replace(cursor, lease_until=now + CURSOR_LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
 
 
 def renew_lease(cursor: Cursor, *, now: int) -> Cursor:
     """The cursor with the same lease, extended."""
-    return replace(cursor, lease_until=now + LEASE_MS)
+    return replace(cursor, lease_until=now + CURSOR_LEASE_MS)
 
 
 def covers_attempt(cursor: Cursor, now: int) -> bool:
     """Whether the lease lasts for one more POST, plus a margin for clocks that differ."""
-    return cursor.lease_until - now >= DEADLINE_MS + CLOCK_SKEW_MS
+    return cursor.lease_until - now >= POST_DEADLINE_MS + CLOCK_SKEW_MS
 
 
 def release_lease(cursor: Cursor) -> Cursor:

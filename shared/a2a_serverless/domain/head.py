@@ -20,8 +20,8 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
 
-LEASE_MS: Final = 30_000
-RENEW_MS: Final = 10_000
+RUN_LEASE_MS: Final = 30_000
+RUN_RENEWAL_MS: Final = 10_000
 SUSPEND_MS: Final = 3_600_000
 GRACE_MS: Final = 30_000
 SOON_MS: Final = 60_000
@@ -210,7 +210,7 @@ def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
         raise TooManyLostRuns
     fence = head.fence + 1
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=fence)
-    until = now + LEASE_MS
+    until = now + RUN_LEASE_MS
     due_at = min(_due_soon(head, now), until)  # the first sweep after the lease finds a run that died
     return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
 
@@ -245,7 +245,7 @@ def check_fence(head: Head, fence: int) -> Head:
 
 def renew_lease(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease extended."""
-    return replace(check_fence(head, fence), lease_until=now + LEASE_MS, rev=head.rev + 1)
+    return replace(check_fence(head, fence), lease_until=now + RUN_LEASE_MS, rev=head.rev + 1)
 
 
 def hand_over(head: Head, fence: int, *, now: int) -> Head:

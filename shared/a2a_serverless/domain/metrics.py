@@ -6,11 +6,9 @@ metric, where they cost nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 

@@ -17,7 +17,7 @@ from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, event_size
 from a2a_serverless.domain.head import (
-    RENEW_MS,
+    RUN_RENEWAL_MS,
     Change,
     Head,
     HeadSnapshot,
@@ -241,7 +241,7 @@ class RunSession:
 
     def renew_when_due(self) -> bool:
         """Extends the lease when a third of it is over; returns whether it did."""
-        if self.now() - self._renewed_at < RENEW_MS:
+        if self.now() - self._renewed_at < RUN_RENEWAL_MS:
             return False
         self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
         self._renewed_at = self.now()

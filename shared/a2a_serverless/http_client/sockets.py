@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 """Returns a connection to an address and port, within so many seconds; raises OSError."""

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
+from urllib.request import OpenerDirector
 
 from a2a_serverless.http_client.sockets import Deadline
-
-if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 

@@ -12,20 +12,17 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.head import mark_orphan, wake
+from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
-from a2a_serverless.ports.agents import ExpectedCallback, InvalidCallback
-from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.tasks import StepResult, TaskLog
 from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.webhooks import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
 

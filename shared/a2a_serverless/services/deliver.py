@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import challenges, delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DEADLINE_MS, DUE_SLACK_MS, NextNotification, Verdict
+from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DUE_SLACK_MS, POST_DEADLINE_MS, NextNotification, Verdict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import update_of
-from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.events import Event, update_of
+from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
@@ -33,9 +33,7 @@ from a2a_serverless.services.webhooks import sealing_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.delivery import PushStore, Sender
     from a2a_serverless.ports.keys import Sealer, Signed, Signer
@@ -53,7 +51,7 @@ DELAY_LIMIT_S: Final = 900
 CHALLENGE: Final = 0  # in place of an event's number
 PAGE: Final = 200
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
-ROUND_MS: Final = DEADLINE_MS + DUE_SLACK_MS
+ROUND_MS: Final = POST_DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
 SLOT_WAIT_MS: Final = 2_000
 SLOT_POLL_S: Final = 0.01
@@ -383,7 +381,7 @@ def _post_once(
         headers = _headers(context, session, notification.body, signed) | _trace_headers(session, jti)
     with _reserve_host(context, session.host):
         cursor, at = _extend_lease(context, session, cursor), context.clock.now()
-        outcome = context.sender.post(session.config.url, headers, notification.body.content, DEADLINE_MS)
+        outcome = context.sender.post(session.config.url, headers, notification.body.content, POST_DEADLINE_MS)
     if not (outcome.status is None and outcome.reused):
         context.hosts.learn(session.host, outcome, context.clock.now())
     return cursor, _AttemptResult(outcome, at, signed.kid)

@@ -1,8 +1,8 @@
 """Erases a task, a context or an owner: everything that is stored of it, in the tables and the bucket.
 
-A running task is canceled first. Nothing of a task is erased until ``LEASE_MS`` after its end: by then its worker has
-noticed and writes nothing more. The head is erased last, because tasks are found by it. So erasure is resumable and
-idempotent.
+A running task is canceled first. Nothing of a task is erased until ``RUN_LEASE_MS`` after its end: by then its worker
+has noticed and writes nothing more. The head is erased last, because tasks are found by it. So erasure is resumable
+and idempotent.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import LEASE_MS
-from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.head import RUN_LEASE_MS
+from a2a_serverless.domain.model import Json, JsonObject, Principal, TaskKey
 from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
@@ -24,7 +24,6 @@ from a2a_serverless.services.webhooks import close
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from a2a_serverless.domain.model import Json, JsonObject, TaskKey
     from a2a_serverless.ports.contents import BlobStore
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.keys import ApiKeyStore
@@ -191,7 +190,7 @@ def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
             erasure.log, key, head.agent, lambda snapshot: heads.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
         return head.fence == 0
-    return head.fence == 0 or erasure.clock.now() >= head.status_at + LEASE_MS
+    return head.fence == 0 or erasure.clock.now() >= head.status_at + RUN_LEASE_MS
 
 
 def _erase_task(erasure: ErasureService, key: TaskKey) -> ErasureResult:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.events import TaskReplay
+from a2a_serverless.domain.events import Event, TaskReplay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.v1 import Task

@@ -14,7 +14,7 @@ from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
-from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.key_ring import KeyRing, RotationTimes
 from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler
 from a2a_serverless.services.key_rotation import (
     KeyRingError,
@@ -33,7 +33,6 @@ from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.handlers.invocations import Handler
 
 SKEW_S: Final = 120
