@@ -15,7 +15,7 @@ export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
-PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a,.a2a/venvs/bench-$(name)/.installed)
+PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable,.a2a/venvs/bench-$(name)/.installed)
 RUN := $(VENV)/bin/
 
 .PHONY: help
@@ -141,6 +141,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
+	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
 
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--custom-compile-command "make lock"

@@ -28,6 +28,7 @@ SCRIPTS = (
     "sender",
     "blackhole",
     "hotkey",
+    "steps",
     "million",
     "demo",
 )

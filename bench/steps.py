@@ -1,0 +1,121 @@
+"""Durable steps: tasks of a hundred steps, beside the local runner of AWS's SDK for Lambda durable functions (N14).
+
+Ours run in the engine of a deployment, over the in-memory store and over AWS's DynamoDB Local, where each step is one
+conditional write by boto3. Their local runner keeps its log in memory. Neither calls AWS. Needs Java and Maven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless import Agent, TaskContext, TaskState
+from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.adapters.system import SystemClock
+from capacity import database
+from deployment import SKILL, Deployment, deployed
+from measuring import ROOT, Goal, Report, figure, goal, main, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+STEPS: Final = 100
+TASKS: Final = 10
+PEER: Final = ROOT / ".a2a/venvs/bench-durable/bin/python"
+THEIRS: Final = "durable functions, local runner"
+
+
+async def plain(task: TaskContext) -> str:
+    """Runs steps that return a number."""
+    return str(sum([await task.step(f"step {number}", _same, number) for number in range(STEPS)]))
+
+
+async def streaming(task: TaskContext) -> str:
+    """Runs steps that emit a chunk each."""
+
+    async def emit(number: int) -> int:
+        await task.emit("numbers.txt", f"{number}\n", append=True)
+        return number
+
+    return str(sum([await task.step(f"step {number}", emit, number) for number in range(STEPS)]))
+
+
+async def _same(number: int) -> int:
+    return number
+
+
+def in_memory(work: Callable[[TaskContext], Awaitable[Any]]) -> Deployment:
+    """Deploys an agent over the in-memory store."""
+    store = MemoryTable(SystemClock().now)
+    return deployed(Agent("bench", "Bench", "Is measured", (SKILL,), work), store, store, store)
+
+
+def seconds(deployment: Deployment, tasks: int) -> dict[str, float]:
+    """Runs tasks; returns the seconds of one task by the clock and by CPU."""
+    sent = [deployment.send("go") for _ in range(tasks)]
+    clock, cpu = time.perf_counter(), time.process_time()
+    for task in sent:
+        asyncio.run(deployment.run(task))
+    used = {"clock": (time.perf_counter() - clock) / tasks, "cpu": (time.process_time() - cpu) / tasks}
+    if any(deployment.get(task).status.state is not TaskState.COMPLETED for task in sent):
+        raise SystemExit("a task has not completed")
+    return used
+
+
+def theirs() -> dict[str, float]:
+    """The seconds of one execution of their local runner, by the clock and by CPU."""
+    command = [str(PEER), "-W", "ignore", str(ROOT / "bench/candidates/durable_steps.py"), str(STEPS)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=dict(os.environ))
+    return dict(json.loads(done.stdout))
+
+
+def measure(rounds: int) -> Report:
+    """Measures all candidates in each round, after one round that does not count."""
+    with database() as of:
+        candidates: dict[str, Callable[[], dict[str, float]]] = {
+            "in memory": lambda: seconds(in_memory(plain), TASKS),
+            "in memory, a chunk in each step": lambda: seconds(in_memory(streaming), TASKS),
+            "DynamoDB Local": lambda: seconds(of.deploy(plain), 1),
+            THEIRS: theirs,
+        }
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
+        for turn in range(rounds + 1):
+            for name, run in candidates.items():
+                found[name] += [run()] if turn else [run()][1:]
+        of.meter.reset()
+        seconds(of.deploy(plain), 1)
+        writes = float(of.meter.writes)
+    rate = partial(_rates, found)
+
+    def by_theirs(what: str, limit: float, name: str, by: str) -> Goal:
+        return goal("N14", what, ">=", limit, ratios(rate(name, by), rate(THEIRS, by)))
+
+    return Report(
+        "Durable steps",
+        __doc__ or "",
+        [
+            *(figure(f"steps a CPU second: {name}", "", rate(name, "cpu"), ours=name != THEIRS) for name in found),
+            *(figure(f"steps a second: {name}", "", rate(name, "clock"), ours=name != THEIRS) for name in found),
+            figure(f"write calls of a task of {STEPS} steps", "", [writes], ours=True),
+        ],
+        [
+            by_theirs("steps a CPU second in memory, by theirs", 10, "in memory", "cpu"),
+            by_theirs("the same with a chunk in each step", 10, "in memory, a chunk in each step", "cpu"),
+            by_theirs("steps a second on DynamoDB Local, by theirs", 3, "DynamoDB Local", "clock"),
+            goal("N14", "write calls a step", "<=", 1.05, [writes / STEPS]),
+        ],
+        ["The local runner of the SDK is made for tests. Its log is in memory, and AWS's service is not measured."],
+    )
+
+
+def _rates(found: dict[str, list[dict[str, float]]], name: str, by: str) -> list[float]:
+    return [STEPS / one[by] for one in found[name]]
+
+
+if __name__ == "__main__":
+    main(measure, rounds=5)
