@@ -236,8 +236,8 @@ class InProcessDeployment:
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents)
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
-        by_id = {agent.id: agent for agent in agents}
-        self.engine = Engine(log, log, queues, ids, clock.now, by_id, self.registry, files=TaskFiles(contents))
+        self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
+        self.engine = Engine(log, log, queues, ids, clock.now, self.agents, self.registry, files=TaskFiles(contents))
         self.sweeper = Sweeper(log, log, queues, clock, ids)
         self.post = DeliveryContext(
             log=log,
@@ -529,6 +529,10 @@ class AgentTestHarness(SimulatedDeployment):
         )
         inline_runner = EngineInlineRunner(self.engine, self.play)
         self.service = replace(self.service, blocking_ms=0, inline_runner=inline_runner)
+
+    def deploy(self, *agents: Agent) -> None:
+        """Replaces agents by their new versions, as a deployment does: the next run of a task uses the new code."""
+        self.agents.update({agent.id: agent for agent in agents})
 
     def send(
         self,
