@@ -6,7 +6,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.testing import VISIBILITY_S
+from a2a_serverless.wiring.in_process import VISIBILITY_S
 from tests.echo import agent_of
 from tests.faults.plans import Count
 from tests.world import World

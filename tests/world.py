@@ -36,12 +36,12 @@ from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing import (
     START,
-    Adapters,
     Counter,
     OwnAgents,
     SimulatedClock,
     SimulatedDeployment,
 )
+from a2a_serverless.wiring.in_process import Adapters
 from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
 from tests.protocol.schema import assert_notification
 

@@ -7,13 +7,12 @@
 Simulated time moves only when everything waits, so a test of an agent that sleeps for an hour takes no time. It does
 not move while threads of the agent or its libraries are running.
 
-``InProcessDeployment`` builds the deployment, ``SimulatedDeployment`` adds the time: the project's own tests use both.
+``SimulatedDeployment`` adds the time to ``wiring.in_process``: the project's own tests use it, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 import selectors
 import sys
@@ -22,31 +21,17 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import thread as pools
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from a2a_serverless.adapters.memory import (
-    MemoryCallbackVerifier,
-    MemoryMetrics,
-    MemoryQueues,
-    MemoryResolver,
-    MemorySealer,
-    MemoryTable,
-)
 from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
-from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
-from a2a_serverless.domain.head import TaskLifetime
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import Engine, RunOutcome, run
+from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
-from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
-from a2a_serverless.ports.keys import Signed, Signer
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -60,15 +45,9 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks
-from a2a_serverless.services.callbacks import handle_callback
-from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.services.deliver import DeliveryContext, deliver
-from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.publish import card_of
-from a2a_serverless.services.relay import relay
-from a2a_serverless.services.sweep import Sweeper, sweep
-from a2a_serverless.services.tasks import TaskService
-from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.services.sweep import sweep
+from a2a_serverless.wiring.in_process import LIFE, VISIBILITY_S, Adapters, InProcessDeployment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -76,22 +55,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.delivery import Sender
-    from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 START: Final = 1_790_000_000_000
-BASE_URL: Final = "https://agents.example.com"
 CLIENT: Final = Principal("tenant", "client")
-LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
-BLOCKING_MS: Final = 25_000
-RUN_MS: Final = 900_000
-DELIVER_MS: Final = 60_000
-VISIBILITY_S: Final = 90
 MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
@@ -184,118 +154,6 @@ class Counter:
     def new(self) -> str:
         self.last += 1
         return f"id-{self.last:04d}"
-
-
-class PlainSigner:
-    """Implements ``ports.Signer`` without a signature: the token is the claims as JSON."""
-
-    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
-        return Signed(json.dumps({"typ": typ} | dict(claims)), "kid-1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adapters:
-    """The adapters of a deployment in one process. ``table`` and ``queue`` are made with the function ``clock.now``.
-
-    ``wrap`` gets the adapters with their names and returns what the deployment uses instead.
-    """
-
-    clock: Clock
-    ids: Ids
-    sender: Sender
-    remote_agents: RemoteAgents
-    table: Callable[[Callable[[], int]], Any] = MemoryTable
-    signer: Signer = field(default_factory=PlainSigner)
-    contents: ContentStore | None = None
-    chance: Callable[[], float] = lambda: 0.5
-    wrap: Callable[[Any, str], Any] = lambda adapter, _: adapter
-
-
-class InProcessDeployment:
-    """The use cases and the engine of ``agents`` over adapters. Without ``ownership`` no URL gets a challenge."""
-
-    run_ms = RUN_MS
-    _relayed = 0
-
-    def __init__(
-        self,
-        agents: Sequence[Agent],
-        adapters: Adapters,
-        base_url: str = BASE_URL,
-        policy: EgressPolicy | None = None,
-        *,
-        ownership: bool = True,
-    ) -> None:
-        clock, ids, contents, wrap = adapters.clock, adapters.ids, adapters.contents, adapters.wrap
-        self.clock, self.ids = clock, ids
-        self.table, self.queue = adapters.table(clock.now), MemoryQueues(clock.now)
-        self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
-        log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
-        policy = policy or EgressPolicy()
-        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
-        lister = TaskLister(log, log, MemorySealer())
-        self.service = TaskService(log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents)
-        self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
-        self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
-        self.engine = Engine(log, log, queues, ids, clock.now, self.agents, self.registry, files=TaskFiles(contents))
-        self.sweeper = Sweeper(log, log, queues, clock, ids)
-        self.post = DeliveryContext(
-            log=log,
-            store=log,
-            queues=queues,
-            sender=wrap(adapters.sender, "receiver"),
-            signer=wrap(adapters.signer, "signer"),
-            sealer=sealer,
-            clock=clock,
-            ids=ids,
-            issuer=base_url,
-            chance=adapters.chance,
-            hosts=CircuitBreakers(log),
-            metrics=self.metrics,
-            enforce_ownership=ownership,
-            contents=contents,
-        )
-
-    def answer(self, message: QueueMessage) -> object:
-        """Handles a queue message as the function behind the queue does."""
-        if isinstance(message, DeliveryMessage):
-            return deliver(self.post, message, self._time_left(DELIVER_MS))
-        return self.run(message.key, message.fence)
-
-    def run(self, key: TaskKey, fence: int = 0) -> object:
-        """Runs a task as a worker does."""
-        return self.play(run(self.engine, key, self._time_left(self.run_ms), fence))
-
-    def play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine to its end."""
-        return asyncio.run(work)
-
-    def survives(self, work: Callable[[], object]) -> bool:
-        """Does ``work``; False if its process died, and the work has to be done again."""
-        work()
-        return True
-
-    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """Answers the webhook of a called agent as the api function does."""
-        incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
-        try:
-            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
-        except TaskNotFound:
-            return Outcome(status=404, connected=True, request_sent=True)
-        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
-        return Outcome(status=200, connected=True, request_sent=True, body=answer)
-
-    def relay_changes(self) -> bool:
-        """Enqueues deliveries of the changes since the last call; False if there are none."""
-        changed = [key for key, _ in self.table.feed[self._relayed :]]
-        self._relayed += len(changed)
-        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, changed, self.clock.now())):
-            self._relayed -= len(changed)
-        return bool(changed)
-
-    def _time_left(self, ms: int) -> Callable[[], int]:
-        until = self.clock.now() + ms
-        return lambda: until - self.clock.now()
 
 
 class SimulatedClock:

@@ -36,7 +36,7 @@ from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.http.local import in_threads
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.testing import Adapters, InProcessDeployment
+from a2a_serverless.wiring.in_process import Adapters, InProcessDeployment
 from tests.edge import Edge
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.testing import LIFE
+from a2a_serverless.wiring.in_process import LIFE
 from tests.contexts import Context
 from tests.echo import agent_of
 from tests.edge import Edge

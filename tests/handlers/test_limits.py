@@ -22,7 +22,7 @@ from a2a_serverless.ports.tasks import TaskEntry
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.testing import LIFE
+from a2a_serverless.wiring.in_process import LIFE
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

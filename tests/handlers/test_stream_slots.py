@@ -24,7 +24,7 @@ from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
-from a2a_serverless.testing import LIFE
+from a2a_serverless.wiring.in_process import LIFE
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

@@ -22,7 +22,8 @@ from a2a_serverless.ports.tasks import SHARDS, DueItem, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
-from a2a_serverless.testing import LIFE, START
+from a2a_serverless.testing import START
+from a2a_serverless.wiring.in_process import LIFE
 from tests.echo import Asker, Writer
 from tests.faults.plans import Count, Killed
 from tests.world import HOOK, ME, MINUTE_MS, World, configured

@@ -195,16 +195,21 @@ class _Action:
 
 
 class MemoryTable(DynamoTaskLog, DynamoTaskIndex, DynamoPushStore, DynamoBreakerStore, DynamoPublications):
-    """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry."""
+    """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry.
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    ``on_feed`` is called when there is more in it.
+    """
+
+    def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
         self.feed: list[tuple[TaskKey, Event]] = []
+        self._on_feed = on_feed
         self.items = MemoryItems(now, self._add_to_feed)
         super().__init__(self.items.as_table(), PayloadStore(MemoryBlobStore()))
 
     def _add_to_feed(self, item: Item) -> None:
         if item["sk"]["S"].startswith(keys.EVENTS):
             self.feed.extend((keys.task_key(item["pk"]["S"]), event) for event in self._events([item]))
+            self._on_feed()
 
 
 class MemoryOwnerStore(DynamoOwnerStore):
@@ -222,10 +227,14 @@ class MemoryApiKeyStore(DynamoApiKeyStore):
 
 
 class MemoryQueues:
-    """Queue messages in a heap until they are due. Nothing consumes them: a test takes those that are due."""
+    """Queue messages in a heap until they are due. Nothing consumes them: its user takes those that are due.
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    ``on_enqueue`` is called when there is one more.
+    """
+
+    def __init__(self, now: Callable[[], int], on_enqueue: Callable[[], object] = lambda: None) -> None:
         self._now = now
+        self._on_enqueue = on_enqueue
         self._lock = RLock()
         self._order = count()
         self._waiting: list[tuple[int, int, QueueMessage]] = []
@@ -235,6 +244,7 @@ class MemoryQueues:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
         with self._lock:
             heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), message))
+        self._on_enqueue()
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
         for message in messages:
