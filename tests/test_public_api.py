@@ -8,7 +8,8 @@ import pytest
 import a2a_serverless
 
 NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact CancelReason Message Part Skill StepConflict
-StepTimedOut Task TaskContext TaskFailed TaskRejected TaskState agent with_retries"""
+StepTimedOut Task TaskContext TaskFailed TaskRejected TaskState agent current_task
+with_retries"""
 
 
 def test_the_public_names_are_these_and_each_can_be_imported() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskRejected,
         agent,
+        current_task,
         with_retries,
     )
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
@@ -40,6 +41,7 @@ _MODULES: Final = {
         "TaskFailed",
         "TaskRejected",
         "agent",
+        "current_task",
         "with_retries",
     ),
     "a2a_serverless.protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
@@ -62,6 +64,7 @@ __all__ = [
     "TaskRejected",
     "TaskState",
     "agent",
+    "current_task",
     "with_retries",
 ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.domain.events import Incoming
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 from a2a_serverless.protocol.v1 import Message, Part, Role
@@ -41,7 +42,7 @@ class Making:
 def test_a_queued_agent_is_not_run_here_and_nothing_is_made_for_it() -> None:
     making = Making()
     key = ME.key("task")
-    assert making.inline_runner.answer_directly("slow", HELLO, ()) is None
+    assert making.inline_runner.answer_directly("slow", ME, Incoming(HELLO)) is None
     assert not making.inline_runner.run("slow", key, 1000)
     assert not making.inline_runner.start("nobody", key, 1000)
     assert making.made == 0
@@ -50,6 +51,6 @@ def test_a_queued_agent_is_not_run_here_and_nothing_is_made_for_it() -> None:
 @pytest.mark.parametrize("times", [1, 3])
 def test_an_inline_agent_answers_here_and_what_it_needs_is_made_once(times: int) -> None:
     making = Making()
-    answers = [making.inline_runner.answer_directly("quick", HELLO, ()) for _ in range(times)]
+    answers = [making.inline_runner.answer_directly("quick", ME, Incoming(HELLO)) for _ in range(times)]
     assert [answer and answer.text() for answer in answers] == ["hello"] * times
     assert making.made == 1

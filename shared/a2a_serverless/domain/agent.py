@@ -7,14 +7,16 @@ runs the same engine in memory.
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -22,16 +24,26 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
-Answer: TypeAlias = "str | Message | None"
-"""What an agent's function returns: nothing, or a text or message for the final status. See ``Agent.runs``."""
+MessageContent: TypeAlias = "str | Sequence[Part] | Message"
+"""The content of an agent's message: a text, parts, or the message itself, which gets the ids of the task."""
+Answer: TypeAlias = "MessageContent | None"
+"""What an agent's function returns: nothing, or the message of the final status. See ``Agent.runs``."""
 
 
-class TaskRejected(Exception):
-    """The agent refuses the task; the text is the reason that the client reads."""
+class _ClientReads(Exception):
+    """``content`` is the reason that the client reads; the exception's text is its text."""
+
+    def __init__(self, content: MessageContent = "") -> None:
+        super().__init__(_text_of(content))
+        self.content = content
 
 
-class TaskFailed(Exception):
-    """The agent could not do the task; the text is the reason that the client reads."""
+class TaskRejected(_ClientReads):
+    """The agent refuses the task, for a reason that the client reads: a text, parts or a message."""
+
+
+class TaskFailed(_ClientReads):
+    """The agent could not do the task, for a reason that the client reads: a text, parts or a message."""
 
 
 class StepTimedOut(TaskFailed):
@@ -79,6 +91,19 @@ class TaskContext(Protocol):
         ...
 
     @property
+    def request(self) -> Incoming:
+        """The client's last request: the one that created the task, after ``ask`` the one with the answer.
+
+        It has ``message``, ``metadata`` (of the request), ``accepted_output_modes`` and ``extensions`` (their URIs).
+        """
+        ...
+
+    @property
+    def caller(self) -> Principal:
+        """The client's ``tenant`` and ``owner``, to which the task belongs. Credentials are not passed on."""
+        ...
+
+    @property
     def cancellation(self) -> CancelReason | None:
         """Why this work is being cancelled; None while it is not. It is set before the cancellation arrives."""
         ...
@@ -107,7 +132,7 @@ class TaskContext(Protocol):
         """
         ...
 
-    async def emit(
+    async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
         name: str,
         content: Content | Sequence[Part],
@@ -116,8 +141,12 @@ class TaskContext(Protocol):
         last: bool = False,
         media_type: str | None = None,
         description: str | None = None,
+        metadata: JsonObject | None = None,
+        extensions: Sequence[str] = (),
     ) -> None:
         """Sends a chunk of the artifact ``name``. A later run skips the chunks that the log holds.
+
+        The artifact has the description, metadata and extensions of its first chunk.
 
         Raises ``StepConflict`` when two steps that run at the same time emit the same artifact, when a nested step
         emits, and when a step emits after its end.
@@ -135,7 +164,9 @@ class TaskContext(Protocol):
         """
         ...
 
-    async def ask(self, question: str, *, sign_in: bool = False) -> Message:
+    async def ask(
+        self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
+    ) -> Message:
         """Asks the client and returns its answer. Meanwhile the task is input-required and uses no compute.
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
@@ -166,6 +197,10 @@ class TaskContext(Protocol):
         """
         ...
 
+    async def get_task(self) -> Task:
+        """The task as its client sees it now: state, history and artifacts. A later run sees a later state."""
+        ...
+
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """The same client's tasks that a message (default: the task's message) refers to.
 
@@ -177,9 +212,34 @@ class TaskContext(Protocol):
         """The same client's other tasks in this conversation, newest first."""
         ...
 
-    async def report_progress(self, text: str) -> None:
+    async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """Sends a progress message to the client (as a ``working`` status). A later run does not send it again."""
         ...
+
+
+_CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
+
+
+def current_task() -> TaskContext:
+    """The task that the calling code works on. Raises LookupError when no agent's function is running.
+
+    It is known in everything that the agent's function calls, in asyncio tasks that it starts, and in threads started
+    by ``asyncio.to_thread`` or anyio. Methods of the task must be awaited in the event loop, not in a thread.
+    """
+    return _CURRENT_TASK.get()
+
+
+async def work_on(agent: Agent, task: TaskContext) -> Answer:
+    """Runs the agent's function. ``current_task`` returns ``task`` from now on, in the calling context."""
+    _CURRENT_TASK.set(task)
+    return await agent.work(task)
+
+
+def _text_of(content: MessageContent) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list | tuple) else getattr(content, "parts", ())
+    return "\n\n".join(text for text in (part.readable for part in parts) if text)
 
 
 def with_retries(

@@ -34,11 +34,15 @@ PART_BYTES: Final = 32  # in the log, for each part in addition to its content
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A client's message and its settings; stored in the status event that it caused."""
+    """A client's request to send a message; stored in the status event that it caused.
+
+    ``extensions`` are the URIs that the request named in its ``A2A-Extensions`` header.
+    """
 
     message: Message
     accepted_output_modes: tuple[str, ...] = ()
     metadata: JsonObject | None = None
+    extensions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

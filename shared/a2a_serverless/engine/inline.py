@@ -11,16 +11,17 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from a2a_serverless.domain.agent import work_on
 from a2a_serverless.engine.run import MARGIN_MS, run
-from a2a_serverless.engine.task_context import attach_context
-from a2a_serverless.protocol.protojson import finite
-from a2a_serverless.protocol.v1 import Message, Part, Role
+from a2a_serverless.engine.run_session import make_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.engine.run import Engine
+    from a2a_serverless.protocol.v1 import Message
 
 T = TypeVar("T")
 
@@ -32,11 +33,13 @@ class NeedsTask(BaseException):
 
 
 class TasklessContext:
-    """The task object for an agent before there is a task: it only has the message."""
+    """The task object for an agent before there is a task: it only has the request and its caller."""
 
-    def __init__(self, message: Message, accepted_output_modes: tuple[str, ...]) -> None:
-        self.message = message
-        self.accepted_output_modes = accepted_output_modes
+    def __init__(self, caller: Principal, request: Incoming) -> None:
+        self.caller = caller
+        self.request = request
+        self.message = request.message
+        self.accepted_output_modes = request.accepted_output_modes
         self.cancellation = None
         self.needed = False
 
@@ -60,13 +63,11 @@ class EngineInlineRunner:
     engine: Engine
     play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
 
-    def answer_directly(
-        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
-    ) -> Message | None:
+    def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         """The agent's message; None when it needs a task, fails, takes over ``TRY_S`` seconds, or is not inline."""
         if not self._is_inline(agent_id):
             return None
-        return self.play(self._try(agent_id, message, accepted_output_modes))
+        return self.play(self._try(agent_id, principal, request))
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
         """Runs the task here for at most ``time_ms``, then hands it over. False if the agent is not inline."""
@@ -87,21 +88,13 @@ class EngineInlineRunner:
         agent = self.engine.agents.get(agent_id)
         return agent is not None and agent.runs == "inline"
 
-    async def _try(self, agent_id: str, message: Message, modes: tuple[str, ...]) -> Message | None:
-        context: Any = TasklessContext(message, modes)
+    async def _try(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
+        context: Any = TasklessContext(principal, request)
+        context_id = request.message.context_id
         try:
             async with asyncio.timeout(TRY_S):
-                answer = attach_context(await self.engine.agents[agent_id].work(context), message.context_id)
-            if isinstance(answer, str):
-                answer = self._message(answer, message.context_id)
-            if isinstance(answer, Message):
-                finite(answer.json_bytes())  # raises for what JSON does not have
+                answer = await work_on(self.engine.agents[agent_id], context)
+            message = None if answer is None else make_message(answer, self.engine.ids.new, context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the error becomes its status
             return None
-        if context.needed:
-            return None
-        return answer
-
-    def _message(self, text: str, context_id: str | None) -> Message:
-        parts = (Part(text=text),)
-        return Message(message_id=self.engine.ids.new(), role=Role.AGENT, parts=parts, context_id=context_id)
+        return None if context.needed else message

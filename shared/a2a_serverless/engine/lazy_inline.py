@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.protocol.v1 import Message
 
@@ -21,12 +22,8 @@ class LazyInlineRunner:
         self._inline = frozenset(name for name, agent in agents.items() if agent.runs == "inline")
         self._make = make
 
-    def answer_directly(
-        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
-    ) -> Message | None:
-        return (
-            self._real.answer_directly(agent_id, message, accepted_output_modes) if agent_id in self._inline else None
-        )
+    def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
+        return self._real.answer_directly(agent_id, principal, request) if agent_id in self._inline else None
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
         return agent_id in self._inline and self._real.run(agent_id, key, time_ms)

@@ -22,6 +22,7 @@ from a2a_serverless.domain.agent import (
     StepConflict,
     TaskFailed,
     TaskRejected,
+    work_on,
 )
 from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.digest import digest
@@ -36,7 +37,7 @@ from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_child
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, attach_context
+from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
@@ -226,7 +227,7 @@ async def _run_agent(
 ) -> RunOutcome:
     agent = engine.agents.get(session.head.agent)
     if agent is None:
-        return _end_run(session, TaskState.FAILED, "This agent is no longer deployed.")
+        return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
     context = DurableTaskContext(session, events, others, engine.registry, engine.files)
     try:
@@ -244,11 +245,11 @@ async def _run_agent(
 
 async def _outcome(
     agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
-) -> tuple[TaskState, Answer]:
-    """The final state of the agent's work, and its final text or message. Signals that end only the run are raised."""
+) -> tuple[TaskState, Message | None]:
+    """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
     try:
-        return TaskState.COMPLETED, attach_context(context.outcome(done), session.head.context_id, session.key.task)
+        return TaskState.COMPLETED, _final_message(session, context.outcome(done))
     except IllegalTransition:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - any error of the agent
@@ -256,17 +257,24 @@ async def _outcome(
         return _state_of_error(error, agent, session)
 
 
-def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> tuple[TaskState, str]:
-    """The state for an agent's exception, and the client's text: that of the exception, or a reference to the log."""
-    if isinstance(error, TaskRejected | A2AError):
-        return TaskState.REJECTED, str(error)
-    if isinstance(error, TaskFailed):
-        return TaskState.FAILED, str(error)
+def _final_message(session: RunSession, answer: Answer) -> Message | None:
+    return None if answer is None else session.make_message(answer)
+
+
+def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> tuple[TaskState, Message]:
+    """The state for an agent's exception, and the client's message: its content, or a reference to the log."""
+    try:
+        if isinstance(error, TaskRejected | A2AError):
+            return TaskState.REJECTED, session.make_message(getattr(error, "content", str(error)))
+        if isinstance(error, TaskFailed):
+            return TaskState.FAILED, session.make_message(error.content)
+    except (TypeError, ValueError) as invalid:  # the content is no message
+        error = invalid
     task, fence = session.key.task, session.fence
     reference = digest([task, fence])[:8]
     said = {"task": task, "agent": agent.id, "fence": fence, "reference": reference}
     logger.error("agent failed", extra=safe_error_fields(error) | said)
-    return TaskState.FAILED, f"The agent stopped with an error (reference {reference})."
+    return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 
 
 async def _run_watched(
@@ -277,7 +285,7 @@ async def _run_watched(
     The agent's own result or exception is in the returned future. A signal of its task (``DurableTaskContext.signal``)
     takes precedence over both.
     """
-    working = asyncio.ensure_future(agent.work(context))
+    working = asyncio.ensure_future(work_on(agent, context))
     keeping = asyncio.ensure_future(_supervise(session, context, engine.queues, remaining_ms))
     writing = asyncio.ensure_future(_write_chunks(session))
     try:
@@ -343,8 +351,8 @@ async def _supervise(
                 enqueued = True
 
 
-def _end_run(session: RunSession, state: TaskState, last_word: Answer) -> RunOutcome:
-    session.report_status(state, session.make_message(last_word) if isinstance(last_word, str) else last_word)
+def _end_run(session: RunSession, state: TaskState, last_word: Message | None) -> RunOutcome:
+    session.report_status(state, last_word)
     return RunOutcome.ENDED
 
 

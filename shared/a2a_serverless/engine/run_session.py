@@ -33,13 +33,15 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
+from a2a_serverless.protocol.protojson import finite
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.agent import MessageContent
+    from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
 
@@ -81,6 +83,29 @@ def guard_store(port: P) -> P:
     """The port, wrapped so that failed calls raise StoreFailed."""
     stand_in: Any = _GuardedStore(port)
     return cast("P", stand_in)
+
+
+def make_message(
+    content: MessageContent,
+    new_id: Callable[[], str],
+    context_id: str | None,
+    task_id: str | None = None,
+    metadata: JsonObject | None = None,
+) -> Message:
+    """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
+
+    Raises ValueError for a message without parts (5.7), with the client's role, or with a number that JSON lacks.
+    """
+    if isinstance(content, str):
+        content = (Part(text=content),)
+    if not isinstance(content, Message):
+        content = Message(message_id=new_id(), role=Role.AGENT, parts=tuple(content))
+    if not content.parts or content.role is not Role.AGENT:
+        raise ValueError("an agent's message must have parts, and the role of an agent")
+    own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
+    message = content.model_copy(update=own)
+    finite(message.json_bytes())
+    return message
 
 
 def _made(call: Callable[[], object]) -> object:
@@ -135,15 +160,9 @@ class RunSession:
         """The head as last read or written."""
         return self._snapshot.head
 
-    def make_message(self, text: str) -> Message:
-        """A message from the agent with that text."""
-        return Message(
-            message_id=self._ids.new(),
-            role=Role.AGENT,
-            parts=(Part(text=text),),
-            context_id=self.head.context_id,
-            task_id=self.key.task,
-        )
+    def make_message(self, content: MessageContent, metadata: JsonObject | None = None) -> Message:
+        """A message from the agent; raises ValueError when ``content`` is none."""
+        return make_message(content, self._ids.new, self.head.context_id, self.key.task, metadata)
 
     @_store()
     def report_status(self, state: TaskState, message: Message | None = None) -> None:

@@ -25,13 +25,14 @@ from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.ports.tasks import StepResult
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
-    from a2a_serverless.domain.agent import Answer, CancelReason
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
@@ -98,6 +99,7 @@ class DurableTaskContext:
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
         self._said = 0
         self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
+        self.request = self._incoming
         self._answers = _answers_in(events)
         self._asked: Counter[str] = Counter()
         self._steps = session.steps()
@@ -128,6 +130,11 @@ class DurableTaskContext:
         """The media types that the client accepts."""
         return self._incoming.accepted_output_modes
 
+    @property
+    def caller(self) -> Principal:
+        """The client's tenant and owner."""
+        return self._session.head.caller.principal
+
     def text(self) -> str:
         """The text of the message."""
         return self.message.text()
@@ -157,7 +164,7 @@ class DurableTaskContext:
         return kept.value
 
     @_remember_signals
-    async def emit(
+    async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
         name: str,
         content: Content | Sequence[Part],
@@ -166,6 +173,8 @@ class DurableTaskContext:
         last: bool = False,
         media_type: str | None = None,
         description: str | None = None,
+        metadata: JsonObject | None = None,
+        extensions: Sequence[str] = (),
     ) -> None:
         """See ``TaskContext.emit``."""
         self._check_open()
@@ -173,7 +182,14 @@ class DurableTaskContext:
 
         def make() -> Artifact:
             parts = tuple(self._files.store(self._session.key, part) for part in make_parts(content, media_type))
-            return Artifact(artifact_id=artifact_id, parts=parts, name=name, description=description)
+            return Artifact(
+                artifact_id=artifact_id,
+                parts=parts,
+                name=name,
+                description=description,
+                metadata=metadata,
+                extensions=tuple(extensions),
+            )
 
         if self._emits.emit(self._step(), artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
@@ -185,24 +201,28 @@ class DurableTaskContext:
             return await asyncio.to_thread(self._files.read, self._session.key, part)
 
     @_remember_signals
-    async def report_progress(self, text: str) -> None:
+    async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """See ``TaskContext.report_progress``."""
         self._check_open()
         self._said += 1
         self._count(PROGRESS)
         if self._said <= self._said_before:
             return
-        self._session.report_status(TaskState.WORKING, self._session.make_message(text))
+        self._session.report_status(TaskState.WORKING, self._session.make_message(content, metadata))
         await asyncio.sleep(0)
 
     @_remember_signals
-    async def ask(self, question: str, *, sign_in: bool = False) -> Message:
+    async def ask(
+        self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
+    ) -> Message:
         """See ``TaskContext.ask``."""
-        which = digest(question)[:16]
+        message = self._session.make_message(question, metadata)
+        said = question if isinstance(question, str) and metadata is None else _identity(message)
+        which = digest(said)[:16]
         self._asked[which] += 1
         self._count(which)
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        return await self._answer(question, f"{self._asked[which]}\n{question}", state)
+        return await self._answer(message, f"{self._asked[which]}\n{said}", state)
 
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
@@ -224,6 +244,13 @@ class DurableTaskContext:
         self._check_name(f"call {name}")
         self._check_reach(agent)
         return await self.calls.call(name, agent, make_parts(content), CallLimit(timeout_s, deadline_s), self._answer)
+
+    @_remember_signals
+    async def get_task(self) -> Task:
+        """See ``TaskContext.get_task``."""
+        self._check_open()
+        self._session.flush()
+        return self._others.read_tasks([self.id])[0]
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
@@ -264,7 +291,9 @@ class DurableTaskContext:
                 ms = self._session.now() - step.began_at
                 self._session.store_step(f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms))
 
-    async def _answer(self, question: str, name: str, state: TaskState = TaskState.INPUT_REQUIRED) -> Message:
+    async def _answer(
+        self, question: MessageContent, name: str, state: TaskState = TaskState.INPUT_REQUIRED
+    ) -> Message:
         """Returns the client's answer to the question ``name``; without one, asks it and ends the run.
 
         The question's message has the same id in every run.
@@ -272,7 +301,8 @@ class DurableTaskContext:
         self._check_open()
         message_id = _question_id(self.id, name)
         if message_id in self._answers:
-            return self._answers[message_id]
+            self.request = self._answers[message_id]
+            return self.request.message
         self._session.report_status(
             state, self._session.make_message(question).model_copy(update={"message_id": message_id})
         )
@@ -387,9 +417,14 @@ class DurableTaskContext:
         self._used.add(name)
 
 
-def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
-    """The client's answers in the log, by the question's message id; the answer is the client's next message."""
-    answers: dict[str, Message] = {}
+def _identity(message: Message) -> str:
+    """What tells the questions of a task apart: a question has the same in every run."""
+    return digest([message.parts, message.metadata, message.extensions])
+
+
+def _answers_in(events: Sequence[Event]) -> dict[str, Incoming]:
+    """The client's answers in the log, by the question's message id; the answer is the client's next request."""
+    answers: dict[str, Incoming] = {}
     asked: str | None = None
     for event in events:
         if not isinstance(event, StatusEvent):
@@ -397,7 +432,7 @@ def _answers_in(events: Sequence[Event]) -> dict[str, Message]:
         if event.state in INTERRUPTED and event.message:
             asked = event.message.message_id
         if event.incoming and asked:
-            answers[asked], asked = event.incoming.message, None
+            answers[asked], asked = event.incoming, None
     return answers
 
 
@@ -428,18 +463,6 @@ def _artifact_id(task_id: str, name: str) -> str:
 
 def _question_id(task_id: str, name: str) -> str:
     return sha256(f"{task_id}\nask\n{name}".encode()).hexdigest()[:32]
-
-
-def attach_context(answer: Answer, context_id: str | None, task_id: str | None = None) -> Answer:
-    """Adds the context id and task id to a message that an agent returned (4.1.4); other answers stay as they are.
-
-    Raises ValueError for a message without parts (5.7) or without the agent's role.
-    """
-    if not isinstance(answer, Message):
-        return answer
-    if not answer.parts or answer.role is not Role.AGENT:
-        raise ValueError("an agent's message must have parts, and the role of an agent")
-    return answer.model_copy(update={"context_id": context_id, "task_id": task_id})
 
 
 def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:

@@ -76,7 +76,15 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     """The handler of a request, in the time that is left for it."""
     left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     blocking_ms = min(api.service.blocking_ms, left)
-    service = replace(api.service, blocking_ms=blocking_ms, trace=_trace(request, api.service.ids.new()), caller=caller)
+    service = replace(
+        api.service,
+        blocking_ms=blocking_ms,
+        trace=_trace(request, api.service.ids.new()),
+        caller=caller,
+        extensions=versions.requested(
+            *(request.headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values())
+        ),
+    )
     used, stream_ms = codec(binding, version, service.clock.now()), min(api.stream_ms, left)
     return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms)
 
@@ -165,10 +173,9 @@ class OperationHandler:
         headers, query = self.request.headers, dict(self.request.query)
         asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
         versions.check(self.version, asked)
-        named = versions.requested(*(headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values()))
         offered = self.agent.extensions
         required = [one.uri for one in offered if one.required]
-        active = versions.activated(named, [one.uri for one in offered], required)
+        active = versions.activated(self.service.extensions, [one.uri for one in offered], required)
         return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 class InlineRunner(Protocol):
     """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
 
-    def answer_directly(
-        self, agent_id: str, message: Message, accepted_output_modes: tuple[str, ...]
-    ) -> Message | None:
+    def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         """The message that the agent answers with if it does so without a task; None otherwise."""
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:

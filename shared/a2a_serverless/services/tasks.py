@@ -37,7 +37,8 @@ POLL_LAST_S: Final = 0.5
 class TaskService:
     """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
-    ``trace`` is the trace of the current request (``domain/trace.py``), ``caller`` its sender.
+    ``trace`` is the trace of the current request (``domain/trace.py``), ``caller`` its sender, ``extensions`` the URIs
+    of the extensions that it names.
     """
 
     log: TaskLog
@@ -55,6 +56,7 @@ class TaskService:
     metrics: Metrics = NULL_METRICS
     contents: ContentStore | None = None
     caller: Caller | None = None
+    extensions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def accept_message(
         return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
     placed = message.model_copy(update={"context_id": message.context_id or service.ids.new()})
     reply = service.inline_runner and service.inline_runner.answer_directly(
-        agent, placed, request.configuration.accepted_output_modes
+        agent, principal, _incoming(service, request, placed)
     )
     return reply or _start(service, principal, agent, request, wire)
 
@@ -148,7 +150,7 @@ def _start(
     key = principal.key(service.ids.new())
     context_id = request.message.context_id or service.ids.new()
     receipt = _idempotency_record(service, agent, request.message, key.task)
-    incoming = _incoming(request, key.task, context_id)
+    incoming = _incoming(service, request, _placed(request, key.task, context_id))
     pushes = (
         ()
         if request.configuration.task_push_notification_config is None
@@ -181,7 +183,7 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessa
 
     def decide(snapshot: HeadSnapshot) -> Change:
         _check_context(message, snapshot.head)
-        incoming = _incoming(request, key.task, snapshot.head.context_id)
+        incoming = _incoming(service, request, _placed(request, key.task, snapshot.head.context_id))
         return heads.follow_up(
             snapshot, incoming, now=service.clock.now(), by=by, trace=service.trace, caller=service.caller
         )
@@ -225,9 +227,12 @@ def _idempotency_record(service: TaskService, agent: str, message: Message, task
     return IdempotencyRecord(agent, message.message_id, digest(message), task_id) if service.idempotent else None
 
 
-def _incoming(request: SendMessageRequest, task_id: str, context_id: str) -> Incoming:
-    message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
-    return Incoming(message, request.configuration.accepted_output_modes, request.metadata)
+def _placed(request: SendMessageRequest, task_id: str, context_id: str) -> Message:
+    return request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
+
+
+def _incoming(service: TaskService, request: SendMessageRequest, message: Message) -> Incoming:
+    return Incoming(message, request.configuration.accepted_output_modes, request.metadata, service.extensions)
 
 
 def _check_context(message: Message, head: Head) -> None:

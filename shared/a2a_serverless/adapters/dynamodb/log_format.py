@@ -34,6 +34,7 @@ class StoredIncoming(ProtoModel):
     message: v1.Message
     accepted_output_modes: Names = ()
     metadata: Metadata = None
+    extensions: Names = ()
 
 
 class StoredStatus(ProtoModel):
@@ -149,7 +150,10 @@ def _status(event: StatusEvent) -> StoredStatus:
     said, incoming = event.incoming, None
     if said:
         incoming = StoredIncoming.model_construct(
-            message=said.message, accepted_output_modes=said.accepted_output_modes, metadata=said.metadata
+            message=said.message,
+            accepted_output_modes=said.accepted_output_modes,
+            metadata=said.metadata,
+            extensions=said.extensions,
         )
     return StoredStatus.model_construct(
         state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence
@@ -170,7 +174,7 @@ def _chunk(event: ArtifactEvent) -> StoredChunk:
 
 def _status_event(stored: StoredStatus, n: int, by: str) -> StatusEvent:
     said = stored.incoming
-    incoming = Incoming(said.message, said.accepted_output_modes, said.metadata) if said else None
+    incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
     return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence)
 
 
