@@ -16,6 +16,7 @@ import cost
 from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
+from tests.docs import times
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
 from tests.requirements import requirements as rows
@@ -168,6 +169,7 @@ DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
 DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "states": (ROOT / "ARCHITECTURE.md", states),
     "layers": (ROOT / "ARCHITECTURE.md", layers),
+    "times": (ROOT / "docs" / "internals.md", times.table),
     "parameters": (ROOT / "docs" / "parameters.md", parameters),
     "constants": (ROOT / "docs" / "parameters.md", constants),
     "commands": (ROOT / "docs" / "commands.md", commands),

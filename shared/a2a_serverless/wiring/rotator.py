@@ -81,9 +81,12 @@ def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:
     scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
     agents = deployed_agents(settings)
     publisher = CardPublisher(public, clock, agents, base_url, settings.card_shape, settings.schemes, scopes)
-    waits = RotationTimes(
-        publish_ms=(settings.jwks_max_age_seconds + SKEW_S) * 1000,
-        retire_ms=(settings.jwks_max_age_seconds + TOKEN_LIFE_S + SKEW_S) * 1000 + KEY_RING_CACHE_MS,
-    )
     store = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
-    return KeyRotation(store, Es256Keys(), publisher, waits, settings.key_ring_rotation_days * DAY_MS)
+    times = rotation_times(settings.jwks_max_age_seconds)
+    return KeyRotation(store, Es256Keys(), publisher, times, settings.key_ring_rotation_days * DAY_MS)
+
+
+def rotation_times(max_age_s: int) -> RotationTimes:
+    """How long keys are published, if receivers may cache the key set for ``max_age_s`` seconds."""
+    publish_ms = (max_age_s + SKEW_S) * 1000
+    return RotationTimes(publish_ms, publish_ms + TOKEN_LIFE_S * 1000 + KEY_RING_CACHE_MS)
