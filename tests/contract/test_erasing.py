@@ -19,15 +19,14 @@ from a2a_serverless.domain.head import RUN_LEASE_MS, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import (
     ERASE_LIMIT_MS,
-    ErasureRequest,
-    ErasureResult,
-    ErasureScope,
     ErasureService,
     count,
     erase,
+    make_response,
     run_request,
 )
 from a2a_serverless.services.erasure import erase_all as asked_until_done
@@ -61,6 +60,10 @@ class Clock:
         self._now.ms += int(seconds * 1000)
 
 
+def wanted(principal: Principal, **part: str) -> EraseRequest:
+    return EraseRequest(tenant=principal.tenant, owner=principal.owner, **part)
+
+
 def erasure(store: Store) -> ErasureService:
     return ErasureService(
         log=store.log,
@@ -74,9 +77,9 @@ def erasure(store: Store) -> ErasureService:
     )
 
 
-def erase_all(given: ErasureService, scope: ErasureScope) -> ErasureResult:
+def erase_all(given: ErasureService, scope: EraseRequest) -> EraseResponse:
     """Somebody asks until nothing is left."""
-    return asked_until_done(lambda: run_request(given, ErasureRequest(scope)), given.clock.sleep)
+    return asked_until_done(lambda: run_request(given, scope), given.clock.sleep)
 
 
 def full(store: Store, key: TaskKey = KEY) -> None:
@@ -116,14 +119,14 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
         full(store, principal.key("task-1"))
         owned(store, principal)
     before, blobs = store.left(), len(store.blobs.content)
-    done = erase_all(erasure(store), ErasureScope(ALICE))
+    done = erase_all(erasure(store), wanted(ALICE))
     assert (done.tasks, done.api_keys, done.later) == (1, 1, 0)
     assert (store.left(), len(store.blobs.content)) == (before // 2, blobs // 2)
     assert [key.principal for key in store.api_keys.list_all()] == [BOB]
-    assert count(erasure(store), ErasureScope(ALICE)) == ErasureResult()
+    assert count(erasure(store), wanted(ALICE)) == make_response()
     assert store.log.read_log(BOB.key("task-1")) is not None
     assert store.log.find_callback("call-bob-task-1") is not None
-    erase_all(erasure(store), ErasureScope(BOB))
+    erase_all(erasure(store), wanted(BOB))
     assert (store.left(), store.blobs.content) == (0, {})
 
 
@@ -132,7 +135,7 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     full(store)
     full(store, replace(KEY, task="task-2"))
     store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"task-1", "task-2"})))
-    done = erase_all(erasure(store), ErasureScope(ALICE, task="task-1"))
+    done = erase_all(erasure(store), wanted(ALICE, task="task-1"))
     assert (done.tasks, done.blobs) == (1, len(store.blobs.content))
     assert store.log.find_idempotency(KEY, "echo", "message of task-1") is None
     assert store.log.find_idempotency(KEY, "echo", "message of task-2") is not None
@@ -150,7 +153,7 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
     for file in (mine, other):
         store.blobs.put(f"{uploads}/{file.sha256}", b"abc")
     store.log.create(opening(KEY, parts=(Part(url=mine.address),)))
-    assert erase_all(erasure(store), ErasureScope(ALICE, task="task-1")).blobs == 1
+    assert erase_all(erasure(store), wanted(ALICE, task="task-1")).blobs == 1
     assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
 
 
@@ -160,8 +163,8 @@ def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     elsewhere = opening(replace(KEY, task="task-2"))
     other = replace(elsewhere, head=replace(elsewhere.head, context_id="another"))
     store.log.create(other)
-    assert count(erasure(store), ErasureScope(ALICE, context_id="context")).tasks == 1
-    erase_all(erasure(store), ErasureScope(ALICE, context_id="context"))
+    assert count(erasure(store), wanted(ALICE, context="context")).tasks == 1
+    erase_all(erasure(store), wanted(ALICE, context="context"))
     assert store.log.read_head(KEY) is None
     assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
 
@@ -171,7 +174,7 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
     full(store)
     owned(store, ALICE)
     before, blobs = store.left(), len(store.blobs.content)
-    found = count(erasure(store), ErasureScope(ALICE))
+    found = count(erasure(store), wanted(ALICE))
     assert (found.tasks, found.blobs, found.api_keys, found.later) == (1, blobs, 1, 0)
     assert (store.left(), len(store.blobs.content)) == (before, blobs)
     assert not seen(store.log).head.is_terminal
@@ -180,22 +183,22 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
 @NEARBY
 def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
     taken(store.log)
-    assert erase(erasure(store), ErasureScope(ALICE), NOW + 1_000) == ErasureResult(later=1)
+    assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
     loaded = store.log.read_log(KEY)
     assert loaded is not None
     last = loaded[1][-1]
     assert isinstance(last, StatusEvent)
     assert last.state == "canceled"
-    assert erase(erasure(store), ErasureScope(ALICE), NOW + 1_000) == ErasureResult(later=1)
+    assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
     store.now.ms += RUN_LEASE_MS
-    assert erase(erasure(store), ErasureScope(ALICE), store.now.ms + 1_000).tasks == 1
+    assert erase(erasure(store), wanted(ALICE), store.now.ms + 1_000).tasks == 1
     assert store.left() == 0
 
 
 @NEARBY
 def test_without_time_nothing_is_erased_and_all_is_left(store: Store) -> None:
     store.log.create(opening())
-    assert erase(erasure(store), ErasureScope(ALICE), NOW) == ErasureResult(later=1)
+    assert erase(erasure(store), wanted(ALICE), NOW) == make_response(later=1)
     assert store.log.read_head(KEY) is not None
 
 
@@ -260,11 +263,11 @@ def test_whoever_dies_at_any_call_starts_again_and_leaves_nothing_and_touches_no
         of_both, blobs = store.left(), len(store.blobs.content)
         broken, left = disturbed(store, at, dies, after=after)
         with suppress(Interrupted):
-            erase_all(broken, ErasureScope(ALICE))
-        assert erase_all(erasure(store), ErasureScope(ALICE)).later == 0
+            erase_all(broken, wanted(ALICE))
+        assert erase_all(erasure(store), wanted(ALICE)).later == 0
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
         assert [key.principal for key in store.api_keys.list_all()] == [BOB]
-        erase_all(erasure(store), ErasureScope(BOB))
+        erase_all(erasure(store), wanted(BOB))
         assert (store.left(), store.blobs.content, store.api_keys.list_all()) == (0, {}, [])
         at += 1
     assert at > MOST_CALLS_ARE_SEEN
@@ -278,11 +281,11 @@ def test_two_erasers_at_once_leave_nothing_and_touch_nobody_else(store: Store, *
     while left[0] <= 0:
         filled(store, at)
         of_both, blobs = store.left(), len(store.blobs.content)
-        one, left = disturbed(store, at, partial(erase_all, erasure(store), ErasureScope(ALICE)), after=after)
-        assert erase_all(one, ErasureScope(ALICE)).later == 0
+        one, left = disturbed(store, at, partial(erase_all, erasure(store), wanted(ALICE)), after=after)
+        assert erase_all(one, wanted(ALICE)).later == 0
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
         assert [key.principal for key in store.api_keys.list_all()] == [BOB]
-        erase_all(erasure(store), ErasureScope(BOB))
+        erase_all(erasure(store), wanted(BOB))
         at += 1
     assert at > MOST_CALLS_ARE_SEEN
 
@@ -300,8 +303,8 @@ def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*
             failing: Any = Disturbed(client, dies, left, after=after)
             broken = replace(store_on(failing, "erased", lambda _: None, store.blobs, LIMIT), now=store.now)
             with suppress(Interrupted):
-                erase_all(erasure(broken), ErasureScope(ALICE))
-            assert erase_all(erasure(store), ErasureScope(ALICE)).later == 0
+                erase_all(erasure(broken), wanted(ALICE))
+            assert erase_all(erasure(store), wanted(ALICE)).later == 0
             assert (store.left(), store.blobs.content) == (0, {}), at
             at += 13
         assert at > MOST_CALLS_ARE_SEEN
@@ -331,9 +334,9 @@ def test_an_owner_whose_list_takes_longer_than_a_request_is_erased_bit_by_bit(st
     for number in range(3):
         store.log.create(opening(replace(KEY, task=f"task-{number}")))
     slow = replace(erasure(store), erasure_store=cast("ErasureStore", Slow(store, ERASE_LIMIT_MS * 2 // 3)))
-    done = [run_request(slow, ErasureRequest(ErasureScope(ALICE))) for _ in range(3)]
+    done = [run_request(slow, wanted(ALICE)) for _ in range(3)]
     assert [(one.tasks, one.later) for one in done] == [(1, 2), (1, 1), (1, 0)]
-    assert count(erasure(store), ErasureScope(ALICE)) == ErasureResult()
+    assert count(erasure(store), wanted(ALICE)) == make_response()
 
 
 @NEARBY
@@ -341,8 +344,8 @@ def test_what_has_expired_is_erased_too(store: Store) -> None:
     store.log.create(opening(sent="m-1"))
     store.now.ms = EXPIRES * 1000
     assert store.log.read_head(KEY) is None
-    assert count(erasure(store), ErasureScope(ALICE)).tasks == 1
-    erase_all(erasure(store), ErasureScope(ALICE))
+    assert count(erasure(store), wanted(ALICE)).tasks == 1
+    erase_all(erasure(store), wanted(ALICE))
     assert store.left() <= 1  # the receipt of a log that nobody can read any more ends with it
 
 
@@ -352,6 +355,6 @@ def test_config_and_cursor_of_a_task_are_closed_before_they_go(store: Store) -> 
     cursor = store.push.get_cursor(KEY, "hook")
     assert cursor is not None
     assert store.push.move_cursor(KEY, cursor, replace(cursor, lease_until=NOW + 5_000, lease_no=1, holder="notifier"))
-    erase_all(erasure(store), ErasureScope(ALICE))
+    erase_all(erasure(store), wanted(ALICE))
     assert store.now.ms >= NOW + 5_000
     assert store.push.get_config(KEY, config().config_id) is None

@@ -19,7 +19,8 @@ from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.adapters.dynamodb.keys import HEAD, key_of_path
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.services.erasure import ErasureResult
+from a2a_serverless.protocol.protojson import as_json
+from a2a_serverless.services.erasure import make_response
 from a2a_serverless.wiring.operators import make_operations
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
@@ -180,12 +181,12 @@ def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(operator: 
     counted = operator.http("POST", "operator/erase", {**asked_for, "dryRun": True})
     assert (counted["tasks"], counted["later"]) == (1, 0)
     assert counted == operator.type("erase", "task", operator.task, "--dry-run")
-    assert operator.http("POST", "operator/erase", asked_for) == ErasureResult(later=1).to_json(), (
+    assert operator.http("POST", "operator/erase", asked_for) == as_json(make_response(later=1)), (
         "it has ended just now"
     )
     operator.ended_long_ago()
     assert operator.http("POST", "operator/erase", asked_for)["tasks"] == 1
-    assert operator.type("erase", "task", operator.task) == ErasureResult().to_json()
+    assert operator.type("erase", "task", operator.task) == as_json(make_response())
     operator.send()
     eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
     operator.ended_long_ago()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.http.answers import json_answer
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.routes import Description
@@ -33,6 +33,7 @@ from a2a_serverless.protocol.additions import (
     RedriveRequest,
     RedriveResponse,
 )
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.validation import read
 from a2a_serverless.services.delivery_admin import (
@@ -45,7 +46,7 @@ from a2a_serverless.services.delivery_admin import (
     redrive_all,
     resume,
 )
-from a2a_serverless.services.erasure import ErasureRequest, ErasureResult, ErasureScope
+from a2a_serverless.services.erasure import make_response
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -113,14 +114,13 @@ def erase(api: Api, request: HttpRequest) -> Response:
     if api.eraser is None:
         raise no_such_path()
     wanted = _body(EraseRequest, api, request)
-    scope = ErasureScope(Principal(wanted.tenant, wanted.owner), wanted.context, wanted.task)
     try:
-        erased = api.eraser(ErasureRequest(scope, wanted.dry_run).to_json())
+        erased = api.eraser(as_json(wanted))
     except TimeoutError:
         if wanted.dry_run:
             text = "Counting takes longer than a request may. The command a2a-serverless erase waits for it."
             raise Overloaded(text) from None
-        erased = ErasureResult(later=1).to_json()
+        erased = as_json(make_response(later=1))
     return json_answer(dumps(erased))
 
 

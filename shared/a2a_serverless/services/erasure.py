@@ -8,15 +8,16 @@ and idempotent.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.contents import UPLOADS, file_of
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import RUN_LEASE_MS
-from a2a_serverless.domain.model import Json, JsonObject, Principal, TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
@@ -49,132 +50,75 @@ class ErasureService:
     place: Callable[..., str]
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureScope:
-    """What to erase: a task, all tasks of a context, or an owner with everything, API keys included."""
-
-    principal: Principal
-    context_id: str | None = None
-    task: str | None = None
+def make_response(**counts: int) -> EraseResponse:
+    """A response with these counts; the others are 0."""
+    return EraseResponse(**dict.fromkeys(EraseResponse.model_fields, 0) | counts)
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureRequest:
-    """An operator's request to the eraser: to erase, or with ``dry_run`` only to count."""
-
-    scope: ErasureScope
-    dry_run: bool = False
-
-    def to_json(self) -> JsonObject:
-        """The request as JSON; ``parse_request`` reads it."""
-        said: JsonObject = {
-            "tenant": self.scope.principal.tenant,
-            "owner": self.scope.principal.owner,
-            "dryRun": self.dry_run,
-        }
-        if self.scope.context_id is not None:
-            said["context"] = self.scope.context_id
-        return said if self.scope.task is None else said | {"task": self.scope.task}
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureResult:
-    """How much was erased, or would be. ``later`` counts tasks that are left for the next request."""
-
-    tasks: int = 0
-    items: int = 0
-    blobs: int = 0
-    api_keys: int = 0
-    later: int = 0
-
-    def to_json(self) -> JsonObject:
-        """The result as JSON; ``parse_result`` reads it."""
-        said: JsonObject = {"tasks": self.tasks, "items": self.items, "blobs": self.blobs}
-        return said | {"apiKeys": self.api_keys, "later": self.later}
-
-    def __add__(self, other: ErasureResult) -> ErasureResult:
-        """The sum of both results."""
-        return ErasureResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
-
-
-def parse_request(wanted: Json) -> ErasureRequest:
-    """Reads a request from JSON. Raises InvalidParams for wrong or empty members, so no typo erases a whole owner."""
-    named = {name: value for name, value in wanted.items() if name != "dryRun"} if isinstance(wanted, dict) else {}
-    texts = {name: value for name, value in named.items() if isinstance(value, str) and value}
-    if texts != named or not {"tenant", "owner"} <= texts.keys() <= {"tenant", "owner", "context", "task"}:
-        raise InvalidParams("Name tenant and owner, and the context or the task if not all of the owner's is meant.")
-    scope = ErasureScope(Principal(texts["tenant"], texts["owner"]), texts.get("context"), texts.get("task"))
-    if scope.context_id and scope.task:
-        raise InvalidParams("Name the context or the task, not both.")
-    dry_run = wanted.get("dryRun", False) if isinstance(wanted, dict) else False
-    if not isinstance(dry_run, bool):
-        raise InvalidParams(violations=(FieldViolation("dryRun", "is true or false"),))
-    return ErasureRequest(scope, dry_run)
-
-
-def parse_result(answer: JsonObject) -> ErasureResult:
-    """Reads what ``ErasureResult.to_json`` wrote."""
-    counts = [answer.get(name) for name in ("tasks", "items", "blobs", "apiKeys", "later")]
-    return ErasureResult(*(count if isinstance(count, int) else 0 for count in counts))
-
-
-def run_request(erasure: ErasureService, order: ErasureRequest) -> ErasureResult:
+def run_request(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
     """Counts, or erases for ``ERASE_LIMIT_MS`` at most; ``later`` says how many tasks are left for the next request."""
-    if order.dry_run:
-        return count(erasure, order.scope)
-    return erase(erasure, order.scope, erasure.clock.now() + ERASE_LIMIT_MS)
+    if wanted.dry_run:
+        return count(erasure, wanted)
+    return erase(erasure, wanted, erasure.clock.now() + ERASE_LIMIT_MS)
 
 
-def count(erasure: ErasureService, scope: ErasureScope) -> ErasureResult:
+def count(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
     """Counts what ``erase`` would erase, except idempotency records, uploads and callback addresses. Writes nothing."""
-    keys = list(_tasks(erasure, scope))
-    blobs = [name for place in _blob_prefixes(erasure, scope, keys) for name in erasure.blobs.list_names(place)]
-    found = ErasureResult(len(keys), sum(map(erasure.erasure_store.count_items, keys)), len(blobs))
-    if not _is_owner(scope):
-        return found
-    return found + ErasureResult(
-        items=erasure.erasure_store.count_owner_items(scope.principal), api_keys=len(_keys_of(erasure, scope.principal))
+    keys, owner = list(_tasks(erasure, wanted)), _owner(wanted)
+    places = [erasure.place(key.tenant, key.owner, key.task) for key in keys]
+    if owner:
+        places = [erasure.place(owner.tenant, owner.owner)]
+    return make_response(
+        tasks=len(keys),
+        items=sum(map(erasure.erasure_store.count_items, keys))
+        + (erasure.erasure_store.count_owner_items(owner) if owner else 0),
+        blobs=sum(1 for place in places for _ in erasure.blobs.list_names(place)),
+        api_keys=len(_keys_of(erasure, owner)) if owner else 0,
     )
 
 
-def erase(erasure: ErasureService, scope: ErasureScope, until: int) -> ErasureResult:
+def erase(erasure: ErasureService, wanted: EraseRequest, until: int) -> EraseResponse:
     """Erases what need not wait, until the time ``until`` (ms) at most; ``later`` counts the tasks that are left.
 
     Tasks are erased while they are listed: an owner may have so many that the list alone takes longer than that.
     """
-    done = ErasureResult(api_keys=_revoke(erasure, scope.principal)) if _is_owner(scope) else ErasureResult()
+    owner = _owner(wanted)
+    done = make_response(api_keys=_revoke(erasure, owner) if owner else 0)
     met: set[TaskKey] = set()  # a task that was canceled just now is listed again at the end
-    for key in _tasks(erasure, scope):
+    for key in _tasks(erasure, wanted):
         if key in met:
             continue
         met.add(key)
         over = erasure.clock.now() >= until
-        done += ErasureResult(later=1) if over or not _is_safe_to_erase(erasure, key) else _erase_task(erasure, key)
-    if done.later or not _is_owner(scope):
-        return done
-    return done + _erase_owner(erasure, scope.principal)
+        left = over or not _is_safe_to_erase(erasure, key)
+        done = _add(done, make_response(later=1) if left else _erase_task(erasure, key))
+    return _add(done, _erase_owner(erasure, owner)) if owner and not done.later else done
 
 
-def erase_all(ask: Callable[[], ErasureResult], sleep: Callable[[float], None]) -> ErasureResult:
+def erase_all(ask: Callable[[], EraseResponse], sleep: Callable[[float], None]) -> EraseResponse:
     """Repeats ``ask`` until no task is left, with ``PAUSE_S`` in between. Returns the sum of the results."""
-    done = ErasureResult(later=1)
+    done = ask()
     while done.later:
-        again = ask()
-        done = replace(done, later=0) + again
-        if again.later:
-            sleep(PAUSE_S)
+        sleep(PAUSE_S)
+        done = _add(done.model_copy(update={"later": 0}), ask())
     return done
 
 
-def _tasks(erasure: ErasureService, scope: ErasureScope) -> Iterator[TaskKey]:
-    if scope.task is not None:
-        key = scope.principal.key(scope.task)
+def _add(one: EraseResponse, other: EraseResponse) -> EraseResponse:
+    """The sum of both responses."""
+    return make_response(**{name: count + getattr(other, name) for name, count in one})
+
+
+def _tasks(erasure: ErasureService, wanted: EraseRequest) -> Iterator[TaskKey]:
+    principal = Principal(wanted.tenant, wanted.owner)
+    if wanted.task is not None:
+        key = principal.key(wanted.task)
         if erasure.erasure_store.count_items(key):
             yield key
         return
     after, more = None, True
     while more:
-        found, after = erasure.erasure_store.list_tasks(scope.principal, scope.context_id, after)
+        found, after = erasure.erasure_store.list_tasks(principal, wanted.context, after)
         yield from found
         more = after is not None
 
@@ -193,7 +137,7 @@ def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
     return head.fence == 0 or erasure.clock.now() >= head.status_at + RUN_LEASE_MS
 
 
-def _erase_task(erasure: ErasureService, key: TaskKey) -> ErasureResult:
+def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
     for cursor in erasure.store.list_cursors(key):
         close(erasure.store, erasure.clock, key, cursor.config_id)
     receipts, callbacks, uploads = _related_names(erasure, key)
@@ -201,7 +145,7 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> ErasureResult:
     places = [*uploads, erasure.place(key.tenant, key.owner, key.task)]
     blobs = sum(_erase_blobs(erasure, place) for place in places)
     own = erasure.erasure_store.erase_task(key)
-    return ErasureResult(1 if own else 0, items + own, blobs)
+    return make_response(tasks=1 if own else 0, items=items + own, blobs=blobs)
 
 
 def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[str, str]], list[str], list[str]]:
@@ -244,20 +188,15 @@ def _revoke(erasure: ErasureService, principal: Principal) -> int:
     return len(keys)
 
 
-def _erase_owner(erasure: ErasureService, principal: Principal) -> ErasureResult:
-    blobs = _erase_blobs(erasure, erasure.place(principal.tenant, principal.owner))
-    return ErasureResult(items=erasure.erasure_store.erase_owner(principal), blobs=blobs)
+def _erase_owner(erasure: ErasureService, owner: Principal) -> EraseResponse:
+    blobs = _erase_blobs(erasure, erasure.place(owner.tenant, owner.owner))
+    return make_response(items=erasure.erasure_store.erase_owner(owner), blobs=blobs)
 
 
-def _keys_of(erasure: ErasureService, principal: Principal) -> list[str]:
-    return [key.digest for key in erasure.api_keys.list_all() if key.principal == principal]
+def _keys_of(erasure: ErasureService, owner: Principal) -> list[str]:
+    return [key.digest for key in erasure.api_keys.list_all() if key.principal == owner]
 
 
-def _blob_prefixes(erasure: ErasureService, scope: ErasureScope, keys: list[TaskKey]) -> list[str]:
-    if _is_owner(scope):
-        return [erasure.place(scope.principal.tenant, scope.principal.owner)]
-    return [erasure.place(key.tenant, key.owner, key.task) for key in keys]
-
-
-def _is_owner(scope: ErasureScope) -> bool:
-    return scope.context_id is None and scope.task is None
+def _owner(wanted: EraseRequest) -> Principal | None:
+    """The owner that is erased with everything, API keys included; None if only a task or a context is."""
+    return Principal(wanted.tenant, wanted.owner) if wanted.context is None and wanted.task is None else None
