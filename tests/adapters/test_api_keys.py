@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, CachedApiKeyStore
-from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.authentication import OidcOrApiKey
+from tests.doubles import MemoryApiKeyStore
 
 KEY = encode_key(b"k" * 32)
 ALICE = Principal("acme", "alice")

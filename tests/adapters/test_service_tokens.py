@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS, KmsSealer, KmsServiceTokenSealer
-from a2a_serverless.adapters.memory import MemoryServiceTokenSealer
 from a2a_serverless.adapters.service_tokens import FAILURES, KEPT, REUSED_MS, ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.domain.access import (
     CLAIMS_LIMIT,
@@ -29,6 +28,7 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from tests.adapters.clouds import cloud, error
+from tests.doubles import MemoryServiceTokenSealer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.model import Principal
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
+from tests.doubles import MemoryApiKeyStore
 
 
 def shell() -> tuple[Shell, MemoryApiKeyStore]:

@@ -14,7 +14,7 @@ from rich.console import Console
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.adapters.dynamodb.keys import path
-from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryBlobStore
+from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.operator_commands import moment_of
 from a2a_serverless.cli.options import CliContext as Outside
@@ -26,6 +26,7 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.validation import read
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
 from a2a_serverless.services.erasure import ErasureService, run_request
+from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
 

@@ -18,11 +18,6 @@ import uvicorn
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import (
-    MemoryApiKeyStore,
-    MemoryKeyRingStore,
-    MemoryServiceTokenSealer,
-)
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -37,6 +32,7 @@ from a2a_serverless.http.local import in_threads
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.wiring.in_process import Adapters, InProcessDeployment
+from tests.doubles import MemoryApiKeyStore, MemoryKeyRingStore, MemoryServiceTokenSealer
 from tests.edge import Edge
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota
@@ -28,6 +28,7 @@ from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.wiring.in_process import LIFE
 from tests.contexts import Context
+from tests.doubles import MemoryOwnerStore
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.faults.plans import Count, Frail

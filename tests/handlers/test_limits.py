@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore, MemoryTable
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
@@ -23,6 +23,7 @@ from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.wiring.in_process import LIFE
+from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

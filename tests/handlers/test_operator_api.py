@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryBlobStore, MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryCallbackVerifier
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
@@ -20,6 +20,7 @@ from a2a_serverless.protocol.timestamps import to_text
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
 from tests.contexts import Context
+from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.edge import Edge, HttpResponse
 from tests.world import HOUR_MS, ME, World, accepting

@@ -15,7 +15,6 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
 from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore
-from a2a_serverless.adapters.memory import MemoryApiKeyStore
 from a2a_serverless.adapters.oidc import (
     COOL_DOWN_MS,
     FIRST_COOL_DOWN_MS,
@@ -27,6 +26,7 @@ from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIs
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.authentication import OidcOrApiKey
+from tests.doubles import MemoryApiKeyStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

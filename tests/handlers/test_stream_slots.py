@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
@@ -25,6 +25,7 @@ from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
 from a2a_serverless.wiring.in_process import LIFE
+from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

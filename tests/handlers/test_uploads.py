@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryOwnerStore
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.authentication import AllowAnonymous
 from a2a_serverless.http.requests import HttpRequest
 from a2a_serverless.services.rate_limiter import DAY_MS, RateLimiter
+from tests.doubles import MemoryOwnerStore
 from tests.echo import Writer
 from tests.edge import Edge, HttpResponse
 from tests.world import World

@@ -16,7 +16,7 @@ import pytest
 
 from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryApiKeyStore, MemoryCallbackVerifier
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
@@ -28,6 +28,7 @@ from a2a_serverless.http.authentication import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from tests.doubles import MemoryApiKeyStore
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Names

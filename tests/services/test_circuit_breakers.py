@@ -38,7 +38,7 @@ def visited(hosts: CircuitBreakers, outcome: Outcome, now: int, host: str = HOST
 
 
 def test_a_host_has_so_many_requests_in_flight_and_no_more() -> None:
-    hosts = CircuitBreakers(in_flight=2)
+    hosts = CircuitBreakers(Breakers(), in_flight=2)
     with hosts.request_slot(HOST, NOW), hosts.request_slot(HOST, NOW):
         with pytest.raises(HostBusy), hosts.request_slot(HOST, NOW):
             pass
@@ -49,7 +49,7 @@ def test_a_host_has_so_many_requests_in_flight_and_no_more() -> None:
 
 
 def test_a_visit_that_fails_gives_its_place_back() -> None:
-    hosts = CircuitBreakers(in_flight=1)
+    hosts = CircuitBreakers(Breakers(), in_flight=1)
     with pytest.raises(ZeroDivisionError), hosts.request_slot(HOST, NOW):
         raise ZeroDivisionError
     with hosts.request_slot(HOST, NOW):
@@ -90,7 +90,7 @@ def test_the_board_is_looked_at_every_half_minute_and_not_for_every_message() ->
 
 
 def test_after_a_trip_one_visitor_at_a_time_finds_out() -> None:
-    hosts, later = CircuitBreakers(), NOW + OPEN_MS
+    hosts, later = CircuitBreakers(Breakers()), NOW + OPEN_MS
     for _ in range(FAILURE_THRESHOLD):
         visited(hosts, SILENT, NOW)
     with hosts.request_slot(HOST, later), pytest.raises(CircuitOpen), hosts.request_slot(HOST, later):
@@ -101,7 +101,7 @@ def test_after_a_trip_one_visitor_at_a_time_finds_out() -> None:
 
 
 def test_many_hosts_do_not_fill_the_memory_and_a_trip_is_not_forgotten_for_them() -> None:
-    hosts = CircuitBreakers()
+    hosts = CircuitBreakers(Breakers())
     for _ in range(FAILURE_THRESHOLD):
         visited(hosts, SILENT, NOW)
     for number in range(2 * HOSTS_KEPT):

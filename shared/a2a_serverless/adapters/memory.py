@@ -7,7 +7,6 @@ contract tests run against them and against DynamoDB.
 from __future__ import annotations
 
 import base64
-import hashlib
 import heapq
 import json
 from bisect import bisect_left, bisect_right, insort
@@ -17,10 +16,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live, make_place
-from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
@@ -212,20 +208,6 @@ class MemoryTable(DynamoTaskLog, DynamoTaskIndex, DynamoPushStore, DynamoBreaker
             self._on_feed()
 
 
-class MemoryOwnerStore(DynamoOwnerStore):
-    """The limits and counters of owners, in memory."""
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        super().__init__(MemoryItems(now).as_table(), now)
-
-
-class MemoryApiKeyStore(DynamoApiKeyStore):
-    """API keys, in memory."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryItems(lambda: 0).as_table())
-
-
 class MemoryQueues:
     """Queue messages in a heap until they are due. Nothing consumes them: its user takes those that are due.
 
@@ -309,23 +291,6 @@ class MemoryBlobStore:
         self.content.pop(name, None)
 
 
-class MemoryKeyRingStore:
-    """``ports.KeyRingStore`` in a variable."""
-
-    def __init__(self, ring: KeyRing | None = None) -> None:
-        self.ring = ring
-        self._lock = RLock()
-
-    def load(self) -> KeyRing | None:
-        return self.ring
-
-    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        with self._lock:
-            if self.ring == before:
-                self.ring = ring
-            return self.ring == ring
-
-
 class MemoryResolver:
     """Addresses by host. A host without an entry resolves to an allowed address."""
 
@@ -362,23 +327,6 @@ class MemorySealer:
         if not isinstance(found, list) or found[:1] != [context]:
             raise ValueError("sealed for another context")
         return str(found[1])
-
-
-class MemoryServiceTokenSealer:
-    """Opens only what it sealed itself."""
-
-    def __init__(self) -> None:
-        self._sealed: dict[bytes, str] = {}
-
-    def seal(self, claims: str) -> bytes:
-        sealed = hashlib.sha512(f"{len(self._sealed)}\n{claims}".encode()).digest()
-        self._sealed[sealed] = claims
-        return sealed
-
-    def open(self, sealed: bytes) -> str:
-        if sealed not in self._sealed:
-            raise ValueError("not sealed here")
-        return self._sealed[sealed]
 
 
 class MemoryCallbackVerifier:

@@ -11,16 +11,19 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import circuit_breaker
-from a2a_serverless.domain.circuit_breaker import BreakerState, OpenBreaker
+from a2a_serverless.domain import challenges, circuit_breaker
+from a2a_serverless.domain.circuit_breaker import BreakerState
+from a2a_serverless.domain.conflicts import check_written
+from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.metrics import NULL_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports.delivery import BreakerStore
+    from a2a_serverless.ports.delivery import BreakerStore, PushStore
     from a2a_serverless.ports.system import Metrics
 
 IN_FLIGHT: Final = 5
@@ -48,42 +51,66 @@ class _Host:
     asked_at: int | None = None
 
 
-class ChallengeCache:
-    """Which hosts have answered a challenge of which owners, as far as this instance knows. Thread-safe."""
+class ChallengeLimiter:
+    """Limits the webhooks and challenges of each owner at hosts that have answered none (``domain/challenges.py``).
+
+    Keeps which hosts have answered, for ``ANSWERED_MS`` at most; then it reads the table again. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._until: dict[tuple[str, str, str], int] = {}
         self._lock = Lock()
 
-    def knows(self, key: TaskKey, host: str, now: int) -> bool:
-        return self._until.get((key.tenant, key.owner, host), 0) > now
+    def count_webhook(self, store: PushStore, key: TaskKey, host: str, now: int) -> None:
+        """Counts one more webhook at a host without an answer; raises TooManyRequests at the limit, Conflict."""
+        if self._advance(store, key, host, now, challenges.add_webhook):
+            text = (
+                f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
+                "More can be registered there once one of them has."
+            )
+            raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
 
-    def learn(self, key: TaskKey, host: str, now: int) -> None:
-        """Keeps it for ``ANSWERED_MS`` at most; after that ``knows`` is False, and the caller reads the table again."""
-        with self._lock:
-            if len(self._until) >= HOSTS_KEPT:
-                self._until.clear()
-            self._until[key.tenant, key.owner, host] = now + ANSWERED_MS
+    def count_challenge(self, store: PushStore, key: TaskKey, host: str, now: int) -> int:
+        """Counts one more challenge and returns 0; if it is too early, returns when (ms) to check. Raises Conflict."""
+        early = self._advance(store, key, host, now, lambda before: challenges.add_challenge(before, now))
+        return challenges.next_check_at(early, now) if early else 0
 
+    def record_answer(self, store: PushStore, key: TaskKey, host: str, now: int) -> None:
+        """Stores that the host has answered, which ends the limits; raises Conflict."""
+        self._advance(store, key, host, now, lambda _: challenges.ANSWERED)
 
-class NullBreakerStore:
-    """No-op breaker store: state is not shared between instances."""
-
-    def get_open_breaker(self, host: str) -> OpenBreaker | None:
-        del host
+    def _advance(
+        self,
+        store: PushStore,
+        key: TaskKey,
+        host: str,
+        now: int,
+        step: Callable[[ChallengeState], ChallengeState | None],
+    ) -> ChallengeState | None:
+        """Stores the next state of a host that has not answered; returns the present one if ``step`` allows no next."""
+        known = (key.tenant, key.owner, host)
+        if self._until.get(known, 0) > now:
+            return None
+        before = store.get_challenge_state(key, host)
+        after = before if before.answered else step(before)
+        if after is None:
+            return before
+        if not before.answered:
+            expires = now // 1000 + (challenges.ANSWERED_S if after.answered else challenges.UNANSWERED_S)
+            check_written(store.store_challenge_state(key, host, before, after, expires))
+        if after.answered:
+            with self._lock:
+                if len(self._until) >= HOSTS_KEPT:
+                    self._until.clear()
+                self._until[known] = now + ANSWERED_MS
         return None
-
-    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        pass
 
 
 class CircuitBreakers:
     """The breakers of all hosts, in this instance. ``in_flight`` is the limit of concurrent requests to one host."""
 
-    def __init__(
-        self, store: BreakerStore | None = None, in_flight: int = IN_FLIGHT, metrics: Metrics = NULL_METRICS
-    ) -> None:
-        self._store = store or NullBreakerStore()
+    def __init__(self, store: BreakerStore, in_flight: int = IN_FLIGHT, metrics: Metrics = NULL_METRICS) -> None:
+        self._store = store
         self._metrics = metrics
         self._limit = in_flight
         self._lock = Lock()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import challenges, delivery, trace
+from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DUE_SLACK_MS, POST_DEADLINE_MS, NextNotification, Verdict
@@ -25,7 +25,7 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
-from a2a_serverless.services.circuit_breakers import ChallengeCache, CircuitBreakers, CircuitOpen, HostBusy
+from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
 from a2a_serverless.services.task_replayer import TaskReplayer
 from a2a_serverless.services.webhooks import sealing_context
@@ -75,7 +75,7 @@ class DeliveryContext:
     metrics: Metrics
     enforce_ownership: bool = True
     contents: ContentStore | None = None
-    answered: ChallengeCache = field(default_factory=ChallengeCache)
+    challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
 
 
 class DeliveryOutcome(Enum):
@@ -560,10 +560,11 @@ def _send_challenge(
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     """Sends a challenge; the URL accepts by a 2xx that echoes it. If ownership is not enforced, delivers anyway."""
     if context.enforce_ownership:
-        at = retry_on_conflict(
-            lambda: _challenge_allowed_at(context, session), lambda: context.clock.now() + BUSY_S * 1000
-        )
-        if at:
+        now = context.clock.now()
+        if at := retry_on_conflict(
+            lambda: context.challenges.count_challenge(context.store, session.key, session.host, now),
+            lambda: now + BUSY_S * 1000,
+        ):
             return _retry_when_closed(context, session, cursor, at)
     challenge = context.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
@@ -576,52 +577,15 @@ def _send_challenge(
         return _put_off(context, session, cursor, wait)
     if result.outcome.accepted and _is_echo(result.outcome.body, challenge):
         _record(context, session, cursor, CHALLENGE, result, None)
-        _record_answered(context, session)
+        now = context.clock.now()
+        retry_on_conflict(  # if the write is lost, the next answer is stored instead
+            lambda: context.challenges.record_answer(context.store, session.key, session.host, now), lambda: None
+        )
         return replace(session, verification=Verification.VERIFIED), cursor
     if not context.enforce_ownership:
         _record(context, session, cursor, CHALLENGE, result, None)
         return replace(session, warned=True), cursor
     return _refuse(context, session, cursor, result)
-
-
-def _challenge_allowed_at(context: DeliveryContext, session: _DeliverySession) -> int:
-    """Returns 0 if a challenge may be sent, else when it may be (ms).
-
-    Counts the challenge if the host has not answered any of this owner's yet.
-    """
-    now = context.clock.now()
-    if context.answered.knows(session.key, session.host, now):
-        return 0
-    before = context.store.get_challenge_state(session.key, session.host)
-    if before.answered:
-        context.answered.learn(session.key, session.host, now)
-        return 0
-    after = challenges.add_challenge(before, now)
-    if after is None:
-        return challenges.next_check_at(before, now)
-    expires = now // 1000 + challenges.UNANSWERED_S
-    check_written(context.store.store_challenge_state(session.key, session.host, before, after, expires))
-    return 0
-
-
-def _record_answered(context: DeliveryContext, session: _DeliverySession) -> None:
-    """Stores that the host has answered a challenge of the owner's, which ends the limit on their number.
-
-    If the write is lost, the next answer is stored instead.
-    """
-    now = context.clock.now()
-    expires = now // 1000 + challenges.ANSWERED_S
-
-    def attempt() -> None:
-        if not context.answered.knows(session.key, session.host, now):
-            before = context.store.get_challenge_state(session.key, session.host)
-            check_written(
-                before.answered
-                or context.store.store_challenge_state(session.key, session.host, before, challenges.ANSWERED, expires)
-            )
-            context.answered.learn(session.key, session.host, now)
-
-    retry_on_conflict(attempt, lambda: None)
 
 
 def _refuse(

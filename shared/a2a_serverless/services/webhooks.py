@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import challenges
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import replace_cursor, same_lease
@@ -17,7 +16,7 @@ from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verifica
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
-from a2a_serverless.services.circuit_breakers import ChallengeCache
+from a2a_serverless.services.circuit_breakers import ChallengeLimiter
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Webhooks:
     per_day: int = PER_DAY
     own_urls: Callable[[], tuple[str, ...]] = tuple
     enforce_ownership: bool = True
-    answered: ChallengeCache = field(default_factory=ChallengeCache)
+    challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
 
     def check_request(self, request: TaskPushNotificationConfig) -> WebhookTarget:
         """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
@@ -136,7 +135,8 @@ def new_config(
     target = _vet(webhooks, request)
     verification = _verification(webhooks, target)
     if verification is Verification.UNVERIFIED and webhooks.enforce_ownership:
-        retry_on_conflict(lambda: _count_challenge(webhooks, key, host_of(request.url)))
+        now, host = webhooks.clock.now(), host_of(request.url)
+        retry_on_conflict(lambda: webhooks.challenges.count_webhook(webhooks.store, key, host, now))
     _count_webhook(webhooks, key)
     config_id, incarnation = request.id or webhooks.ids.new(), webhooks.ids.new()
     context, credentials = sealing_context(key, config_id), _credentials(request)
@@ -190,26 +190,6 @@ def _count_webhook(webhooks: Webhooks, key: TaskKey) -> None:
     if not webhooks.store.count_webhook(key, day, webhooks.per_day):
         text = f"You may register {webhooks.per_day} push notification configurations a day."
         raise TooManyRequests(text, (DAY_MS - since) // 1000)
-
-
-def _count_challenge(webhooks: Webhooks, key: TaskKey, host: str) -> None:
-    """Counts one more webhook at a host that has not answered a challenge of the owner; raises Conflict."""
-    now = webhooks.clock.now()
-    if webhooks.answered.knows(key, host, now):
-        return
-    before = webhooks.store.get_challenge_state(key, host)
-    if before.answered:
-        webhooks.answered.learn(key, host, now)
-        return
-    after = challenges.add_webhook(before)
-    if after is None:
-        text = (
-            f"{challenges.WEBHOOKS} webhooks at {host} have not answered their challenge yet. "
-            "More can be registered there once one of them has."
-        )
-        raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
-    expires = now // 1000 + challenges.UNANSWERED_S
-    check_written(webhooks.store.store_challenge_state(key, host, before, after, expires))
 
 
 def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> None:

@@ -1,0 +1,64 @@
+"""Stores in memory that only tests need, besides those of ``a2a_serverless.adapters.memory``."""
+
+from __future__ import annotations
+
+import hashlib
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
+from a2a_serverless.adapters.memory import MemoryItems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.key_ring import KeyRing
+
+
+class MemoryOwnerStore(DynamoOwnerStore):
+    """The limits and counters of owners, in memory."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(MemoryItems(now).as_table(), now)
+
+
+class MemoryApiKeyStore(DynamoApiKeyStore):
+    """API keys, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryItems(lambda: 0).as_table())
+
+
+class MemoryKeyRingStore:
+    """``ports.KeyRingStore`` in a variable."""
+
+    def __init__(self, ring: KeyRing | None = None) -> None:
+        self.ring = ring
+        self._lock = RLock()
+
+    def load(self) -> KeyRing | None:
+        return self.ring
+
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        with self._lock:
+            if self.ring == before:
+                self.ring = ring
+            return self.ring == ring
+
+
+class MemoryServiceTokenSealer:
+    """Opens only what it sealed itself."""
+
+    def __init__(self) -> None:
+        self._sealed: dict[bytes, str] = {}
+
+    def seal(self, claims: str) -> bytes:
+        sealed = hashlib.sha512(f"{len(self._sealed)}\n{claims}".encode()).digest()
+        self._sealed[sealed] = claims
+        return sealed
+
+    def open(self, sealed: bytes) -> str:
+        if sealed not in self._sealed:
+            raise ValueError("not sealed here")
+        return self._sealed[sealed]
