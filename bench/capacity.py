@@ -25,8 +25,8 @@ from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.dynamodb import items, keys, log_format
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.system import SystemClock

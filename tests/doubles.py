@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
 from a2a_serverless.adapters.memory import MemoryItems
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote, urlencode
 
-from a2a_serverless.http import api as http_api
-from a2a_serverless.http.app import make_asgi_app
-from a2a_serverless.http.documents import CARD, DOCUMENTS, OLD_CARD
-from a2a_serverless.http.exchange import Exchange
-from a2a_serverless.http.requests import TIME_LEFT, HttpRequest, read_request
+from a2a_serverless.http.api import Api
+from a2a_serverless.http.app import CARD, DOCUMENTS, OLD_CARD, make_asgi_app
+from a2a_serverless.http.lambda_proxy import Exchange
+from a2a_serverless.http.messages import TIME_LEFT, HttpRequest, read_request
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES
 from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import STREAMING, Operation
@@ -60,7 +59,7 @@ class HttpResponse:
 
 
 @dataclass(frozen=True)
-class Edge(http_api.Api):
+class Edge(Api):
     """The dependencies of the application, and the application itself, which checks its answers."""
 
     @property

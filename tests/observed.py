@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport, over_urllib
 from a2a_serverless.http.lambda_proxy import proxy_body, proxy_scope
-from a2a_serverless.http.requests import HttpRequest, read_request
+from a2a_serverless.http.messages import HttpRequest, read_request
 from a2a_serverless.protocol import sse
 from tests.edge import HttpResponse, check_frame, conforming, form_of
 

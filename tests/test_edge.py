@@ -10,7 +10,7 @@ import pytest
 from jsonschema import ValidationError
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
 from tests.echo import Writer
 from tests.edge import Edge, HttpResponse, conforming, form_of

@@ -10,7 +10,7 @@ from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, CachedAp
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.http.authentication import OidcOrApiKey
+from a2a_serverless.http.api import OidcOrApiKey
 from tests.doubles import MemoryApiKeyStore
 
 KEY = encode_key(b"k" * 32)

@@ -17,7 +17,7 @@ from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.services.publish import CardPublisher, publish, publish_cards
 from tests.cli.shell import Done, Shell
 from tests.client.deployment import BASE, Deployment

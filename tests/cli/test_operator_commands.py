@@ -22,8 +22,7 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.additions import EraseRequest
-from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.validation import read
+from a2a_serverless.protocol.protojson import as_json, read_model
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
 from a2a_serverless.services.erasure import ErasureService, run_request
 from tests.doubles import MemoryApiKeyStore
@@ -67,7 +66,7 @@ class Deployed:
         return Operations(
             DeliveryAdmin(table, table, self.world.queue, clock),
             self.rotator,
-            lambda order: as_json(run_request(erasure, read(EraseRequest, order))),
+            lambda order: as_json(run_request(erasure, read_model(EraseRequest, order))),
         )
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:

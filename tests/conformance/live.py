@@ -27,7 +27,7 @@ from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.http.local import in_threads
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.http.authentication import Authenticator
+    from a2a_serverless.http.api import Authenticator
     from a2a_serverless.protocol.codecs import Binding
 
 PAUSE_S = 0.005

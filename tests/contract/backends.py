@@ -11,14 +11,16 @@ from boto3.session import Session
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import (
+    DynamoBreakerStore,
+    DynamoOwnerStore,
+    DynamoPublications,
+    DynamoTaskIndex,
+)
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from tests.contract.schema import table_schema

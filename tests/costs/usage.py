@@ -20,9 +20,9 @@ from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.trace import new_trace
-from a2a_serverless.handlers.queues import make_queue_handler
-from a2a_serverless.http.authentication import AllowAnonymous
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.handlers.batches import make_queue_handler
+from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter

@@ -12,10 +12,10 @@ import pytest
 from boto3.session import Session
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import STREAMING
 from tests.handlers.requests import BINDINGS, Names

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.jsonrpc import METHODS
 from a2a_serverless.protocol.operations import Operation
 

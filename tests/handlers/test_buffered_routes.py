@@ -23,7 +23,7 @@ from tests.observed import check_proxy_answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
 

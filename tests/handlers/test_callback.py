@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.http.authentication import AllowAnonymous
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.http.messages import HttpRequest
 from tests.edge import Edge
 from tests.services.test_callbacks import Waiting
 

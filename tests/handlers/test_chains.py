@@ -25,7 +25,7 @@ from a2a_serverless.domain.access import (
 from a2a_serverless.domain.errors import Overloaded, Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.http.authentication import OidcOrApiKey
+from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from tests.client.deployment import BASE, Deployment
 from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
-from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.deliver import DeliveryOutcome
 from tests.contexts import Context
 

@@ -12,9 +12,9 @@ import pytest
 
 from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
-from a2a_serverless.http.authentication import ANYBODY
-from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.http.api import ANYBODY
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import LIMITS
 from a2a_serverless.services.operations import MOST_NAMED
 from tests.client.deployment import Deployment
 from tests.echo import Writer
@@ -23,7 +23,7 @@ from tests.handlers.requests import BINDINGS, Names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from tests.edge import HttpResponse
 
 CURRENT = ("1.0 JSON-RPC", "1.0 REST", "0.3 JSON-RPC", "0.3 REST")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.echo import Writer
 from tests.edge import Edge
@@ -19,7 +19,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.http.authentication import Authenticator
+    from a2a_serverless.http.api import Authenticator
     from tests.edge import HttpResponse
 
 APP = "https://app.example.com"

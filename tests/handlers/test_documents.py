@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from tests.client.deployment import BASE, Deployment, Locked
 from tests.echo import Writer, agent_of

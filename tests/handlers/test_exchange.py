@@ -9,8 +9,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 
-from a2a_serverless.http.answers import EventStream
-from a2a_serverless.http.exchange import Exchange
+from a2a_serverless.http.lambda_proxy import Exchange
+from a2a_serverless.http.messages import EventStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -13,7 +13,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.publications import card_name
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read

@@ -15,7 +15,7 @@ import pytest
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.head import HeadSnapshot, report_status, start_run
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.testing import SimulatedLoop

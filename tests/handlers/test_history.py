@@ -17,7 +17,7 @@ from tests.echo import Asker
 from tests.handlers.requests import BINDINGS, Names
 
 if TYPE_CHECKING:
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")
 MOST = [(binding, most, told) for binding in NEW for most, told in ((None, 3), (0, 0), (1, 1), (2, 2), (9, 3))]

@@ -18,7 +18,7 @@ from tests.handlers.test_runtime import Mine
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from tests.edge import HttpResponse
 
 

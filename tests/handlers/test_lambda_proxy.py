@@ -14,9 +14,9 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.http.authentication import ANYBODY, AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.api import ANYBODY, AllowAnonymous, OidcOrApiKey
 from a2a_serverless.http.lambda_proxy import make_gateway_handler, proxy_body, proxy_scope
-from a2a_serverless.http.requests import HttpRequest, read_request
+from a2a_serverless.http.messages import HttpRequest, read_request
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.edge import Edge
@@ -24,7 +24,7 @@ from tests.handlers.test_queues import Clock
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.http.authentication import Authenticator
+    from a2a_serverless.http.api import Authenticator
 
 SENT = json.loads((Path(__file__).parents[2] / "events" / "api-send.json").read_text())
 MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "my secret plan"}]}

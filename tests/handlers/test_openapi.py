@@ -18,7 +18,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from a2a_serverless.http import routes as rest
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
 

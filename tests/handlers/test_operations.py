@@ -13,8 +13,8 @@ import pytest
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentExtension
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.http.authentication import AllowAnonymous
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import SENDING, STREAMING, Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.client.deployment import BASE, Deployment

@@ -14,9 +14,9 @@ from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.handlers.eraser import make_eraser_handler
-from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
-from a2a_serverless.http.requests import HttpRequest
-from a2a_serverless.protocol.timestamps import to_text
+from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.testing import START
 from tests.contexts import Context
@@ -134,9 +134,9 @@ def test_a_webhook_is_paused_and_resumed() -> None:
         ({"host": HOST}, 1),
         ({"host": HOST.upper()}, 1),
         ({"host": "example.com"}, 0),
-        ({"since": to_text(START)}, 1),
-        ({"since": to_text(START + 9 * HOUR_MS)}, 0),
-        ({"host": HOST, "since": to_text(START + 9 * HOUR_MS)}, 0),
+        ({"since": timestamp_text(START)}, 1),
+        ({"since": timestamp_text(START + 9 * HOUR_MS)}, 0),
+        ({"host": HOST, "since": timestamp_text(START + 9 * HOUR_MS)}, 0),
     ],
 )
 def test_many_are_redriven_by_host_and_time(meant: dict[str, object], hits: int) -> None:

@@ -10,7 +10,7 @@ from starlette.routing import Match, Route
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported
 from a2a_serverless.http import routes as rest
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
 from tests.handlers.hostile import TASK
 from tests.handlers.test_hostile import Place

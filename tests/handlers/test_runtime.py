@@ -11,7 +11,7 @@ import yaml
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from a2a_serverless.http.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
 from tests.echo import Writer

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.http.answers import EventStream
 from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
+from a2a_serverless.http.messages import EventStream
 from a2a_serverless.http.runtime import SEPARATOR, RuntimeApi
 from a2a_serverless.http.runtime import Invocation as Asked
 from tests.contexts import Context

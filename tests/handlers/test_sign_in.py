@@ -25,7 +25,7 @@ from a2a_serverless.adapters.oidc import (
 from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIssuer, digest_of, encode_key
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.http.authentication import OidcOrApiKey
+from a2a_serverless.http.api import OidcOrApiKey
 from tests.doubles import MemoryApiKeyStore
 
 if TYPE_CHECKING:

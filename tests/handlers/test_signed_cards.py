@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jwt import InvalidSignatureError, PyJWK, PyJWS
 
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.key_rotation import ensure_ring
 from sample_agents import conformance
 from tests.conformance.live import Live

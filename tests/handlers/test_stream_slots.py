@@ -18,7 +18,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.local import in_threads
 from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation

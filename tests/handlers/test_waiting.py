@@ -18,7 +18,7 @@ from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, TaskContext
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
 
 WAITING: dict[str, Any] = {
     "1.0 JSON-RPC": {},

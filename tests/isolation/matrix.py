@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.http.authentication import OidcOrApiKey
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.api import OidcOrApiKey
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.v1 import (
     ListTasksRequest,
     Message,

@@ -21,10 +21,9 @@ from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
-from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.handlers.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
-from a2a_serverless.handlers.table_stream import make_stream_handler
-from a2a_serverless.http.authentication import OidcOrApiKey
+from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from tests.edge import HttpResponse
 
 WORD: Final = "c4n4ry"

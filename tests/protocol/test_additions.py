@@ -14,7 +14,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification, WebhookStatus
 from a2a_serverless.protocol import additions, v1, v1_card
 from a2a_serverless.protocol.codecs import REQUESTS
-from a2a_serverless.protocol.validation import read
+from a2a_serverless.protocol.protojson import read_model
 
 CONFIG = PushConfig(
     config_id="p",
@@ -107,10 +107,10 @@ ERASE: dict[str, Any] = {"tenant": "acme", "owner": "o"}
 )
 def test_a_request_is_read_or_refused_with_its_fields(model: Any, params: Any, fields: list[str]) -> None:
     if not fields:
-        read(model, params)
+        read_model(model, params)
         return
     with pytest.raises(InvalidParams) as refused:
-        read(model, params)
+        read_model(model, params)
     assert [one.field for one in refused.value.violations] == fields
 
 

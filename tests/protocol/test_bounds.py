@@ -9,8 +9,8 @@ import pytest
 
 from a2a_serverless.domain.errors import InvalidAgentResponse, InvalidParams
 from a2a_serverless.protocol import v0_3, v1
-from a2a_serverless.protocol.limits import LIMITS, Limits
-from a2a_serverless.protocol.validation import read, read_peer
+from a2a_serverless.protocol.protojson import read_model, read_peer
+from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 MESSAGE: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a"}]}
 PEER = Limits(parts=100_000, items=10_000)
@@ -36,7 +36,7 @@ def test_a_long_artifact_of_a_peer_is_read_whole() -> None:
 
 def test_as_many_violations_are_named_as_the_limit_says() -> None:
     with pytest.raises(InvalidParams) as refused:
-        read(v1.SendMessageRequest, {"message": MESSAGE | {"parts": [{}] * 200}})
+        read_model(v1.SendMessageRequest, {"message": MESSAGE | {"parts": [{}] * 200}})
     assert len(refused.value.violations) == LIMITS.violations
 
 
@@ -55,7 +55,7 @@ def test_as_many_violations_are_named_as_the_limit_says() -> None:
 )
 def test_each_bound_holds_for_what_clients_send(change: dict[str, Any], field: str, description: str) -> None:
     with pytest.raises(InvalidParams) as refused:
-        read(v1.SendMessageRequest, {"message": MESSAGE | change})
+        read_model(v1.SendMessageRequest, {"message": MESSAGE | change})
     ((found, said),) = [(one.field, one.description) for one in refused.value.violations]
     assert (found, description in said) == (field, True)
     v1.Message.model_validate(MESSAGE | change)  # ours has no bounds
@@ -68,7 +68,7 @@ def test_what_was_sent_is_in_no_refusal() -> None:
         (v0_3.TaskPushNotificationConfig, {"taskId": "t", "pushNotificationConfig": config}),
     ):
         with pytest.raises(InvalidParams) as refused:
-            read(model, params)
+            read_model(model, params)
         assert "hunter2" not in str(refused.value) + repr(refused.value.violations)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.card_signatures import without_empties
-from a2a_serverless.protocol.peer_card import read_card
+from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v0_3_card import LegacyCard, old_card, union_card

@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
-from a2a_serverless.http.requests import HttpRequest
-from a2a_serverless.protocol import jsonrpc, versions
-from a2a_serverless.protocol.codecs import Binding, codec
+from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.protocol import jsonrpc
+from a2a_serverless.protocol.codecs import (
+    Binding,
+    activated_extensions,
+    asked_version,
+    check_version,
+    codec,
+    requested_extensions,
+)
 from a2a_serverless.protocol.conditional_requests import unchanged
 from a2a_serverless.protocol.error_bodies import json_rpc_failure
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.peer_card import read_card
-from a2a_serverless.protocol.peers import read_item, read_task
+from a2a_serverless.protocol.peers import read_card, read_item, read_task
 from a2a_serverless.protocol.strict_json import dumps
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
@@ -153,9 +159,9 @@ def test_any_body_is_a_call_or_a_refusal_that_can_be_answered(body: bytes) -> No
 @SOME
 def test_any_header_is_read_or_refused(header: str, other: str) -> None:
     with suppress(A2AError):
-        versions.check("1.0", versions.asked(header, other))
+        check_version("1.0", asked_version(header, other))
     with suppress(A2AError):
-        versions.activated(versions.requested(header, other), ["urn:a"], ["urn:a"])
+        activated_extensions(requested_extensions(header, other), ["urn:a"], ["urn:a"])
     with suppress(A2AError):
         HttpRequest("POST", "/", {"content-type": header}).check_content_type()
     assert HttpRequest("POST", "/", {"accept": header, "content-type": other}).answer_type in {

@@ -6,8 +6,8 @@ from a2a_serverless.domain.errors import InvalidParams, InvalidRequest, MethodNo
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.error_bodies import json_rpc_failure
 from a2a_serverless.protocol.jsonrpc import RpcRefusal, RpcRequest
-from a2a_serverless.protocol.limits import Limits
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import Limits
 from tests.protocol.schema import assert_v0_3
 
 

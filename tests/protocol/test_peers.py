@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.protocol import v1
-from a2a_serverless.protocol.peers import params
+from a2a_serverless.protocol.peers import print_params
 from a2a_serverless.protocol.protojson import ProtoModel
 from tests.protocol.schema import assert_v0_3
 
@@ -110,8 +110,8 @@ BLOCKING = v1.SendMessageRequest(message=v1.Message(message_id="m", role=v1.Role
 def test_a_request_is_printed_in_both_versions_with_the_clients_own_secrets(
     request_: ProtoModel, new: dict[str, Any], old: dict[str, Any]
 ) -> None:
-    assert json.loads(params("1.0", request_)) == new
-    assert json.loads(params("0.3", request_)) == old
+    assert json.loads(print_params("1.0", request_)) == new
+    assert json.loads(print_params("0.3", request_)) == old
     if isinstance(request_, v1.SendMessageRequest):
         assert_v0_3("MessageSendParams", old)
 
@@ -121,4 +121,4 @@ def test_a_request_is_printed_in_both_versions_with_the_clients_own_secrets(
 def test_a_number_that_json_does_not_have_is_not_sent(version: Any, number: float) -> None:
     message = MESSAGE.model_copy(update={"parts": (v1.Part(data={"x": number}),)})
     with pytest.raises(ValueError, match="is not a JSON number"):
-        params(version, v1.SendMessageRequest(message=message))
+        print_params(version, v1.SendMessageRequest(message=message))

@@ -6,8 +6,7 @@ from hypothesis import given
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol.errors import BodyTooLarge
-from a2a_serverless.protocol.limits import Limits
-from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.strict_json import Limits, dumps, loads
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 

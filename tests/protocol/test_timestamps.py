@@ -1,21 +1,21 @@
 import pytest
 from hypothesis import given
 
-from a2a_serverless.protocol.timestamps import from_http_date, from_text, to_text
+from a2a_serverless.protocol.protojson import read_http_date, read_timestamp, timestamp_text
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
 
 @pytest.mark.requirement(86)
 def test_a_moment_is_printed_in_utc_with_milliseconds() -> None:
-    assert to_text(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
-    assert to_text(1_760_000_000_000) == "2025-10-09T08:53:20.000Z"
+    assert timestamp_text(1_760_000_000_123) == "2025-10-09T08:53:20.123Z"
+    assert timestamp_text(1_760_000_000_000) == "2025-10-09T08:53:20.000Z"
 
 
 @given(strategies.MOMENTS)
 @SOME
 def test_a_printed_moment_is_read_back_unchanged(at: int) -> None:
-    assert from_text(to_text(at)) == at
+    assert read_timestamp(timestamp_text(at)) == at
 
 
 @pytest.mark.requirement(86)
@@ -31,7 +31,7 @@ def test_a_printed_moment_is_read_back_unchanged(at: int) -> None:
     ],
 )
 def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
-    assert from_text(text) == at
+    assert read_timestamp(text) == at
 
 
 @pytest.mark.requirement(86)
@@ -53,11 +53,11 @@ def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        from_text(text)
+        read_timestamp(text)
 
 
 def test_a_date_of_http_is_read_and_what_is_none_refused() -> None:
-    assert from_http_date("Thu, 09 Oct 2025 08:53:20 GMT") == 1_760_000_000_000
+    assert read_http_date("Thu, 09 Oct 2025 08:53:20 GMT") == 1_760_000_000_000
     for text in ("", "0", "Thu, 09 Oct 2025 08:53:20 +0000", "Thu, 32 Oct 2025 08:53:20 GMT", "2025-10-09T08:53:20Z"):
         with pytest.raises(ValueError, match=r".+"):
-            from_http_date(text)
+            read_http_date(text)

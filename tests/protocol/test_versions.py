@@ -2,7 +2,7 @@ import pytest
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
 from a2a_serverless.domain.push import WireVersion
-from a2a_serverless.protocol.versions import activated, asked, check, requested
+from a2a_serverless.protocol.codecs import activated_extensions, asked_version, check_version, requested_extensions
 
 
 @pytest.mark.requirement(61, 64, 106)
@@ -25,12 +25,12 @@ from a2a_serverless.protocol.versions import activated, asked, check, requested
 def test_the_header_goes_before_the_parameter_and_a_patch_does_not_matter(
     header: str | None, query: str | None, version: str
 ) -> None:
-    assert asked(header, query) == version
+    assert asked_version(header, query) == version
 
 
 @pytest.mark.parametrize(("written_in", "version"), [("1.0", "1.0"), ("0.3", "0.3"), ("0.3", "1.0")])
 def test_a_supported_version_is_served(written_in: WireVersion, version: str) -> None:
-    check(written_in, version)
+    check_version(written_in, version)
 
 
 @pytest.mark.requirement(63)
@@ -38,13 +38,13 @@ def test_a_supported_version_is_served(written_in: WireVersion, version: str) ->
 @pytest.mark.parametrize("version", ["99.0", "1.1", "0.2", "1", "latest", "1.0, 0.3", "v1.0", "１.0"])
 def test_an_unknown_version_is_refused_with_those_that_are_known(written_in: WireVersion, version: str) -> None:
     with pytest.raises(VersionNotSupported, match=r"Supported are 1\.0 and 0\.3"):
-        check(written_in, version)
+        check_version(written_in, version)
 
 
 @pytest.mark.requirement(64)
 def test_a_1_0_method_without_a_version_is_told_which_header_it_lacks() -> None:
     with pytest.raises(VersionNotSupported, match=r"A2A-Version: 1\.0"):
-        check("1.0", asked(None))
+        check_version("1.0", asked_version(None))
 
 
 @pytest.mark.requirement(106)
@@ -61,20 +61,23 @@ def test_a_1_0_method_without_a_version_is_told_which_header_it_lacks() -> None:
 def test_extensions_are_read_from_both_headers_each_once(
     headers: tuple[str | None, ...], names: tuple[str, ...]
 ) -> None:
-    assert requested(*headers) == names
+    assert requested_extensions(*headers) == names
 
 
 def test_a_flood_of_extensions_is_cut_off() -> None:
-    assert len(requested(",".join(map(str, range(1000))))) == 32
+    assert len(requested_extensions(",".join(map(str, range(1000))))) == 32
 
 
 @pytest.mark.requirement(78)
 def test_what_is_activated_is_what_both_sides_know() -> None:
-    assert activated(["urn:b", "urn:x", "urn:a"], supported=["urn:a", "urn:b"], required=[]) == ("urn:b", "urn:a")
+    assert activated_extensions(["urn:b", "urn:x", "urn:a"], supported=["urn:a", "urn:b"], required=[]) == (
+        "urn:b",
+        "urn:a",
+    )
 
 
 @pytest.mark.requirement(46)
 def test_a_missing_required_extension_is_named() -> None:
     with pytest.raises(ExtensionRequired, match="urn:must"):
-        activated(["urn:a"], supported=["urn:a", "urn:must"], required=["urn:must"])
-    assert activated(["urn:must"], supported=["urn:must"], required=["urn:must"]) == ("urn:must",)
+        activated_extensions(["urn:a"], supported=["urn:a", "urn:must"], required=["urn:must"])
+    assert activated_extensions(["urn:must"], supported=["urn:must"], required=["urn:must"]) == ("urn:must",)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.messages import HttpRequest
 from tests.client.deployment import Deployment
 from tests.sample_agents.sketches import SHIPPED as AGENTS
 from tests.sample_agents.test_writing_agents import CHINESE, ENGLISH

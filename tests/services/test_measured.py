@@ -16,8 +16,8 @@ from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
-from a2a_serverless.http.authentication import AllowAnonymous
-from a2a_serverless.http.requests import HttpRequest
+from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers

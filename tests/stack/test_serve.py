@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
-from a2a_serverless.http.authentication import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.local import BODY_S, BodyDeadline, in_threads
 from a2a_serverless.stack.serve import HEAD_S, BoundedHead
 from tests.echo import Writer

@@ -16,12 +16,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.domain.contents import UploadSlot
 from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses

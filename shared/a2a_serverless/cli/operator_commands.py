@@ -18,7 +18,7 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey
 from a2a_serverless.domain.push import WebhookStatus
 from a2a_serverless.protocol.additions import Delivery
-from a2a_serverless.protocol.timestamps import from_text, to_text
+from a2a_serverless.protocol.protojson import read_timestamp, timestamp_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
     Selection,
@@ -142,7 +142,7 @@ def moment_of(text: str) -> int:
     if ago:
         return time.time_ns() // 1_000_000 - int(ago[1]) * _UNIT_MS[ago[2]]
     try:
-        return from_text(text)
+        return read_timestamp(text)
     except ValueError:
         raise typer.BadParameter("30m, 12h or 2d (ago), or a timestamp such as 2026-05-28T09:30:00Z") from None
 
@@ -203,5 +203,8 @@ def _line(one: WebhookStatus) -> str:
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Returns a copy with the times (integers) as timestamps."""
     if isinstance(value, dict):
-        return {name: to_text(inner) if isinstance(inner, int) else _with_times(inner) for name, inner in value.items()}
+        return {
+            name: timestamp_text(inner) if isinstance(inner, int) else _with_times(inner)
+            for name, inner in value.items()
+        }
     return [_with_times(inner) for inner in value] if isinstance(value, list) else value

@@ -10,10 +10,11 @@ from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, Transport
 from a2a_serverless.protocol import jsonrpc, peers
+from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.errors import CODES
-from a2a_serverless.protocol.limits import ANSWER_LIMITS
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.protojson import read_peer
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.v1 import (
     MAX_PAGE_SIZE,
     CancelTaskRequest,
@@ -31,8 +32,6 @@ from a2a_serverless.protocol.v1 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from a2a_serverless.protocol.validation import read_peer
-from a2a_serverless.protocol.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,7 +161,7 @@ class Client:
     def _call(self, operation: Operation, request: ProtoModel, accept: str, after: int | None = None) -> ClientRequest:
         if self.tenant:
             request = request.model_copy(update={"tenant": self.tenant})
-        params = peers.params(self.version, request)
+        params = peers.print_params(self.version, request)
         method = jsonrpc.name_of(operation, self.version).encode()
         body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method, params)
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}

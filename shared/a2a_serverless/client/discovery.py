@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from a2a_serverless.client.calls import OK, Client, HttpError, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
-from a2a_serverless.protocol.limits import ANSWER_LIMITS
-from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +48,7 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     InvalidAgentResponse, or, when there are credentials, CredentialsKept if ``url`` is not https or the card names
     another host.
     """
-    from a2a_serverless.protocol.peer_card import read_card  # agents of the same deployment need no card
+    from a2a_serverless.protocol.peers import read_card  # agents of the same deployment need no card
 
     headers = headers or {}
     secret = any(name.lower() in CREDENTIALS for name in headers)

@@ -10,9 +10,9 @@ from a2a_serverless.client.calls import JSON, OK, Client, HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport
+from a2a_serverless.protocol.protojson import read_peer
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.v1 import Part
-from a2a_serverless.protocol.validation import read_peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

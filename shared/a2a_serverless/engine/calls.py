@@ -146,7 +146,7 @@ class AgentCalls:
 
     async def card(self, agent: str) -> AgentCard:
         """See ``TaskContext.get_card``."""
-        from a2a_serverless.protocol.peer_card import read_card  # only agents that call others need it
+        from a2a_serverless.protocol.peers import read_card  # only agents that call others need it
 
         kept = self._steps.get(CARD + agent)
         card = kept.value if kept else self._keep(CARD + agent, await self._card(agent))

@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.protocol.additions import EraseRequest
-from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.validation import read
+from a2a_serverless.protocol.protojson import as_json, read_model
 from a2a_serverless.services.erasure import run_request
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def make_eraser_handler(erasure: ErasureService) -> Handler:
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
-        wanted = read(EraseRequest, event)
+        wanted = read_model(EraseRequest, event)
         done = as_json(run_request(erasure, wanted))
         logger.info("counted" if wanted.dry_run else "erased", extra=done)
         return done

@@ -1,30 +1,139 @@
-"""What the endpoints work with, and what holds for every request to an agent: who calls, and how often."""
+"""What the endpoints work with, and what holds for every request to an agent: who calls, where, and how often."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from a2a_serverless.domain.errors import MethodNotFound
-from a2a_serverless.http.requests import read_body, read_request
-from a2a_serverless.protocol.limits import LIMITS, Limits
+from a2a_serverless.domain.access import (
+    PREFIX,
+    SERVICE_TOKEN_PREFIX,
+    ApiKey,
+    Caller,
+    InvalidToken,
+    ServiceToken,
+    digest_of,
+)
+from a2a_serverless.domain.errors import MethodNotFound, TaskNotFound, Unauthenticated
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.http.messages import read_body, read_request
+from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import JsonObject, Principal
-    from a2a_serverless.http.authentication import Authenticator
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.ports.keys import Publications
     from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.tasks import TaskService
+
+
+class Authenticator(Protocol):
+    """Determines who calls."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Returns the caller; raises Unauthenticated."""
+        ...
+
+    def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
+        """Returns the caller in the tenant that the request names; raises TaskNotFound if it may not act there."""
+        ...
+
+    def is_operator(self, headers: Mapping[str, str]) -> bool:
+        """Whether the caller is an operator, who may see and change the webhooks of all owners, and erase."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AllowAnonymous:
+    """Every caller is the same principal, in any tenant that it names. For local runs only."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        del headers
+        return Caller(ANYBODY)
+
+    def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
+        return replace(principal, tenant=tenant)
+
+    def is_operator(self, headers: Mapping[str, str]) -> bool:
+        del headers
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OidcOrApiKey:
+    """Accepts API keys (``X-API-Key``, or as a bearer token), service tokens, and an issuer's bearer tokens if set.
+
+    ``service_tokens`` opens the tokens with which agents of this deployment call each other; only a worker can seal
+    one.
+    """
+
+    keys: Callable[[str], ApiKey | None]
+    tokens: Callable[[str], Caller] | None = None
+    service_tokens: Callable[[str], ServiceToken | None] = lambda _: None
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Returns the caller; raises Unauthenticated, which is the same for every reason."""
+        key, bearer = _credentials(headers)
+        found = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
+        caller = found.caller if found else None if key else self._token(bearer)
+        if caller is None:
+            raise Unauthenticated(given=bool(key or bearer))
+        return caller
+
+    def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
+        """A caller acts in its own tenant only; raises TaskNotFound for another one."""
+        if tenant != principal.tenant:
+            raise TaskNotFound
+        return principal
+
+    def is_operator(self, headers: Mapping[str, str]) -> bool:
+        """True only for API keys that were made for an operator, never for an issuer's token."""
+        found = self._key(_credentials(headers)[0])
+        return found is not None and found.operator
+
+    def _key(self, key: str) -> ApiKey | None:
+        """Returns the stored key. What cannot be one of our keys is not looked up."""
+        return self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
+
+    def _pass(self, token: str) -> ServiceToken | None:
+        """Returns the service token if its API key still exists, or, without a key, if an issuer is set."""
+        made = self.service_tokens(token)
+        return made if made and self._is_backed(made) else None
+
+    def _is_backed(self, made: ServiceToken) -> bool:
+        if not made.api_key:
+            return self.tokens is not None
+        parent = self.keys(made.api_key)
+        return parent is not None and parent.principal == made.principal
+
+    def _token(self, token: str) -> Caller | None:
+        if not token or self.tokens is None:
+            return None
+        try:
+            return self.tokens(token)
+        except InvalidToken:
+            return None
+
+
+def _credentials(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Returns the API key (or service token) and the bearer token of a request, "" for none."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    bearer = credentials.strip() if scheme.lower() == "bearer" else ""
+    return headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else ""), bearer
+
+
+API_KEY_HEADER: Final = "x-api-key"
+KEY_LIMIT: Final = 256
+ANYBODY: Final = Principal("local", "anybody")
+
 
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 

@@ -1,33 +1,153 @@
 """The api as one ASGI application, for API Gateway, uvicorn and tests.
 
-JSON-RPC, public documents and callbacks need Starlette only. All other routes are FastAPI's, which is imported when the
-first such request comes: a cold start that serves JSON-RPC does not pay for it.
+JSON-RPC, public documents and callbacks are here and need Starlette only. All other routes are FastAPI's, which is
+imported when the first such request comes: a cold start that serves JSON-RPC does not pay for it.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 
+from a2a_serverless.domain.errors import (
+    ContentTypeNotSupported,
+    MethodNotFound,
+    Overloaded,
+    TooManyRequests,
+    Unauthenticated,
+)
+from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.invocations import InvocationFailed
-from a2a_serverless.http.answers import error_answer, log_error
-from a2a_serverless.http.api import Responder
-from a2a_serverless.http.callbacks import answer_callback
-from a2a_serverless.http.documents import DOCUMENTS, serve_document
-from a2a_serverless.http.jsonrpc import answer_call
-from a2a_serverless.http.requests import encoded_path, read_request
-from a2a_serverless.protocol.error_bodies import http_failure
+from a2a_serverless.http.api import Responder, no_such_path
+from a2a_serverless.http.messages import JSON, encoded_path, error_answer, json_answer, log_error, read_request
+from a2a_serverless.http.operations import Envelope, make_handler
+from a2a_serverless.ports.agents import CallbackRequest
+from a2a_serverless.protocol import jsonrpc
+from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
+from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
+from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
+from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.operations import STREAMING
+from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.services.callbacks import handle_callback
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
+    from collections.abc import Callable, Mapping
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http.api import Api
+    from a2a_serverless.http.messages import HttpRequest
+    from a2a_serverless.protocol.jsonrpc import RpcId
+
+UNAVAILABLE: Final = 503
+
+
+def answer_call(api: Api, request: HttpRequest) -> Response:
+    """The answer to a call. What is wrong with a call is said in the body, with status 200."""
+    agent = api.agent(request)
+    if request.verb != "POST":
+        raise VerbNotAllowed(("POST",))
+    try:
+        caller = api.sign_in(request)
+    except (Unauthenticated, TooManyRequests, Overloaded) as error:
+        asked = asked_version(request.headers.get(VERSION_HEADER.lower()))
+        return _call_refusal(None, error, "1.0" if asked == "1.0" else "0.3", UNAVAILABLE)
+    try:
+        request.check_content_type()
+    except ContentTypeNotSupported as error:
+        return _call_refusal(None, error)
+    call = jsonrpc.parse(request.body, api.limits)
+    if isinstance(call, jsonrpc.RpcRefusal):
+        return _call_refusal(call.id, call.error)
+    try:
+        operation, version = jsonrpc.method(call.method)
+    except MethodNotFound as error:
+        return _call_refusal(call.id, error)
+    envelope = Envelope(
+        content_type=JSON,
+        success=lambda result: jsonrpc.success(call.id, result),
+        failure=lambda error: (200, json_rpc_failure(call.id, error, version)),
+        streams_errors=operation in STREAMING and (version == "0.3" or request.only_streams),
+    )
+    return make_handler(api, agent, caller, request, "jsonrpc", version, envelope).handle(operation, call.params)
+
+
+def _call_refusal(call_id: RpcId, error: Exception, version: WireVersion = "1.0", status: int = 200) -> Response:
+    """The answer to a call whose operation is not known. HTTP's own status goes before ``status``."""
+    return error_answer(error, lambda error: (status, json_rpc_failure(call_id, error, version)))
+
+
+CARD: Final = ".well-known/agent-card.json"
+OLD_CARD: Final = ".well-known/agent.json"
+MAX_AGE_S: Final = 300
+
+# The name of each path's document, of the agent's if it has one. Clients from before 0.3 read ``agent.json``.
+DOCUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "/agents": lambda _: AGENTS,
+    "/.well-known/jwks.json": lambda _: JWKS,
+    f"/{CARD}": card_name,
+    f"/{OLD_CARD}": card_name,
+    f"/{{agent}}/{CARD}": card_name,
+    f"/{{agent}}/{OLD_CARD}": card_name,
+    f"/legacy/{{agent}}/{OLD_CARD}": legacy_card_name,
+}
+
+
+def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest) -> Response:
+    """A document with cache headers (specification 8.6), or 304 if the client has the current one.
+
+    The card at the root is the first agent's.
+    """
+    agent = request.params.get("agent") or next(iter(api.agents), "")
+    if "agent" in request.params and agent not in api.agents:
+        raise no_such_path()
+    if request.verb not in {"GET", "HEAD"}:
+        raise VerbNotAllowed(("GET", "HEAD"))
+    name = name_of(agent)
+    document = api.public.get_document(name)
+    if not isinstance(document, dict):
+        raise MethodNotFound("This document has not been published yet. The rotator function does it.")
+    max_age_s = api.jwks_max_age_s if name == JWKS else MAX_AGE_S
+    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
+    headers |= {"last-modified": str(document["modified"])}
+    if _is_current(request.headers, headers):
+        return Response(status_code=304, headers=headers | {"content-type": "application/json"})
+    return json_answer(str(document["body"]).encode(), headers)
+
+
+def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
+    """Whether the client has the current document, by ETag, else by date (RFC 9110, 13.2.2)."""
+    etag = asked.get("if-none-match")
+    if etag is not None:
+        return unchanged(etag, held["etag"])
+    return unchanged_since(asked.get("if-modified-since"), held["last-modified"])
+
+
+def answer_callback(api: Api, request: HttpRequest) -> Response:
+    """Resumes the task whose call the path names; echoes a challenge.
+
+    Raises TaskNotFound for a request that is not genuine, ContentTypeNotSupported for a genuine one that is not JSON.
+    """
+    from a2a_serverless.protocol.additions import CallbackResponse
+
+    if request.verb != "POST":
+        raise no_such_path()
+
+    def check_body(body: bytes) -> None:
+        request.check_content_type()
+        loads(body, api.limits)
+
+    news = CallbackRequest(request.headers, request.body)
+    challenge = handle_callback(api.service, api.verifier, request.params["id"], news, check_body)
+    return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
+
 
 logger = logging.getLogger(__name__)
 

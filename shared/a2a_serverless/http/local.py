@@ -13,7 +13,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 
-from a2a_serverless.http.requests import read_body
+from a2a_serverless.http.messages import read_body
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from a2a_serverless.http.requests import A2A_JSON, JSON
+from a2a_serverless.http.messages import A2A_JSON, JSON
 from a2a_serverless.http.routes import ROUTES, Description
-from a2a_serverless.protocol import old_codecs, v0_3_card, v0_3_rest, v1, v1_card
-from a2a_serverless.protocol.codecs import REQUESTS
+from a2a_serverless.protocol import v0_3_card, v0_3_rest, v1, v1_card
+from a2a_serverless.protocol.codecs import REQUESTS, VERSION_HEADER
 from a2a_serverless.protocol.error_bodies import ErrorResponse, OldErrorResponse
+from a2a_serverless.protocol.old_codecs import RestCodec
 from a2a_serverless.protocol.operations import STREAMING, Operation
 from a2a_serverless.protocol.sse import CONTENT_TYPE
-from a2a_serverless.protocol.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def describe(app: FastAPI, api: Api, added: Mapping[str, Description]) -> Schema
 
 def _description(route: OperationRoute) -> Description:
     old = route.version == "0.3"
-    reads = (old_codecs.RestCodec.requests if old else REQUESTS)[route.operation]
+    reads = (RestCodec.requests if old else REQUESTS)[route.operation]
     return Description(
         body=reads if route.operation in _WITH_BODY else None,
         query=reads if route.operation in _WITH_QUERY and not old else None,

@@ -18,9 +18,17 @@ from a2a_serverless.domain import trace
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
-from a2a_serverless.http.answers import UNCACHED, EventStream, error_answer, json_answer, log_error
-from a2a_serverless.protocol import sse, versions
-from a2a_serverless.protocol.codecs import codec
+from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
+from a2a_serverless.protocol import sse
+from a2a_serverless.protocol.codecs import (
+    EXTENSION_HEADERS,
+    VERSION_HEADER,
+    activated_extensions,
+    asked_version,
+    check_version,
+    codec,
+    requested_extensions,
+)
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
@@ -34,9 +42,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.http.answers import Failure
     from a2a_serverless.http.api import Api
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding, Codec
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
@@ -81,9 +88,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
         blocking_ms=blocking_ms,
         trace=_trace(request, api.service.ids.new()),
         caller=caller,
-        extensions=versions.requested(
-            *(request.headers.get(name.lower()) for name in versions.EXTENSION_HEADERS.values())
-        ),
+        extensions=requested_extensions(*(request.headers.get(name.lower()) for name in EXTENSION_HEADERS.values())),
     )
     used, stream_ms = codec(binding, version, service.clock.now()), min(api.stream_ms, left)
     return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms)
@@ -171,12 +176,12 @@ class OperationHandler:
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
         headers, query = self.request.headers, dict(self.request.query)
-        asked = versions.asked(headers.get(versions.VERSION_HEADER.lower()), query.get(versions.VERSION_HEADER))
-        versions.check(self.version, asked)
+        asked = asked_version(headers.get(VERSION_HEADER.lower()), query.get(VERSION_HEADER))
+        check_version(self.version, asked)
         offered = self.agent.extensions
         required = [one.uri for one in offered if one.required]
-        active = versions.activated(self.service.extensions, [one.uri for one in offered], required)
-        return {versions.EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
+        active = activated_extensions(self.service.extensions, [one.uri for one in offered], required)
+        return {EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:

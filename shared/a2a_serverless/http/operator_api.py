@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.http.answers import json_answer
 from a2a_serverless.http.api import no_such_path
+from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.routes import Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
@@ -33,9 +33,8 @@ from a2a_serverless.protocol.additions import (
     RedriveRequest,
     RedriveResponse,
 )
-from a2a_serverless.protocol.protojson import as_json
+from a2a_serverless.protocol.protojson import as_json, read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
-from a2a_serverless.protocol.validation import read
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
     Selection,
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.push import WebhookStatus
     from a2a_serverless.http.api import Api
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.protojson import ProtoModel
 
 Change = Callable[[DeliveryAdmin, TaskKey, str], object]
@@ -76,7 +75,7 @@ def _admin(api: Api, request: HttpRequest) -> DeliveryAdmin:
 
 def list_given_up(api: Api, request: HttpRequest) -> Response:
     """The webhooks that were given up."""
-    admin, query = _admin(api, request), read(ListDeliveriesQuery, dict(request.query), api.limits)
+    admin, query = _admin(api, request), read_model(ListDeliveriesQuery, dict(request.query), api.limits)
     return _listed(list_exhausted(admin, query.limit, _selection(query)))
 
 
@@ -125,7 +124,7 @@ def erase(api: Api, request: HttpRequest) -> Response:
 
 
 def _body(model: type[M], api: Api, request: HttpRequest) -> M:
-    return read(model, loads(request.body, api.limits), api.limits)
+    return read_model(model, loads(request.body, api.limits), api.limits)
 
 
 def _selection(wanted: DeliverySelection) -> Selection:

@@ -3,6 +3,10 @@
 FastAPI routes and describes. Bodies are read by the codecs, as over JSON-RPC, so that both refuse the same in the same
 words. A path without ``/v1`` is 1.0, and may begin with a tenant; what the path says goes before what the body or the
 query says. Who has not signed in learns nothing of paths: the last routes sign in, then answer 404 or 405.
+
+``POST /{agent}/uploads`` with ``{"sha256": <hex>, "size": <bytes>}`` is for a file that is too big for a message. It
+gets the URL to PUT exactly that content to, the headers for that, and the ``url`` of the part that names the file.
+That ``url`` holds no owner: for other callers it names nothing.
 """
 
 from __future__ import annotations
@@ -15,25 +19,71 @@ from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.routing import BaseRoute, Match, Route
 
+from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.http.additions import ADDED
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
+from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operations import Envelope, make_handler
-from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
+from a2a_serverless.protocol.additions import (
+    Deliveries,
+    Delivery,
+    UploadedPart,
+    UploadRequest,
+    UploadResponse,
+    UploadTarget,
+)
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.services.delivery_admin import list_deliveries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.http.routes import OperationRoute
     from a2a_serverless.protocol.codecs import Binding
-    from a2a_serverless.protocol.limits import Limits
+    from a2a_serverless.protocol.strict_json import Limits
+
+
+def create_upload(api: Api, request: HttpRequest) -> Response:
+    """A slot for one upload. Raises InvalidParams, InsufficientScope, TooManyRequests and other A2AErrors."""
+    agent, caller = api.agent(request), api.sign_in(request)
+    caller.check(agent.id, "operate")
+    if api.service.contents is None:
+        raise no_such_path()
+    principal = api.principal(caller, dict(request.query).get("tenant"))
+    request.check_content_type()
+    wanted = read_model(UploadRequest, loads(request.body))
+    upload = StoredFile(UPLOADS, wanted.sha256, wanted.size)
+    if api.limiter:
+        api.limiter.admit_upload(principal, upload.size)
+    slot = api.service.contents.presign_put(principal, upload)
+    target = UploadTarget(url=slot.url, headers=dict(slot.headers))
+    return json_answer(UploadResponse(upload=target, part=UploadedPart(url=upload.address)).json_bytes())
+
+
+def show_deliveries(api: Api, request: HttpRequest) -> Response:
+    """The delivery status of the webhooks of the caller's task. Raises TaskNotFound, InsufficientScope."""
+    agent, caller = api.agent(request), api.sign_in(request)
+    caller.check(agent.id, "read")
+    key = api.principal(caller, dict(request.query).get("tenant")).key(request.params["taskId"])
+    found = list_deliveries(api.service.log, api.service.webhooks.store, key, agent.id)
+    return json_answer(Deliveries(deliveries=tuple(map(Delivery.of, found))).json_bytes())
+
+
+TASK: Final = "/{agent:agent}/tasks/{taskId:name}"
+ADDED: Final = (
+    ("/{agent:agent}/uploads", "POST", "CreateUpload", create_upload, Description(UploadResponse, UploadRequest)),
+    (TASK + "/deliveries", "GET", "ListTaskDeliveries", show_deliveries, Description(Deliveries)),
+)
+
 
 Check = Callable[[Api, "HttpRequest"], None]
 

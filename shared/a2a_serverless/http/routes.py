@@ -17,7 +17,7 @@ from a2a_serverless.protocol.operations import Operation
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.http.requests import HttpRequest
+    from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.protojson import ProtoModel
 
 

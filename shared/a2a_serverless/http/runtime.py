@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.http.exchange import Exchange
-from a2a_serverless.http.lambda_proxy import SECURE, NotHttp, begin_exchange, proxy_event
+from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, begin_exchange, proxy_event
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

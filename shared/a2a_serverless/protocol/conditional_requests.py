@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from a2a_serverless.protocol.timestamps import from_http_date
+from a2a_serverless.protocol.protojson import read_http_date
 
 
 def etag(content: bytes) -> str:
@@ -23,6 +23,6 @@ def unchanged_since(if_modified_since: str | None, modified: str) -> bool:
     if not if_modified_since:
         return False
     try:
-        return from_http_date(modified) <= from_http_date(if_modified_since)
+        return read_http_date(modified) <= read_http_date(if_modified_since)
     except ValueError:
         return False

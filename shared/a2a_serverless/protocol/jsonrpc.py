@@ -14,10 +14,9 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import to_json
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
-from a2a_serverless.protocol.limits import LIMITS, Limits
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, violation
-from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.strict_json import LIMITS, Limits, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

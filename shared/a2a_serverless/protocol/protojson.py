@@ -1,11 +1,12 @@
-"""ProtoJSON as pydantic types: how the objects of every version are read, bounded and printed.
+"""ProtoJSON as pydantic types: how the objects of every version are read, bounded, refused and printed.
 
 Lenient on input, as readers made of the proto are: lowerCamelCase or snake_case names, null and the empty string for
 "absent", enums by name or number, integers and booleans as strings, base64 in both alphabets, timestamps with any
 offset. Unknown members are ignored (specification 5.7). Exact on output: camelCase, enum names, and no member that is
-at its default.
+at its default. Times are whole milliseconds since the epoch inside, ISO 8601 in UTC on the wire (5.6.1).
 
-The bounds come from the ``Limits`` that a model is validated with; without them only the form is checked.
+The bounds come from the ``Limits`` that a model is validated with; without them only the form is checked. A refusal
+names everything that is wrong with a request, from what pydantic found.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 from pydantic import (
@@ -28,11 +30,42 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, to_json
 
-from a2a_serverless.protocol import timestamps
-from a2a_serverless.protocol.limits import LIMITS
+from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - printing appends the Z itself
+_HTTP_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+def timestamp_text(at: int) -> str:
+    """``2026-05-28T09:30:00.000Z``."""
+    return (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds") + "Z"
+
+
+def read_timestamp(text: str) -> int:
+    """Milliseconds, cut off below; without a zone it is UTC (0.3 examples lack it). Raises ValueError."""
+    found = _MOMENT.fullmatch(text)
+    if not found:
+        raise ValueError("not a timestamp")
+    date, clock, fraction, zone = found.groups()
+    moment = datetime.fromisoformat(f"{date}T{clock}{'+00:00' if zone in {None, 'Z', 'z'} else zone}")
+    try:
+        whole = (moment.astimezone(UTC).replace(tzinfo=None) - _EPOCH) // timedelta(seconds=1)
+    except OverflowError:
+        raise ValueError("not a timestamp") from None
+    return whole * 1000 + int((fraction or "").ljust(3, "0")[:3])
+
+
+def read_http_date(text: str) -> int:
+    """Milliseconds of a date as HTTP headers have it (RFC 9110, 5.6.7), in its preferred form. Raises ValueError."""
+    return (datetime.strptime(text, _HTTP_DATE) - _EPOCH) // timedelta(milliseconds=1)  # noqa: DTZ007 - as _EPOCH
+
 
 T = TypeVar("T")
 
@@ -229,7 +262,7 @@ def _moment(value: object, info: ValidationInfo) -> int | None:
     if isinstance(value, int) and info.context is None:
         return value
     try:
-        return timestamps.from_text(value if isinstance(value, str) else "")
+        return read_timestamp(value if isinstance(value, str) else "")
     except ValueError:
         raise violation("must be a timestamp such as 2026-05-28T09:30:00.000Z") from None
 
@@ -299,12 +332,81 @@ _DATE_TIME: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 Timestamp: TypeAlias = Annotated[
     int | None,
     PlainValidator(_moment),
-    PlainSerializer(lambda at: None if at is None else timestamps.to_text(at), when_used="json"),
+    PlainSerializer(lambda at: None if at is None else timestamp_text(at), when_used="json"),
     _DATE_TIME,
 ]
 KnownTimestamp: TypeAlias = Annotated[
     int,
     PlainValidator(lambda value, info: _moment(value, info) or 0),
-    PlainSerializer(timestamps.to_text, when_used="json"),
+    PlainSerializer(timestamp_text, when_used="json"),
     _DATE_TIME,
 ]
+
+
+M = TypeVar("M", bound=BaseModel)
+
+_DESCRIPTIONS: Final = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "tuple_type": "must be a list",
+    "extra_forbidden": "is not known",
+}
+_NEEDS_PARTS: Final = frozenset({"parts", "content"})
+
+
+def read_model(model: type[M], value: object, limits: Limits = LIMITS) -> M:
+    """The object that a JSON value is. Raises InvalidParams with every violation."""
+    if not isinstance(value, dict):
+        raise InvalidParams("The parameters must be an object.")
+    try:
+        return model.model_validate(value, context=limits)
+    except ValidationError as error:
+        raise InvalidParams(violations=violations(error, limits)) from None
+
+
+def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> M:
+    """The same of another agent's answer. Raises InvalidAgentResponse: its fault, not our caller's."""
+    try:
+        return read_model(model, value, limits)
+    except InvalidParams as error:
+        raise InvalidAgentResponse(f"The other agent's answer is invalid: {error}") from error
+
+
+def violations(error: ValidationError, limits: Limits = LIMITS) -> tuple[FieldViolation, ...]:
+    """The violations, each under its path as the client wrote it, as many as the limits name."""
+    found = error.errors(include_url=False)[: limits.violations]
+    return tuple(FieldViolation(path_of(one["loc"]) + _below_path(one), describe(one)) for one in found)
+
+
+def path_of(loc: tuple[int | str, ...]) -> str:
+    """``message.parts[0].raw``. The tag of a union (``@text``) is no part of a path."""
+    path = ""
+    for name in _names_in(loc):
+        path += f"[{name}]" if isinstance(name, int) else f".{name}" if path else name
+    return path
+
+
+def _names_in(loc: tuple[int | str, ...]) -> list[int | str]:
+    return [name for name in loc if isinstance(name, int) or not name.startswith("@")] or [""]
+
+
+def describe(one: ErrorDetails) -> str:
+    """What would be valid."""
+    kind, value, name = one["type"], one["input"], _names_in(one["loc"])[-1]
+    if kind == "missing" and name in _NEEDS_PARTS:
+        return "must hold at least one part"
+    if kind == "missing" or (value is None and kind != "violation" and isinstance(name, str)):
+        return "is required"
+    if kind == "enum":
+        if value == "":
+            return "is required"
+        return "must be one of " + str(one["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+    return _DESCRIPTIONS.get(kind, one["msg"])
+
+
+def _below_path(one: Any) -> str:  # noqa: ANN401 - ErrorDetails
+    if one["type"] == "item_kind":
+        return "kind"
+    return ".kind" if one["type"] == "part_kind" else ""

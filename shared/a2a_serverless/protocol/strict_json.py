@@ -1,21 +1,47 @@
-"""Strict JSON: what comes in is I-JSON (RFC 7493) of bounded size and depth, what goes out is compact UTF-8.
+"""Strict JSON and its limits: I-JSON (RFC 7493) of bounded size and depth comes in, compact UTF-8 goes out.
 
-Refused although Python's reader takes it: NaN and infinities (also as ``1e999``), a name twice in one object (two
-readers of the same bytes would see two requests), lone surrogates (no UTF-8 can say them), deep nesting.
+``Limits`` has everything that the codecs bound, so that it can be documented. Refused although Python's reader takes
+it: NaN and infinities (also as ``1e999``), a name twice in one object (two readers of the same bytes would see two
+requests), lone surrogates (no UTF-8 can say them), deep nesting.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.protocol.errors import BodyTooLarge
-from a2a_serverless.protocol.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Lengths are characters; those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) are UTF-8 bytes.
+
+    A model that is validated with limits as its context was sent by somebody else. Without a context it is our own:
+    what an agent makes and what is read from the store is checked for its form and is not bounded.
+    """
+
+    body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
+    depth: int = 64
+    parts: int = 256
+    items: int = 64
+    ident: int = 256
+    name: int = 1024
+    url: int = 2048
+    secret: int = 4096
+    metadata: int = 65_536
+    violations: int = 16
+
+
+LIMITS: Final = Limits()
+# For the answers of other agents. A document of many chunks is one artifact with as many parts.
+ANSWER_LIMITS: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)
 
 
 def loads(body: bytes, limits: Limits = LIMITS) -> Json:

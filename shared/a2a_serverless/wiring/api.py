@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.dynamodb.owners import DynamoOwnerStore
-from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.egress import SystemResolver
 from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.lambda_functions import REQUEST_TIMEOUT_S, LambdaFunctions
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.handlers.invocations import Handler
-    from a2a_serverless.http.authentication import Authenticator
+    from a2a_serverless.http.api import Authenticator
     from a2a_serverless.http.runtime import Answer
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.keys import Sealer
@@ -180,7 +178,7 @@ def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, .
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:
     """Admits everybody with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
-    from a2a_serverless.http.authentication import AllowAnonymous, OidcOrApiKey
+    from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
 
     if settings.anonymous_access:
         return AllowAnonymous()

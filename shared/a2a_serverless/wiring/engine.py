@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb.task_index import DynamoTaskIndex
+from a2a_serverless.adapters.dynamodb.stores import DynamoTaskIndex
 from a2a_serverless.adapters.kms import KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker

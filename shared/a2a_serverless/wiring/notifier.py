@@ -7,8 +7,8 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb.breaker_store import DynamoBreakerStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
 from a2a_serverless.adapters.jose import KeyRingSigner
 from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, CachedKeyRingStore, SecretKeyRingStore
@@ -16,7 +16,7 @@ from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.settings import read

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
 from a2a_serverless.adapters.jose import Es256Keys
 from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock

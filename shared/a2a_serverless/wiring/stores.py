@@ -95,7 +95,7 @@ def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
 
 def published_base_url(table: Table) -> str:
     """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
-    from a2a_serverless.adapters.dynamodb.publications import DynamoPublications
+    from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
     from a2a_serverless.services.publish import base_url_in
 
     return base_url_in(DynamoPublications(table))

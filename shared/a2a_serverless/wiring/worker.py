@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import run
-from a2a_serverless.handlers.queues import make_queue_handler
+from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.settings import read
 from a2a_serverless.wiring.engine import make_engine
 from a2a_serverless.wiring.process import make_metrics, start_handler

@@ -1,6 +1,9 @@
 """Stores the texts of the log: in their item, or, above the inline limit, as a blob that the item points to.
 
 The blob is written before the item and its name ends with its SHA-256, so a pointer always finds complete content.
+
+Snapshots of long logs are blobs too; they save readers a replay from the beginning. The log alone holds the same task.
+The head names a snapshot by the number of its last event, its size in bytes and its SHA-256.
 """
 
 from __future__ import annotations
@@ -8,14 +11,17 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb import keys
+from a2a_serverless.adapters.dynamodb import keys, log_format
+from a2a_serverless.domain.events import TaskReplay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.contents import BlobStore
+    from a2a_serverless.protocol.v1 import Task
 
 INLINE_LIMIT: Final = 300 * 1024
 
@@ -65,3 +71,37 @@ def pointer(key: TaskKey, digest: str, size: int) -> Item:
 
 def _name(key: TaskKey, digest: str) -> str:
     return f"{keys.path(key.tenant, key.owner, key.task)}/{digest}"
+
+
+def snapshot_name(task: Task, content: bytes) -> str:
+    """The name by which the head refers to the snapshot with this content."""
+    return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
+
+
+class SnapshotStore:
+    """Stores and reads the snapshots of tasks."""
+
+    def __init__(self, payloads: PayloadStore) -> None:
+        self._payloads = payloads
+
+    def store(self, key: TaskKey, task: Task) -> str:
+        """Stores the task as of its event ``n``; returns the name that the head must hold. Idempotent."""
+        content = log_format.dump_snapshot(task).encode()
+        self._payloads.put(key, content)
+        return snapshot_name(task, content)
+
+    def start_replay(self, head: Head, most: int) -> TaskReplay:
+        """The replay from which to continue: at the head's snapshot, or at the log's beginning.
+
+        It begins with the log when the snapshot lies after event ``most``, is missing or corrupt, or has another
+        format.
+        """
+        task = self._find(head) if 0 < head.snapshot_position <= most else None
+        return TaskReplay.from_task(task) if task else TaskReplay(head.key.task, head.context_id)
+
+    def _find(self, head: Head) -> Task | None:
+        _, size, digest = head.fold.split(" ")
+        try:
+            return log_format.load_snapshot(self._payloads.fetch(pointer(head.key, digest, int(size))))
+        except (PayloadCorrupted, ValueError):
+            return None

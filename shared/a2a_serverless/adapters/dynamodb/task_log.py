@@ -10,8 +10,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore
 from a2a_serverless.adapters.dynamodb.push_store import config_actions
-from a2a_serverless.adapters.dynamodb.snapshots import SnapshotStore
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, HeadSnapshot

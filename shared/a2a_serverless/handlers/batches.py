@@ -1,8 +1,11 @@
-"""Handles SQS batches of queue messages, for the worker and the notifier, with Powertools' Batch.
+"""Handles batches of SQS messages (worker, notifier) and of the table's stream (relay), with Powertools' Batch.
 
 An invalid message is logged and discarded, because a retry would not make it valid; one of a newer release stays in the
 queue. A message that fails is reported alone, so that SQS delivers it again and in the end moves it to the dead-letter
 queue; the rest of its batch is done. Logs carry ids, never content.
+
+Records of the stream that are not task events are skipped. The tasks of a batch are collected first and relayed
+together, so a webhook gets one queue message for a batch, however many events of its task are in it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,12 +35,13 @@ from a2a_serverless.domain.queue_messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from enum import Enum
 
+    from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.handlers.invocations import Event, Handler
 
 M = TypeVar("M", WorkMessage, DeliveryMessage)
@@ -104,3 +109,44 @@ def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) 
         logger.error("queue message failed", extra=safe_error_fields(error) | ids)
         raise NotAnswered from None
     logger.info("queue message handled", extra=ids | {"outcome": ending.value})
+
+
+def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Callable[[str], TaskKey]) -> Handler:
+    """Returns a Lambda handler that relays the tasks of a batch; ``task_key`` parses a partition key.
+
+    If relaying fails, the first event is reported as failed, so the batch comes again from there, and some messages are
+    enqueued twice.
+    """
+
+    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+        del context
+        events: list[tuple[DynamoDBRecord, TaskKey]] = []
+
+        def collect(record: DynamoDBRecord) -> None:
+            if key := _key(record, task_key):
+                events.append((record, key))
+
+        records = list(event.get("Records", []))
+        with BatchProcessor(EventType.DynamoDBStreams, raise_on_entire_batch_failure=False)(records, collect) as batch:
+            batch.process()
+            try:
+                enqueued = relay([key for _, key in events])
+            except Exception as error:  # noqa: BLE001 - the batch comes again
+                logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
+                for record, _ in events[:1]:
+                    batch.failure_handler(record, (None, None, None))  # it is in the log already
+            else:
+                logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
+        return dict(batch.response())
+
+    return handler
+
+
+def _key(record: DynamoDBRecord, task_key: Callable[[str], TaskKey]) -> TaskKey | None:
+    try:
+        return task_key(record.dynamodb.keys["pk"])  # type: ignore[union-attr]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raw: object = record.raw_event
+        name = raw.get("eventID") if isinstance(raw, Mapping) else None
+        logger.warning("not an event of a task, skipped", extra={"record": name})
+        return None

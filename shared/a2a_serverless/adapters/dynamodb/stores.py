@@ -1,10 +1,15 @@
-"""An owner's limits and counters. They expire after ``KEPT_S`` without a change."""
+"""What is stored beside the logs: public documents, lists of tasks, owners' counters, open circuit breakers.
+
+Public documents (the key set, the cards, the base URL) never expire. An owner's limits and counters expire after
+``KEPT_S`` without a change.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.domain.circuit_breaker import FORGET_MS, OpenBreaker
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 
 if TYPE_CHECKING:
@@ -12,7 +17,43 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.table import Table
-    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.domain.model import Json, Principal
+    from a2a_serverless.ports.tasks import TaskEntry
+
+
+class DynamoPublications:
+    """``ports.Publications``. Public documents never expire."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def publish(self, name: str, document: Json) -> None:
+        body = {"body": {"S": log_format.dump_document(document)}}
+        self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
+
+    def get_document(self, name: str) -> Json:
+        item = self._table.get(keys.PUBLIC, keys.document(name))
+        return log_format.load_document(items.readable(item)["body"]["S"]) if item else None
+
+
+class DynamoTaskIndex:
+    """``ports.TaskIndex`` over the two list indexes."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def list_page(
+        self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
+    ) -> tuple[list[TaskEntry], str | None]:
+        owner = keys.path(principal.tenant, principal.owner)
+        index, held = "by_owner", ("own", owner)
+        if context_id is not None:
+            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
+        # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
+        found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
+        entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
+        return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
+
 
 DAY_S: Final = 86_400
 KEPT_S: Final = 30 * DAY_S
@@ -80,3 +121,20 @@ def _bucket_item(share: SendBucket) -> Item:
 def _bucket_of(item: Item) -> SendBucket:
     known = items.readable(item)
     return SendBucket(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))
+
+
+class DynamoBreakerStore:
+    """``ports.BreakerStore``."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get_open_breaker(self, host: str) -> OpenBreaker | None:
+        item = self._table.get(keys.host(host), keys.TRIP)
+        return items.record_of(OpenBreaker, item) if item else None
+
+    def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        expires = (open_breaker.until + FORGET_MS) // 1000
+        self._table.write(
+            self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker)))
+        )

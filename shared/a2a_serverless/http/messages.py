@@ -1,0 +1,177 @@
+"""HTTP requests as the endpoints read them, and what leaves the application: JSON, streams of events, errors.
+
+A request that ASGI describes comes from uvicorn, API Gateway or a test. Errors are in the form of the binding.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, quote
+
+from anyio import CancelScope
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported
+from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.protocol import sse
+from a2a_serverless.protocol.errors import VerbNotAllowed, code_of, headers_of, status_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from a2a_serverless.services.tasks import TaskService
+
+    Failure = Callable[[Exception], tuple[int, bytes]]
+
+JSON: Final = "application/json"
+A2A_JSON: Final = "application/a2a+json"
+TIME_LEFT: Final = "a2a.time_left_ms"
+ASGI: Final = {"version": "3.0", "spec_version": "2.4"}  # by which an application knows that an exchange runs it
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request. ``path`` is percent-encoded and without the query; header names are in lower case.
+
+    ``params`` are the path's parameters, decoded. ``time_left_ms`` is how long the platform waits for the answer; None
+    is without a limit.
+    """
+
+    verb: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    time_left_ms: int | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def answer_type(self) -> str:
+        """The media type of the answer: what is accepted by name, else what was sent, else ``application/json``."""
+        wanted = [one for one in _accepted(self) if one in {JSON, A2A_JSON}]
+        sent = _essence(self.headers.get("content-type", ""))
+        return wanted[0] if wanted else sent if sent == A2A_JSON else JSON
+
+    @property
+    def only_streams(self) -> bool:
+        """Whether the client accepts nothing but a stream of events, and would not read an error in JSON."""
+        wanted = set(_accepted(self))
+        return sse.CONTENT_TYPE in wanted and wanted.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
+
+    def check_content_type(self) -> None:
+        """Raises ContentTypeNotSupported if the body is said to be anything but JSON."""
+        sent = self.headers.get("content-type")
+        if sent is not None and _essence(sent) not in {JSON, A2A_JSON}:
+            raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")
+
+
+def _accepted(request: HttpRequest) -> list[str]:
+    return [_essence(one) for one in request.headers.get("accept", "").split(",")]
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def read_request(scope: Scope, body: bytes = b"") -> HttpRequest:
+    """The request that an ASGI scope describes. Of several headers of one name, the first counts."""
+    return HttpRequest(
+        verb=scope["method"],
+        path=encoded_path(scope),
+        headers={name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])},
+        query=tuple(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)),
+        body=body,
+        time_left_ms=scope.get(TIME_LEFT),
+        params=scope.get("path_params", {}),
+    )
+
+
+def encoded_path(scope: Scope) -> str:
+    """The path as in the request line, without slashes at its end. Where there is only the decoded one, encodes it."""
+    raw = scope.get("raw_path")
+    path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe="/:@!$&'()*+,;=")
+    return "/" + path.strip("/")
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """Reads a body, and stops when it exceeds the limit: whoever parses it then refuses it as too large."""
+    body, more = bytearray(), True
+    while more and len(body) <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return bytes(body)
+
+
+logger = logging.getLogger(__name__)
+
+UNCACHED: Final = {"cache-control": "no-store"}
+STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
+
+
+def json_answer(body: bytes, headers: Mapping[str, str] = UNCACHED, content_type: str = JSON) -> Response:
+    """An answer that holds JSON."""
+    return Response(body, headers={"content-type": content_type, **headers})
+
+
+class EventStream(StreamingResponse):
+    """A stream of events. Whatever happens, ``close`` is awaited in the end, also if nothing of it was read."""
+
+    def __init__(
+        self,
+        frames: AsyncGenerator[bytes],
+        headers: Mapping[str, str],
+        close: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        super().__init__(frames, headers={**STREAM_HEADERS, **headers})
+        self._frames, self._close = frames, close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope.get("asgi") is ASGI:
+                await self.stream_response(send)
+            else:  # whether the client has gone is for Starlette to ask
+                await super().__call__(scope, receive, send)
+        finally:
+            if not isinstance(sys.exception(), GeneratorExit):  # dropped: nothing can be awaited any more
+                with CancelScope(shield=True):
+                    await self._end()
+
+    async def _end(self) -> None:
+        try:
+            await self._frames.aclose()
+            if self._close:
+                await self._close()
+        except Exception as error:  # noqa: BLE001 - what was streamed is whole
+            logger.error("stream not closed", extra=safe_error_fields(error))
+
+
+def error_answer(error: Exception, failure: Failure, content_type: str = JSON, *, in_stream: bool = False) -> Response:
+    """The answer for an error. Errors with an HTTP status in every binding are never sent in a stream."""
+    status, body = failure(error)
+    if in_stream and not code_of(error).by_http:
+        return EventStream(_single_frame(sse.frame(body)), headers_of(error))
+    headers = UNCACHED | {"content-type": content_type} | headers_of(error)
+    if isinstance(error, VerbNotAllowed):
+        headers["allow"] = ", ".join(error.allowed)
+    return Response(body, status_of(error, status), headers)
+
+
+async def _single_frame(frame: bytes) -> AsyncGenerator[bytes]:
+    yield frame
+
+
+def log_error(error: Exception, service: TaskService) -> Exception:
+    """Returns the error; logs and counts it if it is a server error, whose reason only the log shows."""
+    if not isinstance(error, A2AError):
+        logger.error("request failed", extra=safe_error_fields(error) | {"trace": trace_id(service.trace)})
+        service.metrics.count("ServerErrors")
+    return error
