@@ -78,7 +78,7 @@ def test_the_last_word_has_the_parts_that_the_agent_gave_it(way: str, content: A
     assert (said(task).context_id, said(task).task_id) == (task.context_id, task.id)
 
 
-@pytest.mark.parametrize("content", [[], 5, own([]), own([Part(data=float("nan"))])])
+@pytest.mark.parametrize("content", [[], 5, own([])])
 @pytest.mark.parametrize("raised", [True, False])
 def test_content_that_is_no_message_fails_the_task_with_a_reference(content: Any, raised: bool) -> None:  # noqa: FBT001
     async def work(_: TaskContext) -> Any:

@@ -268,6 +268,8 @@ def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> 
             return TaskState.REJECTED, session.make_message(getattr(error, "content", str(error)))
         if isinstance(error, TaskFailed):
             return TaskState.FAILED, session.make_message(error.content)
+    except TaskFailed as unprintable:
+        return TaskState.FAILED, session.make_message(unprintable.content)
     except (TypeError, ValueError) as invalid:  # the content is no message
         error = invalid
     task, fence = session.key.task, session.fence

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.conflicts import Conflict, retry_on_conflict
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition
@@ -33,7 +34,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
-from a2a_serverless.protocol.protojson import finite
+from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import update_head
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
+    from a2a_serverless.protocol.protojson import ProtoModel
 
 SNAPSHOT_BYTES: Final = 512 * 1024
 
@@ -94,7 +96,7 @@ def make_message(
 ) -> Message:
     """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
 
-    Raises ValueError for a message without parts (5.7), with the client's role, or with a number that JSON lacks.
+    Raises ValueError for a message without parts (5.7) or with the client's role, TaskFailed as ``check_printable``.
     """
     if isinstance(content, str):
         content = (Part(text=content),)
@@ -104,8 +106,17 @@ def make_message(
         raise ValueError("an agent's message must have parts, and the role of an agent")
     own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
     message = content.model_copy(update=own)
-    finite(message.json_bytes())
+    check_printable("The message", message)
     return message
+
+
+def check_printable(what: str, said: ProtoModel) -> None:
+    """Raises TaskFailed for what JSON in UTF-8 cannot hold: stored, it would make every answer that has it an error."""
+    try:
+        printed(said)
+    except ValueError:
+        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
+        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
 def _made(call: Callable[[], object]) -> object:

@@ -23,7 +23,7 @@ from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
-from a2a_serverless.engine.run_session import StoreFailed
+from a2a_serverless.engine.run_session import StoreFailed, check_printable
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
@@ -178,20 +178,21 @@ class DurableTaskContext:
     ) -> None:
         """See ``TaskContext.emit``."""
         self._check_open()
-        artifact_id = _artifact_id(self.id, name)
+        artifact = Artifact(
+            artifact_id=_artifact_id(self.id, name),
+            parts=tuple(make_parts(content, media_type)),
+            name=name,
+            description=description,
+            metadata=metadata,
+            extensions=tuple(extensions),
+        )
+        check_printable(f"The artifact {name!a}", artifact)
 
         def make() -> Artifact:
-            parts = tuple(self._files.store(self._session.key, part) for part in make_parts(content, media_type))
-            return Artifact(
-                artifact_id=artifact_id,
-                parts=parts,
-                name=name,
-                description=description,
-                metadata=metadata,
-                extensions=tuple(extensions),
-            )
+            stored = tuple(self._files.store(self._session.key, part) for part in artifact.parts)
+            return artifact.model_copy(update={"parts": stored})
 
-        if self._emits.emit(self._step(), artifact_id, make, append=append, last=last):
+        if self._emits.emit(self._step(), artifact.artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
 
     @_remember_signals
@@ -204,11 +205,12 @@ class DurableTaskContext:
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """See ``TaskContext.report_progress``."""
         self._check_open()
+        message = self._session.make_message(content, metadata)
         self._said += 1
         self._count(PROGRESS)
         if self._said <= self._said_before:
             return
-        self._session.report_status(TaskState.WORKING, self._session.make_message(content, metadata))
+        self._session.report_status(TaskState.WORKING, message)
         await asyncio.sleep(0)
 
     @_remember_signals
@@ -243,7 +245,10 @@ class DurableTaskContext:
         """See ``TaskContext.call``."""
         self._check_name(f"call {name}")
         self._check_reach(agent)
-        return await self.calls.call(name, agent, make_parts(content), CallLimit(timeout_s, deadline_s), self._answer)
+        parts = make_parts(content)
+        for part in parts:
+            check_printable(f"The message of the call {name!a}", part)
+        return await self.calls.call(name, agent, parts, CallLimit(timeout_s, deadline_s), self._answer)
 
     @_remember_signals
     async def get_task(self) -> Task:
@@ -458,7 +463,7 @@ def _json_value(name: str, value: object) -> Json:
 
 def _artifact_id(task_id: str, name: str) -> str:
     """An artifact's id: the same in every run of a task, and different in every task."""
-    return sha256(f"{task_id}\n{name}".encode()).hexdigest()[:32]
+    return sha256(f"{task_id}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _question_id(task_id: str, name: str) -> str:

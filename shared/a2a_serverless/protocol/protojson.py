@@ -71,6 +71,7 @@ T = TypeVar("T")
 
 INT32_MAX: Final = 2**31 - 1
 _SLICE: Final = 256
+_REPLACEMENT: Final = "\ufffd".encode()
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _BOOLEANS: Final = {"true": True, "false": False, "": None}
@@ -99,6 +100,14 @@ class ProtoModel(BaseModel):
 def as_json(model: ProtoModel) -> dict[str, Any]:
     """What ``json_bytes`` prints, as JSON values."""
     return model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def printed(model: ProtoModel) -> bytes:
+    """``json_bytes``. Raises ValueError for what JSON in UTF-8 cannot hold: NaN, a lone surrogate, other objects."""
+    content = finite(model.json_bytes())
+    if _REPLACEMENT in content:  # pydantic prints it for a lone surrogate in a name
+        json.dumps(model.model_dump(by_alias=True, exclude_defaults=True), ensure_ascii=False).encode()
+    return content
 
 
 def finite(content: bytes) -> bytes:

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, from_json
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol import v1
-from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, finite
+from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, printed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
@@ -138,10 +138,8 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 def _model_text(model: ProtoModel) -> str:
     """JSON, as small as it gets. A lone surrogate has no UTF-8 form, so a text that holds one is escaped as a whole."""
-    with suppress(PydanticSerializationError):
-        text = finite(model.json_bytes()).decode()
-        if "\ufffd" not in text:  # which pydantic also prints for a lone surrogate in a name
-            return text
+    with suppress(PydanticSerializationError, UnicodeEncodeError):
+        return printed(model).decode()
     plain = model.model_dump(by_alias=True, exclude_defaults=True)
     return json.dumps(plain, allow_nan=False, separators=(",", ":"))
 
