@@ -84,8 +84,8 @@ soak: MINUTES ?= 10
 soak: $(ENVIRONMENTS) ## put load on the local stack, measure memory and queues: make soak MINUTES=10
 	@$(RUN)python bench/soak.py --minutes $(MINUTES) $(ARGS)
 
-redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, and check the tasks
-	@$(RUN)python bench/redeploy.py
+redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, check them: make redeploy ARGS="--from COMMIT"
+	@$(RUN)python bench/redeploy.py $(ARGS)
 
 .PHONY: durability
 durability: SEEDS ?= 100

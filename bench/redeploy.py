@@ -2,25 +2,36 @@
 
 The stack is made from a copy of the checkout with one more agent, which works slowly and asks a question halfway. Its
 code is changed and built again, tasks are started, and the new build is deployed: the first half of each task runs on
-the old release, the half after the answer on the new one. Each task must end once, with every step run once and every
-event delivered to its webhook.
+the old release, the half after the answer on the new one. One task waits for its answer when the deployment begins, one
+was sent and registered its webhook in A2A 0.3, one is followed by a stream. Each task must end once, with every step
+run once and every event delivered to its webhook, in order and verified by the receiver; clients of both versions must
+read the same, the list must have all tasks, and the stream every event once.
+
+With ``--from REVISION`` (a commit of this repository) the old release is that revision: its own tools deploy it, this
+checkout is deployed over it, and the webhook receiver stays the old one.
 
     make redeploy
+    make redeploy ARGS="--from 02975a7"
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import shutil
+import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from a2a_serverless.client import Client, over_urllib, text_message
+from a2a_serverless.client import Client, HttpError, Unreachable, over_urllib, text_message
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import (
     SendMessageConfiguration,
@@ -33,11 +44,16 @@ from a2a_serverless.stack import local_stack, paths, processes, sam
 from a2a_serverless.stack.paths import CHECKOUT, Paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.protocol.v1 import Message
+
 COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
-TASKS: Final = 4
+TASKS: Final = 3
+CONTEXT: Final = "redeploy"
+GOOD: Final = frozenset({"accepted", "duplicate", "challenge"})
 STEPS: Final = 60
 TIMEOUT_S: Final = 300
 SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
@@ -91,32 +107,85 @@ def changed(here: Paths) -> None:
     slow = here.root / "shared/my_agents/slow.py"
     slow.write_text(slow.read_text().replace("RELEASE = 1", "RELEASE = 2"))
     library = here.root / "shared/a2a_serverless/__init__.py"
-    library.write_text('"""A2A on AWS Lambda, the next release."""\n')
+    library.write_text(library.read_text() + "# the next release\n")
 
 
-def begin(stack: local_stack.RunningStack) -> list[str]:
-    """Starts tasks with webhooks; returns when all of them work."""
-    agent, found = slow_agent(stack), []
-    for _ in range(TASKS):
-        config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
-        push = TaskPushNotificationConfig(url=config["url"], token=config["token"])
-        task = agent.send(
-            SendMessageRequest(
-                message=text_message("go"),
-                configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
-            )
-        )
-        assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
-        found.append(task.id)
+@dataclass
+class Watch:
+    """What a stream and the webhook receiver got meanwhile."""
+
+    stack: local_stack.RunningStack
+    task: str = ""
+    numbers: list[int] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    received: int = 0
+
+    def follow(self) -> None:
+        """Follows the stream of a new task to its end; when it breaks, comes back with the last number."""
+        agent = Client(f"{self.stack.api.url}/slow", over_urllib)
+        first, until = SendMessageRequest(message=message()), time.monotonic() + 2 * TIMEOUT_S
+        while time.monotonic() < until:
+            with suppress(Unreachable, HttpError, OSError):
+                for event in agent.subscribe(self.task, self.numbers[-1]) if self.numbers else agent.stream(first):
+                    self.task = self.task or event.task_id or ""
+                    self.numbers += [event.n] if event.n else []
+                    if event.state in TERMINAL:
+                        return
+            time.sleep(0.5)
+
+    def read_inbox(self) -> None:
+        """Notes what the receiver did not take as the next notification of its task."""
+        last = 0
+        while True:
+            for entry in fetched(f"{self.stack.receiver.url}/api/notifications?after={last}")["entries"]:
+                last, self.received = entry["number"], self.received + 1
+                if entry["outcome"] not in GOOD:
+                    self.refused.append(f"the receiver got a notification that is {entry['outcome']}: {entry}")
+            time.sleep(1)
+
+    def wrong(self) -> Iterator[str]:
+        """Yields what is wrong with the stream and the notifications."""
+        yield from self.refused
+        if self.numbers != list(range(self.numbers[0], self.numbers[0] + len(self.numbers))):
+            yield f"the stream of {self.task} does not have every event once: {self.numbers}"
+
+
+def message() -> Message:
+    """Makes a first message of the one conversation."""
+    return text_message("go", context_id=CONTEXT)
+
+
+def begin(stack: local_stack.RunningStack, version: WireVersion = "1.0") -> str:
+    """Starts a task with a webhook."""
+    config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
+    push = TaskPushNotificationConfig(url=config["url"], token=config["token"])
+    configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=push)
+    task = slow_agent(stack, version).send(SendMessageRequest(message=message(), configuration=configuration))
+    assert isinstance(task, Task)  # noqa: S101 - this agent answers with tasks
+    return task.id
+
+
+def begin_all(stack: local_stack.RunningStack, watch: Watch) -> list[str]:
+    """Starts every kind of task; returns when one waits for its answer and the others work."""
+    agent, waiting = slow_agent(stack), begin(stack)
+    wait_for(lambda: agent.get(waiting).status.state is TaskState.INPUT_REQUIRED)
+    for work in (watch.read_inbox, watch.follow):
+        Thread(target=work, daemon=True).start()
+    found = [waiting, *(begin(stack) for _ in range(TASKS)), begin(stack, "0.3")]
+    wait_for(lambda: bool(watch.numbers) and all(agent.get(task).artifacts for task in (*found, watch.task)))
+    return [*found, watch.task]
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    """Returns when it is so, or after ``TIMEOUT_S``."""
     until = time.monotonic() + TIMEOUT_S
-    while not all(agent.get(task).artifacts for task in found) and time.monotonic() < until:
+    while not reached() and time.monotonic() < until:
         time.sleep(0.5)
-    return found
 
 
-def slow_agent(stack: local_stack.RunningStack) -> Client:
+def slow_agent(stack: local_stack.RunningStack, version: WireVersion = "1.0") -> Client:
     """Makes a client of the agent through the emulator's REST API, so that the deployed function answers."""
-    return Client(f"{stack.deployment.rest_url}/slow", over_urllib)
+    return Client(f"{stack.deployment.rest_url}/slow", over_urllib, version=version)
 
 
 def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -143,14 +212,10 @@ def answered(stack: local_stack.RunningStack, tasks: list[str]) -> None:
 
 
 def ended(stack: local_stack.RunningStack, tasks: list[str]) -> list[Task]:
-    """Returns the tasks when they have ended, or after ``TIMEOUT_S``."""
-    agent, until = slow_agent(stack), time.monotonic() + TIMEOUT_S
-    while True:
-        found = [agent.get(task) for task in tasks]
-        told = all(delivered(stack, task) for task in tasks)
-        if (told and all(task.status.state in TERMINAL for task in found)) or time.monotonic() > until:
-            return found
-        time.sleep(1)
+    """Returns the tasks when they have ended and their webhooks know it, or after ``TIMEOUT_S``."""
+    agent = slow_agent(stack)
+    wait_for(lambda: all(agent.get(task).status.state in TERMINAL and delivered(stack, task) for task in tasks))
+    return [agent.get(task) for task in tasks]
 
 
 def delivered(stack: local_stack.RunningStack, task: str) -> bool:
@@ -168,6 +233,9 @@ def wrong_with(stack: local_stack.RunningStack, task: Task) -> Iterator[str]:
         yield f"{task.id} has other steps than {STEPS}, each once: {lines}"
     if not delivered(stack, task.id):
         yield f"{task.id} has a webhook that lacks events"
+    old = slow_agent(stack, "0.3").get(task.id)
+    if (old.status.state, [one.text() for one in old.artifacts]) != (task.status.state, ["\n".join([*lines, ""])]):
+        yield f"{task.id} is another task in A2A 0.3"
 
 
 @contextmanager
@@ -181,31 +249,84 @@ def running(here: Paths) -> Iterator[local_stack.RunningStack]:
         local_stack.down(here, console)
 
 
+STARTER: Final = """import os, pathlib, sys
+sys.path.insert(0, "bench")
+import redeploy
+held = redeploy.running(redeploy.checkout(pathlib.Path(sys.argv[1])))
+held.__enter__()
+os._exit(0)  # the stack goes on
+"""
+
+
+@contextmanager
+def running_revision(here: Paths, revision: str) -> Iterator[local_stack.RunningStack]:
+    """Runs the stack of an earlier revision, started by its own tools, while the block lasts."""
+    source, folder = CHECKOUT / ".a2a/revisions" / revision, here.state.parent
+    if not source.exists():
+        source.mkdir(parents=True)
+        archive = subprocess.run(["git", "archive", revision], cwd=CHECKOUT, stdout=subprocess.PIPE, check=True)  # noqa: S607
+        subprocess.run(["tar", "x"], cwd=source, input=archive.stdout, check=True)  # noqa: S607
+    subprocess.run(["make", "--silent", "setup"], cwd=source, check=True)  # noqa: S607
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        env = os.environ | {"PYTHONPATH": str(folder / "shared")}  # for its api, which has to know the slow agent
+        subprocess.run([source / ".venv/bin/python", "-c", STARTER, folder], cwd=source, env=env, check=True)
+        parts = {process.name: process for process in processes.started(here)}
+        deployment = sam.outputs(parts["emulator"].url)
+        yield local_stack.RunningStack(sam.Build(here.builds, fresh=False), deployment, **parts)
+    finally:
+        local_stack.down(here, Console(stderr=True))
+
+
 def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> None:
-    """Deploys a build over a running stack, as ``make up`` does."""
+    """Deploys a build over a running stack and restarts the api, as ``make up`` does; the receiver goes on."""
     options = local_stack.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
     parameters, switches = local_stack.local_parameters(options), local_stack.local_switches(options)
-    sam.deploy(here, release, stack.emulator.url, parameters, switches)
+    deployment = sam.deploy(here, release, stack.emulator.url, parameters, switches)
+    processes.stop(here, stack.api)
+    local_stack.start_api(here, deployment, options)
+
+
+def check(here: Paths, stack: local_stack.RunningStack) -> list[str]:
+    """Runs the check and prints what happened; returns what went wrong."""
+    changed(here)
+    release = sam.build(here, sam.this_machine())
+    watch = Watch(stack)
+    tasks = begin_all(stack, watch)
+    before = steps_done(stack, tasks)
+    redeploy(here, stack, release)
+    meanwhile = steps_done(stack, tasks)
+    answered(stack, tasks)
+    found = ended(stack, tasks)
+    lines = [line for task in found for line in task.artifacts[0].text().splitlines()]
+    old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
+    print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began, {meanwhile} at its end;")
+    print(f"{old} steps ran on the old release and {new} on the new one; {watch.received} notifications were received.")
+    wrong = [*(line for task in found for line in wrong_with(stack, task)), *watch.wrong()]
+    if set(slow_agent(stack).task_ids(CONTEXT)) != set(tasks):
+        wrong.append("the list of the conversation does not have every task")
+    return wrong
+
+
+def steps_done(stack: local_stack.RunningStack, tasks: list[str]) -> list[int]:
+    """Returns how many steps each task has done."""
+    agent = slow_agent(stack)
+    return [len(agent.get(task).artifacts[0].text().splitlines()) for task in tasks]
 
 
 def main() -> int:
     """Runs the check and prints its result; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--from", dest="revision", metavar="REVISION", help="the release that runs first; default: this"
+    )
+    revision = parser.parse_args().revision
     here = checkout(CHECKOUT / ".a2a/redeploy")
-    with running(here) as stack:
-        changed(here)
-        release = sam.build(here, sam.this_machine())
-        tasks = begin(stack)
-        before = [len(slow_agent(stack).get(task).artifacts[0].text().splitlines()) for task in tasks]
-        redeploy(here, stack, release)
-        meanwhile = [len(slow_agent(stack).get(task).artifacts[0].text().splitlines()) for task in tasks]
-        answered(stack, tasks)
-        found = ended(stack, tasks)
-        wrong = [line for task in found for line in wrong_with(stack, task)]
-        lines = [line for task in found for line in task.artifacts[0].text().splitlines()]
-    old, new = (sum(line.endswith(f"release {number}") for line in lines) for number in (1, 2))
-    print(f"{len(found)} tasks of {STEPS} steps; {before} were done when the deployment began, {meanwhile} at its end;")
-    print(f"{old} steps ran on the old release and {new} on the new one.")
-    print("\n".join(wrong) or "Every task ended once, each step ran once, and every webhook got every event.")
+    if revision:
+        here = replace(here, state=CHECKOUT / ".a2a/redeploy-from/.a2a")
+    with running_revision(here, revision) if revision else running(here) as stack:
+        wrong = check(here, stack)
+    print("\n".join(wrong) or "Every task ended once, each step ran once, and every reader got every event in order.")
     return int(bool(wrong))
 
 

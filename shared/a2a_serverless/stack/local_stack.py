@@ -79,7 +79,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         with step(console, "Deploying template.yaml into the emulator"):
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), local_switches(options))
         with step(console, f"Starting the api on {options.api_url}"):
-            api = _start_api(paths, deployment, options)
+            api = start_api(paths, deployment, options)
             processes.wait_until_ready(api, "/", seconds=READY_S)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             processes.wait_until_ready(receiver, "/", seconds=READY_S)
@@ -96,7 +96,7 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
         return start_emulator(paths, port=options.emulator_port)
 
 
-def _start_api(paths: Paths, deployment: sam.Deployment, options: Options) -> Process:
+def start_api(paths: Paths, deployment: sam.Deployment, options: Options) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
     env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
     return _serve(paths, "api", paths.root / "shared", "a2a_serverless.wiring.api:make_app", env, options.api_port)
