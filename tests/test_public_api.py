@@ -7,8 +7,9 @@ import pytest
 
 import a2a_serverless
 
-NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact CancelReason Message Part Skill StepConflict
-StepTimedOut Task TaskContext TaskFailed TaskRejected TaskState agent current_task
+NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact CancelReason Codec Message Part Skill Step
+StepConflict StepTimedOut Task TaskContext TaskFailed TaskRejected TaskState TypeCodec
+agent current_task
 with_retries"""
 
 

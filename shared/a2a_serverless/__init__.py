@@ -15,7 +15,9 @@ if TYPE_CHECKING:
         AgentExtension,
         Answer,
         CancelReason,
+        Codec,
         Skill,
+        Step,
         StepConflict,
         StepTimedOut,
         TaskContext,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         current_task,
         with_retries,
     )
+    from a2a_serverless.engine.codecs import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _MODULES: Final = {
@@ -34,7 +37,9 @@ _MODULES: Final = {
         "AgentExtension",
         "Answer",
         "CancelReason",
+        "Codec",
         "Skill",
+        "Step",
         "StepConflict",
         "StepTimedOut",
         "TaskContext",
@@ -44,6 +49,7 @@ _MODULES: Final = {
         "current_task",
         "with_retries",
     ),
+    "a2a_serverless.engine.codecs": ("TypeCodec",),
     "a2a_serverless.protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
 }
 __all__ = [
@@ -53,9 +59,11 @@ __all__ = [
     "Answer",
     "Artifact",
     "CancelReason",
+    "Codec",
     "Message",
     "Part",
     "Skill",
+    "Step",
     "StepConflict",
     "StepTimedOut",
     "Task",
@@ -63,6 +71,7 @@ __all__ = [
     "TaskFailed",
     "TaskRejected",
     "TaskState",
+    "TypeCodec",
     "agent",
     "current_task",
     "with_retries",

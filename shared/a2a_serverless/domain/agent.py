@@ -117,18 +117,27 @@ class TaskContext(Protocol):
         ...
 
     @overload
-    async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str | Step, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     @overload
-    async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str | Step, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
-    async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+    async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """Runs ``work(*args)`` once and stores its result; later runs of the task return the stored result.
 
-        The result must be a JSON value, the arguments JSON values or dataclasses. A plain function runs in a thread.
+        The result must be a JSON value, unless the ``Step`` has a codec. The arguments are JSON values or dataclasses.
+        A plain function runs in a thread.
         What the work emits is stored with the result; an interrupted step runs again, and then the new chunks count.
         Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
         ``StepTimedOut`` when the step did not finish within three whole runs.
+        """
+        ...
+
+    async def record_usage(self, model: str, **amounts: float) -> None:
+        """Adds named numbers, such as ``input_tokens``, ``output_tokens`` and ``cost_usd``, to the usage of a model.
+
+        In a step, they are stored with its result, and count once. Outside a step, each call stores its own. The sums
+        are in the task's metadata, under ``a2a-serverless/usage``, from the next status on.
         """
         ...
 
@@ -270,6 +279,30 @@ async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
             return await work
     except TimeoutError as error:
         raise StepTimedOut(f"A step took longer than {timeout_s} s.") from error
+
+
+class Codec(Protocol[T]):
+    """Converts a step's result to a JSON value and back. ``load`` must return what the agent is to get."""
+
+    def dump(self, value: T) -> Json:
+        """The JSON value to store; raises TypeError or ValueError for a value that cannot be stored."""
+
+    def load(self, stored: Json) -> T:
+        """The value that was dumped; raises TypeError or ValueError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The name of a step, with options. It takes the place of the name in ``TaskContext.step``.
+
+    With ``repeat`` the name may be used again: the second use is stored as ``name#2``, and so on, in the order of the
+    calls. Two that run at the same time raise ``StepConflict``, because their order could differ in a later run.
+    ``codec`` stores results that are no JSON values.
+    """
+
+    name: str
+    repeat: bool = False
+    codec: Codec[Any] | None = None
 
 
 class StepConflict(TaskFailed):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.states import check, check_chunk
+from a2a_serverless.domain.usage import METADATA_KEY, with_usage
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
@@ -47,7 +48,10 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message."""
+    """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message.
+
+    ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``).
+    """
 
     n: int
     at: int
@@ -56,6 +60,7 @@ class StatusEvent:
     message: Message | None = None
     incoming: Incoming | None = None
     fence: int = 0
+    usage: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,8 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
     """The event as clients get it (4.2.1, 4.2.2)."""
     if isinstance(event, StatusEvent):
         status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
-        return TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status)
+        metadata = with_usage(None, event.usage)
+        return TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status, metadata=metadata)
     return TaskArtifactUpdateEvent(
         task_id=task_id,
         context_id=context_id,
@@ -121,6 +127,7 @@ class TaskReplay:
         self.n = 0
         self.status: TaskStatus | None = None
         self.metadata: JsonObject | None = None
+        self._usage: JsonObject | None = None
         self._history: list[Message] = []
         self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
 
@@ -129,6 +136,7 @@ class TaskReplay:
         """A replay that continues after event ``n`` of the task."""
         replay = cls(task.id, task.context_id)
         replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
+        replay._usage = cast("JsonObject | None", (task.metadata or {}).get(METADATA_KEY))
         replay._history = [*task.history]
         replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
         return replay
@@ -165,7 +173,7 @@ class TaskReplay:
             status=self.status,
             artifacts=artifacts,
             history=tuple(self._history),
-            metadata=self.metadata,
+            metadata=with_usage(self.metadata, self._usage),
         ).as_of(self.n)
 
     def _apply_status(self, event: StatusEvent) -> None:
@@ -175,6 +183,7 @@ class TaskReplay:
         if event.incoming:
             self._history.append(event.incoming.message)
             self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
+        self._usage = event.usage or self._usage
         self.status = TaskStatus.model_construct(state=event.state, timestamp=event.at, message=event.message)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:

@@ -11,7 +11,7 @@ end of its life. The sweeper enqueues due tasks. A due time is changed only when
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
@@ -19,6 +19,9 @@ from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
 
 RUN_LEASE_MS: Final = 30_000
 RUN_RENEWAL_MS: Final = 10_000
@@ -215,12 +218,19 @@ def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
     return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
 
 
-def report_status(
-    snapshot: HeadSnapshot, fence: int, state: TaskState, message: Message | None, *, now: int, by: str
+def report_status(  # noqa: PLR0913 - the facts of a status
+    snapshot: HeadSnapshot,
+    fence: int,
+    state: TaskState,
+    message: Message | None,
+    *,
+    now: int,
+    by: str,
+    usage: JsonObject | None = None,
 ) -> Change:
     """A status of a run: progress (``working``), a question, or the end. Raises LeaseLost for a stale fence."""
     head = check_fence(snapshot.head, fence)
-    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence)
+    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence, usage=usage)
     if state in TERMINAL:
         return _ended(head, event)
     if state in INTERRUPTED:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.protocol.v1 import Artifact
 
@@ -32,7 +33,7 @@ EMPTY: Final = Part(text="")
 class RunningStep:
     """A running step. ``began`` and ``ended`` come from ``EmitTracker.moment``; ``began_at`` is in ms.
 
-    ``counts`` goes into the step's result.
+    ``counts`` and ``usage`` go into the step's result.
     """
 
     owner: object
@@ -44,6 +45,7 @@ class RunningStep:
     ended: int | None = None
     emitted: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=dict)
     again: dict[str, RepeatedArtifact | None] = field(default_factory=dict)
 
     def count(self, what: str, times: int) -> None:

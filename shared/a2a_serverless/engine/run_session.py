@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
@@ -33,6 +33,7 @@ from a2a_serverless.domain.head import (
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
     from a2a_serverless.protocol.protojson import ProtoModel
@@ -158,6 +160,7 @@ class RunSession:
         self._renewed_at = snapshot.head.status_at
         self.chunks = ChunkBuffer()
         self._lost: BaseException | None = None
+        self._usage: Usage = {}
         self.now = now
         self.fence = snapshot.head.fence
 
@@ -179,10 +182,10 @@ class RunSession:
     def report_status(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
         self.flush()
-        by = self._ids.new()
+        by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
 
         def attempt() -> Change:
-            change = report_status(self._snapshot, self.fence, state, message, now=self.now(), by=by)
+            change = report_status(self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage)
             self._check_written(self._log.append(change))
             return change
 
@@ -238,13 +241,17 @@ class RunSession:
 
     def steps(self) -> dict[str, StepResult]:
         """The results of earlier runs' steps; the first run has none and reads nothing."""
-        return dict(self._log.read_steps(self.key)) if self.fence > 1 else {}
+        found = dict(self._log.read_steps(self.key)) if self.fence > 1 else {}
+        self._usage = reduce(add_usage, (step.usage for step in found.values()), self._usage)
+        return found
 
     @_store()
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
-        return self._log.store_step(self.key, name, result, self.head.expires)
+        kept = self._log.store_step(self.key, name, result, self.head.expires)
+        self._usage = add_usage(self._usage, kept.usage)
+        return kept
 
     @_store()
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:

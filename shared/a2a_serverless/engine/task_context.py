@@ -13,13 +13,14 @@ from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import Content, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.agent import Codec, Content, Step, StepConflict, StepTimedOut, TaskFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.usage import add_usage, check_usage
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
@@ -52,6 +53,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 NAME_LIMIT: Final = 256
 RUNNING: Final = "@running/"
+USAGE: Final = "@usage/"
 UNFINISHED_LIMIT: Final = 3
 PROGRESS: Final = "progress"
 SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
@@ -104,6 +106,9 @@ class DurableTaskContext:
         self._asked: Counter[str] = Counter()
         self._steps = session.steps()
         self._used: set[str] = set()
+        self._repeats: Counter[str] = Counter()
+        self._repeating: set[str] = set()
+        self._used_outside = 0
         self._busy = 0
         self._running: list[RunningStep] = []
         self._unfinished: list[RunningStep] = []
@@ -144,24 +149,31 @@ class DurableTaskContext:
         return self.message.data()
 
     @overload
-    async def step(self, name: str, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str | Step, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     @overload
-    async def step(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str | Step, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     @_remember_signals
-    async def step(self, name: str, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+    async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``TaskContext.step``."""
-        self._check_name(name)
-        arguments = digest([list(args), kwargs])
-        kept = self._steps.get(name)
-        if kept is None:
-            kept = await self._run_step(name, arguments, partial(_result_of, work, *args, **kwargs))
-        else:
-            self._read_back(name, kept)
-        if kept.arguments != arguments:
-            raise StepConflict(f"The step {name!r} was stored with other arguments.")
-        return kept.value
+        options = name if isinstance(name, Step) else Step(name)
+        call = partial(_result_of, work, *args, **kwargs)
+        with self._numbered(options) as numbered:
+            return await self._do_step(numbered, options.codec, digest([list(args), kwargs]), call)
+
+    @_remember_signals
+    async def record_usage(self, model: str, **amounts: float) -> None:
+        """See ``TaskContext.record_usage``."""
+        self._check_open()
+        used = check_usage({model: amounts})
+        if step := self._step():
+            step.usage = add_usage(step.usage, used)
+            return
+        self._used_outside += 1
+        name = f"{USAGE}{self._used_outside}"
+        if name not in self._steps:
+            self._steps[name] = self._session.store_step(name, StepResult("", None, usage=used))
 
     @_remember_signals
     async def emit(  # noqa: PLR0913 - the fields of an artifact
@@ -314,7 +326,41 @@ class DurableTaskContext:
         self.close()
         raise AwaitInput
 
-    async def _run_step(self, name: str, arguments: str, work: Callable[[], Awaitable[object]]) -> StepResult:
+    @contextmanager
+    def _numbered(self, step: Step) -> Iterator[str]:
+        """The name under which the step is stored. Raises StepConflict if it may not be used, or not yet again."""
+        if not step.repeat:
+            self._check_name(step.name)
+            yield step.name
+            return
+        if step.name in self._repeating:
+            raise StepConflict(f"The step {step.name!r} runs twice at a time. Give parallel steps names of their own.")
+        self._repeats[step.name] += 1
+        number = self._repeats[step.name]
+        name = step.name if number == 1 else f"{step.name}#{number}"
+        self._check_name(name)
+        self._repeating.add(step.name)
+        try:
+            yield name
+        finally:
+            self._repeating.discard(step.name)
+
+    async def _do_step(
+        self, name: str, codec: Codec[Any] | None, arguments: str, work: Callable[[], Awaitable[object]]
+    ) -> object:
+        """The step's result, from the store or by running it."""
+        kept = self._steps.get(name)
+        if kept is None:
+            kept = await self._run_step(name, codec, arguments, work)
+        else:
+            self._read_back(name, kept)
+        if kept.arguments != arguments:
+            raise StepConflict(f"The step {name!r} was stored with other arguments.")
+        return _loaded(name, codec, kept.value)
+
+    async def _run_step(
+        self, name: str, codec: Codec[Any] | None, arguments: str, work: Callable[[], Awaitable[object]]
+    ) -> StepResult:
         """Runs a step and returns its stored result."""
         self._check_fits(name)
         self._session.flush()
@@ -329,7 +375,7 @@ class DurableTaskContext:
             self._emits.settle(step)
         self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
         fence = self._session.fence if step.emitted else 0
-        result = StepResult(arguments, _json_value(name, value), fence, dict(step.counts))
+        result = StepResult(arguments, _json_value(name, codec, value), fence, dict(step.counts), step.usage)
         kept = self._steps[name] = self._session.store_step(name, result)
         self._kept += 1
         if kept != result and (step.emitted or kept.fence):
@@ -453,12 +499,22 @@ async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) 
     return await result if inspect.isawaitable(result) else result
 
 
-def _json_value(name: str, value: object) -> Json:
+def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
     """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
     try:
-        return cast("Json", json.loads(json.dumps(value, allow_nan=False)))
+        dumped = codec.dump(value) if codec else value
+        return cast("Json", json.loads(json.dumps(dumped, allow_nan=False)))
     except (TypeError, ValueError):
-        raise TaskFailed(f"The step {name!r} gave a {type(value).__name__}, which is not a JSON value.") from None
+        what = "its codec cannot store" if codec else "is not a JSON value"
+        raise TaskFailed(f"The step {name!r} gave a {type(value).__name__}, which {what}.") from None
+
+
+def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
+    """The result as the agent gets it. Raises StepConflict when the codec cannot read what an earlier one stored."""
+    try:
+        return codec.load(stored) if codec else stored
+    except (TypeError, ValueError):
+        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None
 
 
 def _artifact_id(task_id: str, name: str) -> str:

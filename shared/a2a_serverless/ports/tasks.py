@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.protocol.v1 import Task, TaskState
 
 
@@ -46,13 +47,14 @@ class StepResult:
     """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
 
     ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
-    ``counts`` says how often the step reported progress and asked each question.
+    ``counts`` says how often the step reported progress and asked each question, ``usage`` what models have used in it.
     """
 
     arguments: str
     value: Json
     fence: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class StoredStatus(ProtoModel):
     message: v1.Message | None = None
     incoming: StoredIncoming | None = None
     fence: int = 0
+    usage: Metadata = None
 
 
 class StoredChunk(ProtoModel):
@@ -97,7 +98,7 @@ def load_snapshot(text: str) -> v1.Task:
 
 def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
-    said = {"f": result.fence or None, "c": result.counts or None}
+    said = {"f": result.fence or None, "c": result.counts or None, "u": result.usage or None}
     given = {name: value for name, value in said.items() if value is not None}
     return _text({"a": result.arguments, "v": result.value, **given})
 
@@ -105,7 +106,7 @@ def dump_step(result: StepResult) -> str:
 def load_step(text: str) -> StepResult:
     """The result that ``dump_step`` wrote."""
     body = json.loads(text)
-    return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}))
+    return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}), body.get("u", {}))
 
 
 def dump_document(document: Json) -> str:
@@ -154,7 +155,12 @@ def _status(event: StatusEvent) -> StoredStatus:
             extensions=said.extensions,
         )
     return StoredStatus.model_construct(
-        state=event.state, at=event.at, message=event.message, incoming=incoming, fence=event.fence
+        state=event.state,
+        at=event.at,
+        message=event.message,
+        incoming=incoming,
+        fence=event.fence,
+        usage=event.usage,
     )
 
 
@@ -173,7 +179,7 @@ def _chunk(event: ArtifactEvent) -> StoredChunk:
 def _status_event(stored: StoredStatus, n: int, by: str) -> StatusEvent:
     said = stored.incoming
     incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
-    return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence)
+    return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence, stored.usage)
 
 
 def _artifact_event(chunk: StoredChunk, n: int, by: str) -> ArtifactEvent:

@@ -1,0 +1,42 @@
+"""What models have used for a task: named numbers by model, such as tokens and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import JsonObject
+
+Usage: TypeAlias = "Mapping[str, Mapping[str, float]]"
+"""Amounts by their names, by model."""
+METADATA_KEY: Final = "a2a-serverless/usage"
+"""The member of a task's metadata that holds its usage."""
+LIMIT: Final = 32
+"""The most models of a task, and the most amounts of a model."""
+LARGEST: Final = 1e15
+
+
+def check_usage(usage: Usage) -> Usage:
+    """Returns the usage; raises ValueError for too many amounts, or one that is not from 0 to ``LARGEST``."""
+    for amounts in usage.values():
+        if len(amounts) > LIMIT or not all(0 <= amount <= LARGEST for amount in amounts.values()):
+            raise ValueError(f"usage has at most {LIMIT} amounts, each from 0 to {LARGEST:g}")
+    return usage
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """The sums, of the first ``LIMIT`` models with ``LIMIT`` amounts each."""
+    models = islice(dict.fromkeys(chain(one, other)), LIMIT)
+    return {model: _add(one.get(model, {}), other.get(model, {})) for model in models}
+
+
+def with_usage(metadata: JsonObject | None, usage: JsonObject | None) -> JsonObject | None:
+    """A task's metadata with its usage."""
+    return {**(metadata or {}), METADATA_KEY: usage} if usage else metadata
+
+
+def _add(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    names = islice(dict.fromkeys(chain(one, other)), LIMIT)
+    return {name: one.get(name, 0) + other.get(name, 0) for name in names}
