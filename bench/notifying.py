@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.egress import strict_ssl_context
-from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import MemoryMetrics, MemorySealer, MemoryTable
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender

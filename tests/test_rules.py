@@ -121,7 +121,6 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
 
 
 OUTBOUND: Final = {
-    "adapters/http_connection.py": "webhooks: connects to the vetted address",
     "adapters/egress.py": "webhooks: resolves the name once and checks every address",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
     "http_client/connections.py": "the connections of the HTTP client: one deadline over each exchange",

@@ -11,12 +11,12 @@ from hashlib import sha256
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.adapters.contents import BlobContentStore
 from a2a_serverless.adapters.memory import (
     MemoryBlobStore,
     MemoryQueues,
     MemoryTable,
 )
+from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outbound import Outcome

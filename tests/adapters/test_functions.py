@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.lambda_functions import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, LambdaFunctions
+from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, LambdaFunctions
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
 from tests.functions.template import functions

@@ -22,14 +22,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, ResolveHost, SystemResolver, strict_ssl_context
-from a2a_serverless.adapters.http_connection import (
+from a2a_serverless.adapters.webhook_sender import (
     MAX_AGE_SECONDS,
+    MAX_ANSWER,
     MAX_IDLE_CONNECTIONS,
     MAX_IDLE_SECONDS,
     Connection,
     ConnectionPool,
+    WebhookSender,
 )
-from a2a_serverless.adapters.webhook_sender import MAX_ANSWER, WebhookSender
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.http_client.sockets import connect, resolve

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.jose import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.adapters.system import SystemClock, UuidIds

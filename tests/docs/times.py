@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.dynamodb import api_keys
-from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS
+from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
@@ -149,7 +149,7 @@ TIMES = [
     Time(
         "a notifier caches the key ring for",
         KEY_RING_CACHE_MS,
-        "adapters/secrets.py: KEY_RING_CACHE_MS",
+        "adapters/key_ring.py: KEY_RING_CACHE_MS",
         {"less than a key is published before it signs": KEYS.publish_ms > KEY_RING_CACHE_MS},
     ),
     Time(

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.items import UnknownVersion
-from a2a_serverless.adapters.secrets import load_key_ring
+from a2a_serverless.adapters.key_ring import load_key_ring
 from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
 from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.relay import relay

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.contents import BlobContentStore
 from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.domain.model import Principal

@@ -185,7 +185,7 @@ def card(run: CheckRun) -> str:
 
 def signature(run: CheckRun) -> str:
     """The served card is signed with a key that the deployment publishes."""
-    from a2a_serverless.adapters.jose import is_valid_signature
+    from a2a_serverless.adapters.key_ring import is_valid_signature
     from a2a_serverless.protocol.card_signatures import signed_by
 
     document = run.agent.document

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
-from a2a_serverless.client.events import read_events
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, Transport
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_peer
+from a2a_serverless.protocol.sse import last_event_id
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.v1 import (
     MAX_PAGE_SIZE,
@@ -241,3 +241,32 @@ def _not_an_update(sent: StreamContent) -> Task | Message:
     if isinstance(sent, TaskStatusUpdateEvent | TaskArtifactUpdateEvent):
         raise InvalidAgentResponse("The agent answered a send with an event.")
     return sent
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event. ``number`` is its id; None if that is not a number."""
+
+    data: bytes
+    number: int | None = None
+
+
+def read_events(body: ResponseBody, limit: int) -> Iterator[ServerEvent]:
+    """Yields each server-sent event (WHATWG HTML, 9.2) of a body once it is complete.
+
+    Raises InvalidAgentResponse for one over ``limit`` bytes.
+    An event that is incomplete when the connection breaks is dropped: the next stream repeats it.
+    """
+    data: list[bytes] = []
+    number: int | None = None
+    while line := body.readline(limit + 1):
+        if len(line) + sum(map(len, data)) > limit:
+            raise InvalidAgentResponse("The agent's stream has an event that is too large.")
+        name, _, value = line.rstrip(b"\r\n").partition(b":")
+        if not name and not value and data:
+            yield ServerEvent(b"\n".join(data), number)
+            data = []
+        elif name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif name == b"id":
+            number = last_event_id(value.decode("ascii", "replace"))

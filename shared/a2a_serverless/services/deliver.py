@@ -19,7 +19,7 @@ from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DUE_SLACK_MS, POST_DEADLINE_MS, NextNotification, Verdict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import Event, update_of
+from a2a_serverless.domain.events import Event, TaskReplay, update_of
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
@@ -27,11 +27,10 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
-from a2a_serverless.services.task_replayer import TaskReplayer
 from a2a_serverless.services.webhooks import sealing_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.ports.contents import ContentStore
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.keys import Sealer, Signed, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskLog
-    from a2a_serverless.protocol.v1 import StreamContent
+    from a2a_serverless.protocol.v1 import StreamContent, Task
 
 logger = logging.getLogger(__name__)
 
@@ -624,3 +623,30 @@ def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> 
     delay_s = max(0, -(-(at - context.clock.now()) // 1000))
     if delay_s <= DELAY_LIMIT_S:
         context.queues.enqueue(message, delay_s)
+
+
+class TaskReplayer:
+    """Makes the task as of one event after another; ``head`` may be older than the log.
+
+    The replay for one event continues from the one before, so the log is read once.
+    """
+
+    def __init__(self, log: TaskLog, head: Head) -> None:
+        self._log = log
+        self._head = head
+        self._replay = TaskReplay(head.key.task, head.context_id)
+
+    def at(self, n: int, events: Sequence[Event]) -> Task:
+        """Returns the task as of event ``n``; ``events`` is a contiguous piece of the log that was read already."""
+        if self._replay.n == n:
+            return self._replay.task()
+        if not events[0].n - 1 <= self._replay.n <= n <= events[-1].n:
+            return self._task_at(n)
+        return self._replay.after(event for event in events if self._replay.n < event.n <= n)
+
+    def _task_at(self, n: int) -> Task:
+        if 0 < self._replay.n < n:
+            return self._replay.after(self._log.read(self._head.key, self._replay.n, n - self._replay.n))
+        task = self._log.read_task_at(self._head, n)
+        self._replay = TaskReplay.from_task(task)
+        return task

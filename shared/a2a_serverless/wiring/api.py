@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.deployed_stack import REQUEST_TIMEOUT_S, LambdaFunctions
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.egress import SystemResolver
 from a2a_serverless.adapters.kms import KmsSealer
-from a2a_serverless.adapters.lambda_functions import REQUEST_TIMEOUT_S, LambdaFunctions
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime

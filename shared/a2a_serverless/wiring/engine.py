@@ -76,7 +76,7 @@ def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentC
     if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
         return None
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
-    from a2a_serverless.adapters.secrets import text_of
+    from a2a_serverless.adapters.key_ring import text_of
 
     return AgentCredentials(lambda: text_of(aws.secrets, secret_id), now, local=settings.local)
 

@@ -21,13 +21,13 @@ from a2a_serverless.adapters.memory import (
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine, run
-from a2a_serverless.ports.agents import CallbackRequest
-from a2a_serverless.ports.keys import Signed
+from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
+from a2a_serverless.ports.keys import Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
@@ -42,11 +42,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.delivery import Sender
-    from a2a_serverless.ports.keys import Signer
     from a2a_serverless.ports.system import Clock, Ids
 
 T = TypeVar("T")

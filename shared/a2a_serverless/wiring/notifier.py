@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
-from a2a_serverless.adapters.jose import KeyRingSigner
+from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, CachedKeyRingStore, KeyRingSigner, SecretKeyRingStore
 from a2a_serverless.adapters.kms import KmsSealer
-from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, CachedKeyRingStore, SecretKeyRingStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
-from a2a_serverless.adapters.jose import Es256Keys
-from a2a_serverless.adapters.secrets import KEY_RING_CACHE_MS, SecretKeyRingStore
+from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, Es256Keys, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes

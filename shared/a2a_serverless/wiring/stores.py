@@ -63,8 +63,7 @@ def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
 
 def contents(settings: Settings, aws: Aws) -> ContentStore:
     """The store of files that are not in the log."""
-    from a2a_serverless.adapters.contents import BlobContentStore
-    from a2a_serverless.adapters.s3 import S3BlobStore
+    from a2a_serverless.adapters.s3 import BlobContentStore, S3BlobStore
 
     return BlobContentStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
 
