@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Part, Skill, TaskContext, TaskFailed, TaskRejected, agent
-from a2a_serverless.domain.references import FoundArtifact, chosen, meant, references_in
+from a2a_serverless.domain.references import references_in
 from sample_agents.models import configured_models
 from sample_agents.prompts import picture_prompt
+from sample_agents.references import FoundArtifact, chosen, meant
 from sample_agents.writing import language_of, object_in
 
 if TYPE_CHECKING:

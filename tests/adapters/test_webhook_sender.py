@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.egress import MAX_DIALS, MAX_LOOKUPS, ResolveHost, SystemResolver, strict_ssl_context
+from a2a_serverless.adapters.egress import MAX_DIALS, SystemResolver, strict_ssl_context
 from a2a_serverless.adapters.webhook_sender import (
     MAX_AGE_SECONDS,
     MAX_ANSWER,
@@ -33,7 +33,7 @@ from a2a_serverless.adapters.webhook_sender import (
 )
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
-from a2a_serverless.http_client.sockets import connect, resolve
+from a2a_serverless.http_client.sockets import MAX_LOOKUPS, ResolveHost, connect, resolve
 from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context
 

@@ -22,7 +22,6 @@ import h11
 from a2a_serverless.adapters.egress import (
     LOOKUP_SECONDS,
     MAX_DIALS,
-    ResolveHost,
     addresses_of,
     secure,
     strict_ssl_context,
@@ -37,7 +36,7 @@ from a2a_serverless.domain.url_policy import (
     WebhookTarget,
     check_url,
 )
-from a2a_serverless.http_client.sockets import Connector, Deadline, connect, dial, resolve
+from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve
 
 CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
 MAX_HEAD: Final = 16 * 1024

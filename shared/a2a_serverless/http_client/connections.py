@@ -8,15 +8,13 @@ them just below the timeout. Here each operation gets only the time that is left
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from io import BufferedReader, RawIOBase
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.request import AbstractHTTPHandler, HTTPHandler, HTTPSHandler, Request
 
-from a2a_serverless.http_client.sockets import connect, dial, resolve
+from a2a_serverless.http_client.sockets import ResolveHost, connect, dial, look_up, resolve
 
 if TYPE_CHECKING:
     import socket
@@ -25,10 +23,6 @@ if TYPE_CHECKING:
 
 Left: TypeAlias = Callable[[], float]
 """Returns the seconds that are left, more than 0; raises TimeoutError when none are left."""
-
-
-ResolveHost: TypeAlias = Callable[[str, int], list[str]]
-"""Returns the addresses of a host and port; raises OSError."""
 
 
 class BoundedHandler(HTTPHandler, HTTPSHandler):
@@ -94,20 +88,6 @@ class _SocketReader(RawIOBase):
 
 def _connected(address: tuple[str, int], *_: object, left: Left, resolver: ResolveHost) -> socket.socket:
     host, port = address
-    sock = dial(_looked_up(partial(resolver, host, port), left()), port, left, connect)
+    sock = dial(look_up(host, port, resolver, left()), port, left, connect)
     sock.settimeout(left())
     return sock
-
-
-def _looked_up(lookup: Callable[[], list[str]], seconds: float) -> list[str]:
-    """Runs a lookup in a thread, because getaddrinfo cannot be interrupted. Raises TimeoutError after ``seconds``."""
-    answer: Future[list[str]] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(lookup())
-        except Exception as error:  # noqa: BLE001 - passed to the caller
-            answer.set_exception(error)
-
-    Thread(target=run, name="lookup", daemon=True).start()
-    return answer.result(seconds)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+from typing import Final, TypeAlias
 
 Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
 """Returns a connection to an address and port, within so many seconds; raises OSError."""
+
+
+ResolveHost: TypeAlias = Callable[[str, int], Iterable[str]]
+"""Returns the addresses of a host and port; raises OSError when the name does not resolve."""
+
+# Name lookups at a time. getaddrinfo cannot be interrupted, so a hanging one keeps its thread until the system gives
+# up. A notifier sends ten webhooks at a time and waits 2 s for each: about 150 threads if every name hangs for 30 s.
+MAX_LOOKUPS: Final = 256
+_LOOKUPS: Final[dict[tuple[int, str, int], _Lookup]] = {}
+_LOCK: Final = Lock()
 
 
 class Deadline:
@@ -57,3 +70,44 @@ def dial(addresses: Sequence[str], port: int, left: Callable[[], float], connect
         with suppress(OSError):
             return connector(address, port, left() / (len(first) + 1 - index))
     return connector(last, port, left())
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """A lookup in progress. ``hangs`` is set once a caller has waited for it until its time was up."""
+
+    answer: Future[list[str]] = field(default_factory=Future)
+    hangs: bool = False
+
+
+def look_up(host: str, port: int, resolver: ResolveHost, seconds: float) -> list[str]:
+    """Shares one lookup of a name between all who ask for it; fails at once when that lookup hangs."""
+    key = (id(resolver), host, port)
+    with _LOCK:
+        lookup = _LOOKUPS.get(key)
+        if lookup is None:
+            if len(_LOOKUPS) >= MAX_LOOKUPS:
+                raise OSError("too many lookups hang")
+            lookup = _LOOKUPS[key] = _Lookup()
+            Thread(target=_run, args=(key, lookup, resolver), name="lookup", daemon=True).start()
+        elif lookup.hangs:
+            raise OSError("the lookup of this name hangs")
+    try:
+        return lookup.answer.result(seconds)
+    except TimeoutError:
+        lookup.hangs = True
+        raise
+
+
+def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: ResolveHost) -> None:
+    found: list[str] | Exception
+    try:
+        found = list(resolver(*key[1:]))
+    except Exception as error:  # noqa: BLE001
+        found = error
+    with _LOCK:
+        del _LOOKUPS[key]
+    if isinstance(found, Exception):
+        lookup.answer.set_exception(found)
+    else:
+        lookup.answer.set_result(found)
