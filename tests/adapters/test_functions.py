@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, LambdaFunctions
+from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, invoke_function
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
 from tests.functions.template import functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.enable_socket
 
@@ -37,7 +38,7 @@ class Lambda:
 
 
 @contextmanager
-def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[LambdaFunctions]:
+def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[Callable[[str, Any], Any]]:
     """The functions that ``cloud`` plays."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +61,7 @@ def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[Lambd
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield LambdaFunctions(emulated(f"http://127.0.0.1:{server.server_port}"), waits_s)
+        yield partial(invoke_function, emulated(f"http://127.0.0.1:{server.server_port}"), waits_s=waits_s)
     finally:
         cloud.over.set()
         server.shutdown()
@@ -71,14 +72,14 @@ def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[Lambd
 def test_a_function_gets_its_event_and_its_answer_comes_back() -> None:
     cloud = Lambda(body={"tasks": 1})
     with played(cloud) as lambdas:
-        assert lambdas.invoke("eraser", {"owner": "o"}) == {"tasks": 1}
+        assert lambdas("eraser", {"owner": "o"}) == {"tasks": 1}
     assert cloud.calls == [("/2015-03-31/functions/eraser/invocations", {"owner": "o"})]
 
 
 def test_a_function_that_goes_on_is_not_called_a_second_time() -> None:
     cloud = Lambda(hangs=True)
     with played(cloud, 0.05) as lambdas, pytest.raises(TimeoutError, match=r"eraser has not ended in 0\.05 s"):
-        lambdas.invoke("eraser", {})
+        lambdas("eraser", {})
     assert len(cloud.calls) == 1
 
 
@@ -86,21 +87,21 @@ def test_a_function_that_goes_on_is_not_called_a_second_time() -> None:
 def test_a_call_that_lambda_cannot_take_is_not_made_again(status: int) -> None:
     cloud = Lambda(status, {"x-amzn-errortype": "ServiceException"}, {"message": "no"})
     with played(cloud) as lambdas, pytest.raises(ClientError):
-        lambdas.invoke("eraser", {})
+        lambdas("eraser", {})
     assert len(cloud.calls) == 1
 
 
 def test_too_many_functions_at_once_are_said_so() -> None:
     cloud = Lambda(429, {"x-amzn-errortype": "TooManyRequestsException"}, {"Reason": "ReservedFunction"})
     with played(cloud) as lambdas, pytest.raises(Overloaded, match="Too many functions run at once"):
-        lambdas.invoke("eraser", {})
+        lambdas("eraser", {})
     assert len(cloud.calls) == 1
 
 
 def test_a_function_that_fails_says_why() -> None:
     cloud = Lambda(200, {"x-amz-function-error": "Unhandled"}, {"errorType": "X", "errorMessage": "Name tenant."})
     with played(cloud) as lambdas, pytest.raises(CommandFailed, match="eraser failed: Name tenant"):
-        lambdas.invoke("eraser", {})
+        lambdas("eraser", {})
 
 
 def test_a_request_ends_before_api_gateway_gives_it_up_and_a_command_after_any_function() -> None:

@@ -37,7 +37,7 @@ class DeployedStack:
     def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
         """Calls a function and returns its answer; raises CommandFailed, and Overloaded when too many functions run."""
         try:
-            return LambdaFunctions(self._aws).invoke(function, event)
+            return invoke_function(self._aws, function, event)
         except (BotoCoreError, ClientError, TimeoutError) as error:
             raise CommandFailed(f"{function} has not answered: {error}") from error
 
@@ -75,30 +75,25 @@ FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
 THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 
 
-class LambdaFunctions:
-    """Calls each function once, without retries: after a timeout it still runs, and a second call would overlap it."""
+def invoke_function(
+    aws: Aws, function: str, event: Mapping[str, Json], waits_s: float = FUNCTION_TIMEOUT_S
+) -> JsonObject:
+    """Calls a Lambda function by name and returns its answer.
 
-    def __init__(self, aws: Aws, waits_s: float = FUNCTION_TIMEOUT_S) -> None:
-        self._aws = aws
-        self._waits_s = waits_s
-
-    def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
-        """The function's answer.
-
-        Raises CommandFailed when the function failed, TimeoutError when it still runs after ``waits_s`` seconds, and
-        Overloaded when Lambda did not start it because too many functions run.
-        """
-        client = self._aws.client("lambda", read_s=self._waits_s, tries=1)
-        try:
-            answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
-            body = json.loads(answer["Payload"].read())
-        except ReadTimeoutError:
-            raise TimeoutError(f"{function} has not ended in {self._waits_s} s and is still running") from None
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in THROTTLED:
-                raise
-            raise Overloaded("Too many functions run at once. Try again.") from None
-        if answer.get("FunctionError"):
-            raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
-        result: JsonObject = body
-        return result
+    Calls it once, without retries: after a timeout it still runs, and a second call would overlap it. Raises
+    CommandFailed when the function failed, TimeoutError when it still runs after ``waits_s`` seconds, and Overloaded
+    when Lambda did not start it because too many functions run.
+    """
+    client = aws.client("lambda", read_s=waits_s, tries=1)
+    try:
+        answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+        body: JsonObject = json.loads(answer["Payload"].read())
+    except ReadTimeoutError:
+        raise TimeoutError(f"{function} has not ended in {waits_s} s and is still running") from None
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in THROTTLED:
+            raise
+        raise Overloaded("Too many functions run at once. Try again.") from None
+    if answer.get("FunctionError"):
+        raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
+    return body

@@ -269,7 +269,7 @@ def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor
         if upcoming is None:
             return _release(context, session, cursor)
         if session.remaining_ms() < ROUND_MS:
-            return _hand_over(context, session, cursor)
+            return _hand_over(context, session, cursor, DeliveryOutcome.HANDED_OVER)
         if _needs_challenge(context, session, cursor):
             walked = _send_challenge(context, session, cursor)
             if isinstance(walked, DeliveryOutcome):
@@ -350,9 +350,7 @@ def _put_off(
 ) -> DeliveryOutcome:
     if isinstance(wait, CircuitOpen):
         return _retry_when_closed(context, session, cursor, wait.until)
-    if _move_cursor(context, session, cursor, delivery.release_lease(cursor)):
-        context.queues.enqueue(DeliveryMessage(session.key, cursor.config_id), BUSY_S)
-    return DeliveryOutcome.NOT_YET
+    return _hand_over(context, session, cursor, DeliveryOutcome.NOT_YET, BUSY_S)
 
 
 def _send(
@@ -455,10 +453,13 @@ def _release(
     return DeliveryOutcome.MORE_CAME if snapshot and snapshot.last > after.position else DeliveryOutcome.CAUGHT_UP
 
 
-def _hand_over(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> DeliveryOutcome:
+def _hand_over(
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, outcome: DeliveryOutcome, delay_s: int = 0
+) -> DeliveryOutcome:
+    """Releases the lease and enqueues a message for the next delivery."""
     if _move_cursor(context, session, cursor, delivery.release_lease(cursor)):
-        context.queues.enqueue(DeliveryMessage(session.key, cursor.config_id))
-    return DeliveryOutcome.HANDED_OVER
+        context.queues.enqueue(DeliveryMessage(session.key, cursor.config_id), delay_s)
+    return outcome
 
 
 def _body(

@@ -19,6 +19,8 @@ from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.publish import CardPublisher, find_altered, publish, publish_cards
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.ports.keys import KeyFactory, KeyRingStore
 
@@ -75,16 +77,11 @@ def ensure_ring(rotation: KeyRotation) -> KeyRing:
 def rotate_ring(rotation: KeyRotation) -> KeyRing:
     """Promotes the next key if it has been public for long enough; returns the ring."""
 
-    def attempt() -> KeyRing:
-        before = ensure_ring(rotation)
-        now, listed_at = rotation.publisher.clock.now(), _listed_at(rotation, before.next.kid)
-        ring = rotate(before, rotation.maker.make(now), now=now, waits=rotation.waits, listed_at=listed_at)
-        if ring == before:
-            return before
-        check_written(rotation.store.save(ring, before))
-        return _publish(rotation, ring)
+    def promote(before: KeyRing, now: int) -> KeyRing:
+        listed_at = _listed_at(rotation, before.next.kid)
+        return rotate(before, rotation.maker.make(now), now=now, waits=rotation.waits, listed_at=listed_at)
 
-    return retry_on_conflict(attempt, _give_up)
+    return _change_ring(rotation, promote)
 
 
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
@@ -105,11 +102,22 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
     """Removes a key from the ring and the published key set at once; raises UnknownKey if the ring has no such key."""
 
-    def attempt() -> KeyRing:
-        before, now = ensure_ring(rotation), rotation.publisher.clock.now()
+    def remove(before: KeyRing, now: int) -> KeyRing:
         if kid not in before.kids:
             raise UnknownKey(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
-        ring = revoke(before, kid, rotation.maker.make(now), now=now)
+        return revoke(before, kid, rotation.maker.make(now), now=now)
+
+    return _change_ring(rotation, remove)
+
+
+def _change_ring(rotation: KeyRotation, change: Callable[[KeyRing, int], KeyRing]) -> KeyRing:
+    """Saves and publishes the ring that ``change`` makes of the stored one; returns it."""
+
+    def attempt() -> KeyRing:
+        before = ensure_ring(rotation)
+        ring = change(before, rotation.publisher.clock.now())
+        if ring == before:
+            return before
         check_written(rotation.store.save(ring, before))
         return _publish(rotation, ring)
 

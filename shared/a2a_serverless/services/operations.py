@@ -186,7 +186,8 @@ def _create_push(
     wire: WireVersion,
 ) -> ProtoModel | None:
     _check_push(agent)
-    return webhooks.show(request.task_id, service.webhooks.add(principal.key(request.task_id), agent.id, request, wire))
+    key = principal.key(request.task_id)
+    return webhooks.show(request.task_id, webhooks.add(service.webhooks, key, agent.id, request, wire))
 
 
 def _get_push(
@@ -236,7 +237,7 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
     """Checks a message before anything is stored; raises A2AError if it is refused."""
     if request.configuration.task_push_notification_config is not None:
         _check_push(agent)
-        service.webhooks.check_request(request.configuration.task_push_notification_config)
+        webhooks.check(service.webhooks, request.configuration.task_push_notification_config)
     _check_content(agent, request)
     _check_files(service, principal, request)
 

@@ -16,6 +16,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
+from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import OffLoop, in_thread
 from a2a_serverless.services.task_changes import change_task, read_existing_head, try_change
 from a2a_serverless.services.webhooks import Webhooks, new_config
@@ -199,7 +200,7 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessa
         if repeat := find_repeat():
             return repeat
         decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
-        service.webhooks.add(key, agent, _name_webhook(wanted, message), wire)
+        webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), wire)
     return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
 
 

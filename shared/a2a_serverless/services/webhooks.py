@@ -60,14 +60,6 @@ class Webhooks:
     enforce_ownership: bool = True
     challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
 
-    def check_request(self, request: TaskPushNotificationConfig) -> WebhookTarget:
-        """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
-        return check(replace(self.policy, own=self.own_urls()), request)
-
-    def add(self, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: WireVersion) -> PushConfig:
-        """Creates or replaces a configuration, as the function ``add``."""
-        return add(self, key, agent, request, wire)
-
 
 def add(
     webhooks: Webhooks, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: WireVersion
@@ -200,7 +192,7 @@ def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> Non
 
 def _vet(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarget:
     """Returns the checked target. A name without an address is accepted: it is resolved again at every attempt."""
-    target = webhooks.check_request(request)
+    target = check(webhooks, request)
     try:
         with suppress(NameUnresolved):
             webhooks.resolver.check(target)
@@ -210,7 +202,7 @@ def _vet(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarg
     return target
 
 
-def check(policy: EgressPolicy, request: TaskPushNotificationConfig) -> WebhookTarget:
+def check(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarget:
     """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
     wrong = {
         "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.id)),
@@ -221,7 +213,7 @@ def check(policy: EgressPolicy, request: TaskPushNotificationConfig) -> WebhookT
     below = f"{request.path}." if request.path else ""
     violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
     try:
-        target = check_url(request.url, policy)
+        target = check_url(request.url, replace(webhooks.policy, own=webhooks.own_urls()))
     except UrlNotAllowed as refused:
         raise InvalidParams(violations=(*violations, _refused(below + "url", refused))) from None
     if violations:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.deployed_stack import REQUEST_TIMEOUT_S, LambdaFunctions
+from a2a_serverless.adapters.deployed_stack import REQUEST_TIMEOUT_S, invoke_function
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.egress import SystemResolver
@@ -104,7 +104,7 @@ def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metr
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
         limiter=_rate_limiter(settings, table, service),
         origins=settings.cors_origins,
-        eraser=partial(LambdaFunctions(aws, REQUEST_TIMEOUT_S).invoke, settings.need("ERASER_FUNCTION_NAME")),
+        eraser=partial(invoke_function, aws, settings.need("ERASER_FUNCTION_NAME"), waits_s=REQUEST_TIMEOUT_S),
     )
 
 
