@@ -32,7 +32,17 @@ from a2a_serverless.protocol.v1 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from a2a_serverless.services.contents import INLINE, KEPT, LINKS, PLAIN, PLAIN_ANSWER, READS, is_plain, resolve_contents
+from a2a_serverless.services.contents import (
+    INLINE,
+    KEPT,
+    LARGEST_CHARACTER,
+    LINKS,
+    PLAIN,
+    READS,
+    _Resolution,
+    is_plain,
+    resolve_contents,
+)
 from a2a_serverless.services.tasks import get
 from tests.echo import agent_of
 from tests.world import ME, World
@@ -234,16 +244,25 @@ def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
 
 @pytest.mark.parametrize("size", [10, 200, 390])
 def test_an_answer_that_is_plain_is_not_changed(size: int) -> None:
-    """``is_plain`` only spares the work: at its bound as far from it."""
-    texts = tuple(Part(text="\u5927" * 40, metadata={"n": n}) for n in range(size))
+    """``is_plain`` only spares the work: what it takes for plain fits, also by the exact count."""
+    texts = tuple(Part(text="\U0001f600" * 200, metadata={"n": n}) for n in range(size))
     task = novel("x").model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=texts),)})
-    assert is_plain(task.json_bytes())
-    assert resolve_contents(Scene().contents, ME, task, INLINE) == task
+    assert is_plain(task, INLINE)
+    assert _Resolution(Scene().contents, ME, INLINE, limited=True).show(task) == task
 
 
 def test_an_answer_that_names_a_file_or_is_long_is_not_plain() -> None:
-    assert not is_plain(b'{"url":"a2a-file:task/0/1"}')
-    assert not is_plain(b" " * (PLAIN_ANSWER + 1))
+    task, named = novel("x"), Part(url="a2a-file:task/0/1")
+    for held in (
+        {"history": (Message(role=Role.AGENT, message_id="m", parts=(named,)),)},
+        {"artifacts": (Artifact(artifact_id="a", parts=(named,)),)},
+    ):
+        changed = task.model_copy(update=held)
+        assert not any(is_plain(one, budget) for one in (changed, page_with(changed)) for budget in (0, INLINE))
+    long = Part(text="x" * (INLINE // LARGEST_CHARACTER))
+    told = task.model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=(long,)),)})
+    assert is_plain(told, 0)
+    assert not is_plain(told, INLINE)
 
 
 def test_streams_and_webhooks_tell_every_text() -> None:

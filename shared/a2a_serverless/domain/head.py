@@ -11,7 +11,7 @@ end of its life. The sweeper enqueues due tasks. A due time is changed only when
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
@@ -116,6 +116,13 @@ class Change:
     event: StatusEvent
 
 
+class _Sender(TypedDict, total=False):
+    """The fields of a head that name the sender of its last message: scopes, separated by spaces, and API key."""
+
+    scopes: str
+    api_key: str
+
+
 class NotRunnable(Exception):
     """The task cannot run: it has ended, is suspended or waits for its client."""
 
@@ -172,8 +179,9 @@ def submit(  # noqa: PLR0913 - the facts of a new task
         push=push,
         due_at=now + GRACE_MS,
         trace=trace,
+        **_sender(caller),
     )
-    return _sent_by(head, caller), StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
+    return head, StatusEvent(1, now, by, TaskState.SUBMITTED, incoming=incoming)
 
 
 def follow_up(
@@ -186,8 +194,8 @@ def follow_up(
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
     event = StatusEvent(snapshot.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
-    change = _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace or head.trace)
-    return replace(change, after=_sent_by(change.after, caller))
+    trace, sender = trace or head.trace, _sender(caller)
+    return _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace, **sender)
 
 
 def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
@@ -324,9 +332,9 @@ def mark_push(head: Head) -> Head:
     return replace(head, push=True, rev=head.rev + 1)
 
 
-def _sent_by(head: Head, caller: Caller | None) -> Head:
-    """The head with the scopes and API key of the message's sender."""
-    return replace(head, scopes=" ".join(sorted(own_scopes(caller.scopes))), api_key=caller.key) if caller else head
+def _sender(caller: Caller | None) -> _Sender:
+    """What a head holds of the message's sender."""
+    return {"scopes": " ".join(sorted(own_scopes(caller.scopes))), "api_key": caller.key} if caller else {}
 
 
 def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:

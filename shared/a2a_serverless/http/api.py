@@ -138,13 +138,8 @@ ANYBODY: Final = Principal("local", "anybody")
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 
 
-# Runs a blocking endpoint: at once on Lambda, which serves one request at a time, and in a thread elsewhere.
+# Runs a blocking endpoint in a thread. Lambda serves one request at a time, so there it runs at once, without this.
 Run = Callable[[Callable[[], "Response"]], Awaitable["Response"]]
-
-
-async def at_once(answer: Callable[[], Response]) -> Response:
-    """A ``Run`` that blocks."""
-    return answer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +162,7 @@ class Api:
     limiter: RateLimiter | None = None
     eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
-    run: Run = at_once
+    run: Run | None = None
     base_url: str = ""
 
     def agent(self, request: HttpRequest) -> Agent:
@@ -200,7 +195,7 @@ Endpoint = Callable[[Api, "HttpRequest"], "Response"]
 async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
     """The answer of an endpoint, which may block."""
     request = read_request(scope, await read_body(receive, api.limits.body))
-    return await api.run(partial(endpoint, api, request))
+    return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
 
 
 class Responder:

@@ -157,29 +157,20 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         left = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
-        exchange = begin_exchange(app, proxy_event(event), context, left)
+        exchange = Exchange(app, proxy_scope(proxy_event(event), context, left), proxy_body(event))
         body = asyncio.run(_collected(exchange)) if exchange.streams else exchange.read()
-        headers: Any = [*exchange.headers, SECURE]
-        return _gateway(event, context)({"status": exchange.status, "headers": headers, "body": body})
+        answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
+        return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)
 
     return handler
 
 
-def begin_exchange(app: ASGIApp, event: Event, context: LambdaContext, time_left_ms: int) -> Exchange:
-    """Begins to answer a proxy event."""
-    return Exchange(app, proxy_scope(event, context, time_left_ms), proxy_body(event))
-
-
 def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:
     """The ASGI scope of a proxy event. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
-    scope = _gateway(event, context).scope
+    scope = APIGateway({"requestContext": {}, **event}, cast("Any", context), CONFIG).scope
     # API Gateway leaves the path as it was sent. Mangum decodes it, and a name may have an encoded slash in it.
     raw_path = quote(event["path"], safe="/:@!$&'()*+,;=%").encode()
     return {**scope, "raw_path": raw_path, TIME_LEFT: time_left_ms}
-
-
-def _gateway(event: Event, context: Any) -> APIGateway:  # noqa: ANN401 - Mangum has a type of its own for it
-    return APIGateway({"requestContext": {}, **event}, context, CONFIG)
 
 
 def proxy_event(event: object) -> Event:

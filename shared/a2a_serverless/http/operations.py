@@ -32,7 +32,7 @@ from a2a_serverless.protocol.codecs import (
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
-from a2a_serverless.services.contents import INLINE, is_plain, resolve_contents
+from a2a_serverless.services.contents import INLINE, resolve_contents
 from a2a_serverless.services.operations import open_stream, run_operation
 
 if TYPE_CHECKING:
@@ -138,11 +138,8 @@ class OperationHandler:
         if operation is Operation.CARD:
             return None, dumps(self._extended_card())
         answer = run_operation(self.service, principal, self.agent, asked, self.version)
-        printed = self.codec.answer(operation, answer)
-        if not is_plain(printed):
-            resolved = resolve_contents(self.service.contents, principal, answer, INLINE)
-            printed = self.codec.answer(operation, resolved)
-        return answer.id if isinstance(answer, Task) else None, printed
+        shown = resolve_contents(self.service.contents, principal, answer, INLINE)
+        return answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
 
     def _stream(
         self, operation: Operation, principal: Principal, asked: ProtoModel, headers: dict[str, str]

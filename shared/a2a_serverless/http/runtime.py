@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, begin_exchange, proxy_event
+from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, proxy_body, proxy_event, proxy_scope
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -170,7 +170,7 @@ def make_streaming_handler(app: ASGIApp, buffered: Handler) -> Callable[[object,
         proxied = proxy_event(event)
         if proxied.get("resource") not in STREAMED:
             return json.dumps(buffered(proxied, context)).encode()
-        return begin_exchange(app, proxied, context, context.get_remaining_time_in_millis())
+        return Exchange(app, proxy_scope(proxied, context, context.get_remaining_time_in_millis()), proxy_body(proxied))
 
     return handler
 

@@ -56,8 +56,12 @@ def loads(body: bytes, limits: Limits = LIMITS) -> Json:
         raise ParseError(f"The body is not valid JSON: {_reason(error)}.") from None
     except RecursionError:
         raise _too_deep(limits) from None
-    _check_depth(body, value, limits)
-    _check_surrogates(body, value)
+    # A body with few brackets cannot be deep: only the others are walked.
+    if body.count(b"{") + body.count(b"[") > limits.depth and _deeper(value, limits.depth):
+        raise _too_deep(limits)
+    # Only an escape can bring a lone surrogate, and only the body's own bytes can bring an escape.
+    if b"\\ud" in body or b"\\uD" in body:
+        _check_surrogates(value)
     return value
 
 
@@ -69,12 +73,6 @@ def dumps(value: Json) -> bytes:
 def given(members: JsonObject) -> JsonObject:
     """The members that have a value: None is not printed."""
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _check_depth(body: bytes, value: Json, limits: Limits) -> None:
-    """A body with few brackets cannot be deep: only the others are walked."""
-    if body.count(b"{") + body.count(b"[") > limits.depth and _deeper(value, limits.depth):
-        raise _too_deep(limits)
 
 
 def _deeper(value: Json, depth: int) -> bool:
@@ -92,10 +90,7 @@ def _children(node: Json) -> list[Json]:
     return node if isinstance(node, list) else []
 
 
-def _check_surrogates(body: bytes, value: Json) -> None:
-    """Only an escape can bring a lone surrogate, and only the body's own bytes can bring an escape."""
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return
+def _check_surrogates(value: Json) -> None:
     try:
         dumps(value)
     except UnicodeEncodeError:

@@ -32,14 +32,14 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.ports.contents import ContentStore
 
 T = TypeVar("T")
 
-PLAIN_ANSWER: Final = 64 * 1024  # bytes of JSON; each takes less than four in the unit of _size_in_answer
+LARGEST_CHARACTER: Final = 16  # in the unit of _size_in_answer: a character there takes less
 INLINE: Final = 4 * 1024 * 1024
 SHORT: Final = 2 * 1024  # bytes of text: a link is as long
 READS: Final = 16
@@ -51,14 +51,35 @@ PLAIN: Final = "text/plain; charset=utf-8"
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
 
 
-def is_plain(printed: bytes) -> bool:
-    """Whether ``resolve_contents`` would not change the answer with this JSON: it is short and names no stored file."""
-    return len(printed) <= PLAIN_ANSWER and SCHEME.encode() not in printed
-
-
 def resolve_contents(contents: ContentStore | None, principal: Principal, answer: T, budget: int = 0) -> T:
     """Returns the answer with content or a link for each part that names a stored file."""
-    return answer if contents is None else _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
+    if contents is None or is_plain(answer, budget):
+        return answer
+    return _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
+
+
+def is_plain(answer: object, budget: int) -> bool:
+    """Whether the answer needs no change, because it names no stored file and is far below the budget (0 is none)."""
+    parts = [str(part.__dict__) for holder in _holders(answer) for part in holder.parts]
+    is_short = budget == 0 or LARGEST_CHARACTER * sum(map(len, parts)) <= budget
+    return is_short and not any(SCHEME in part for part in parts)
+
+
+def _holders(answer: object) -> Iterator[Message | Artifact]:
+    """The messages and artifacts in an answer."""
+    if isinstance(answer, Message):
+        yield answer
+    elif isinstance(answer, TaskArtifactUpdateEvent):
+        yield answer.artifact
+    elif isinstance(answer, ListTasksResponse):
+        for task in answer.tasks:
+            yield from _holders(task)
+    elif isinstance(answer, Task | TaskStatusUpdateEvent):
+        if answer.status.message:
+            yield answer.status.message
+        if isinstance(answer, Task):
+            yield from answer.artifacts
+            yield from answer.history
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.contents import StoredFile, file_of
 from a2a_serverless.domain.errors import (
@@ -40,7 +40,7 @@ from a2a_serverless.services.streams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Principal
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from a2a_serverless.services.streams import Heartbeat
     from a2a_serverless.services.tasks import StartedTask, TaskService
 
-    Server: TypeAlias = Callable[[TaskService, Principal, Agent, Any, WireVersion], ProtoModel | None]
-
-
 MOST_NAMED: Final = 32
 
 
@@ -60,10 +57,41 @@ def run_operation(
     service: TaskService, principal: Principal, agent: Agent, request: ProtoModel, wire: WireVersion
 ) -> ProtoModel | None:
     """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
-    server = _OPERATIONS.get(type(request))
-    if server is None:
-        raise UnsupportedOperation
-    return server(service, principal, agent, request, wire)
+    match request:
+        case SendMessageRequest():
+            _check_send(service, principal, agent, request)
+            sent = tasks.send(service, principal, agent.id, request, wire)
+            return sent if isinstance(sent, Message) else sent.limited(request.configuration.history_length)
+        case GetTaskRequest():
+            return tasks.get(service, principal, agent.id, request.id).limited(request.history_length)
+        case ListTasksRequest():
+            return list_tasks(service.lister, principal, agent.id, request)
+        case CancelTaskRequest():
+            return tasks.cancel(service, principal, agent.id, request.id)
+        case _:
+            return _run_push_operation(service.webhooks, principal, agent, request, wire)
+
+
+def _run_push_operation(
+    service: webhooks.Webhooks, principal: Principal, agent: Agent, request: ProtoModel, wire: WireVersion
+) -> ProtoModel | None:
+    match request:
+        case CreateTaskPushNotificationConfigRequest(task_id=task):
+            _check_push(agent)
+            return webhooks.show(task, webhooks.add(service, principal.key(task), agent.id, request, wire))
+        case GetTaskPushNotificationConfigRequest(task_id=task):
+            _check_push(agent)
+            return webhooks.show(task, webhooks.get(service, principal.key(task), agent.id, request.id))
+        case ListTaskPushNotificationConfigsRequest(task_id=task):
+            _check_push(agent)
+            found = webhooks.list_configs(service, principal.key(task), agent.id)
+            return ListTaskPushNotificationConfigsResponse(configs=tuple(webhooks.show(task, one) for one in found))
+        case DeleteTaskPushNotificationConfigRequest(task_id=task):
+            _check_push(agent)
+            webhooks.delete(service, principal.key(task), agent.id, request.id)
+            return None
+        case _:
+            raise UnsupportedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,82 +180,6 @@ async def _single_item(item: StreamItem) -> AsyncGenerator[StreamItem | Heartbea
     yield item
 
 
-def _send(
-    service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest, wire: WireVersion
-) -> ProtoModel | None:
-    _check_send(service, principal, agent, request)
-    sent = tasks.send(service, principal, agent.id, request, wire)
-    return sent if isinstance(sent, Message) else sent.limited(request.configuration.history_length)
-
-
-def _get(
-    service: TaskService, principal: Principal, agent: Agent, request: GetTaskRequest, _: WireVersion
-) -> ProtoModel | None:
-    return tasks.get(service, principal, agent.id, request.id).limited(request.history_length)
-
-
-def _list(
-    service: TaskService, principal: Principal, agent: Agent, request: ListTasksRequest, _: WireVersion
-) -> ProtoModel | None:
-    return list_tasks(service.lister, principal, agent.id, request)
-
-
-def _cancel(
-    service: TaskService, principal: Principal, agent: Agent, request: CancelTaskRequest, _: WireVersion
-) -> ProtoModel | None:
-    return tasks.cancel(service, principal, agent.id, request.id)
-
-
-def _create_push(
-    service: TaskService,
-    principal: Principal,
-    agent: Agent,
-    request: CreateTaskPushNotificationConfigRequest,
-    wire: WireVersion,
-) -> ProtoModel | None:
-    _check_push(agent)
-    key = principal.key(request.task_id)
-    return webhooks.show(request.task_id, webhooks.add(service.webhooks, key, agent.id, request, wire))
-
-
-def _get_push(
-    service: TaskService,
-    principal: Principal,
-    agent: Agent,
-    request: GetTaskPushNotificationConfigRequest,
-    _: WireVersion,
-) -> ProtoModel | None:
-    _check_push(agent)
-    config = webhooks.get(service.webhooks, principal.key(request.task_id), agent.id, request.id)
-    return webhooks.show(request.task_id, config)
-
-
-def _list_pushes(
-    service: TaskService,
-    principal: Principal,
-    agent: Agent,
-    request: ListTaskPushNotificationConfigsRequest,
-    _: WireVersion,
-) -> ProtoModel | None:
-    _check_push(agent)
-    configs = webhooks.list_configs(service.webhooks, principal.key(request.task_id), agent.id)
-    return ListTaskPushNotificationConfigsResponse(
-        configs=tuple(webhooks.show(request.task_id, config) for config in configs)
-    )
-
-
-def _delete_push(
-    service: TaskService,
-    principal: Principal,
-    agent: Agent,
-    request: DeleteTaskPushNotificationConfigRequest,
-    _: WireVersion,
-) -> ProtoModel | None:
-    _check_push(agent)
-    webhooks.delete(service.webhooks, principal.key(request.task_id), agent.id, request.id)
-    return None
-
-
 def _check_push(agent: Agent) -> None:
     if not agent.push:
         raise PushNotSupported
@@ -274,15 +226,3 @@ def _check_files(service: TaskService, principal: Principal, request: SendMessag
     if missing:
         description = "names no upload of yours: PUT the content first, and name it by the address that you were given"
         raise InvalidParams(violations=tuple(FieldViolation(field, description) for field in missing))
-
-
-_OPERATIONS: Final[dict[type, Server]] = {
-    SendMessageRequest: _send,
-    GetTaskRequest: _get,
-    ListTasksRequest: _list,
-    CancelTaskRequest: _cancel,
-    CreateTaskPushNotificationConfigRequest: _create_push,
-    GetTaskPushNotificationConfigRequest: _get_push,
-    ListTaskPushNotificationConfigsRequest: _list_pushes,
-    DeleteTaskPushNotificationConfigRequest: _delete_push,
-}

@@ -32,6 +32,11 @@ VERSION: Final = 1
 EVENT_VERSION: Final = 2
 PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
+# The names and defaults of the fields of each record, but ``key``, which is in the item's own key.
+_FIELDS: Final[dict[type, list[tuple[str, object]]]] = {
+    kind: [(field.name, field.default) for field in fields(kind) if field.name != "key"]
+    for kind in (Head, Cursor, PushConfig, Attempt, IdempotencyRecord, OpenBreaker, ChallengeState)
+}
 _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
     Head: {"state": TaskState},
     Cursor: {"state": CursorState, "verification": Verification},
@@ -84,7 +89,7 @@ def head_item(head: Head) -> Item:
         "own": {"S": own},
         "own_ctx": {"S": f"{own}/{keys.part(head.context_id)}"},
         "st": {"S": f"{keys.moment(head.status_at)}#{keys.part(key.task)}"},
-        **_due(keys.shard(key), head.due_at),
+        **({} if head.due_at is None else {"due_shard": {"S": str(keys.shard(key))}}),
     }
 
 
@@ -121,18 +126,18 @@ def postpone_item(item: Mapping[str, Any], now: int) -> Item:
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:
     """The attributes of a cursor."""
-    return record_item(cursor) | _due(keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else shard, cursor.due_at)
+    held = keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else str(shard)
+    return record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": held}})
 
 
 def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
     """The attributes that a record can have."""
-    return [field.name for field in fields(record) if field.name != "key"]
+    return [name for name, _ in _FIELDS[type(record)]]
 
 
 def record_item(record: Head | Record) -> Item:
     """The attributes of a record."""
-    plain = [field for field in fields(record) if field.name != "key"]
-    values = [(field.name, getattr(record, field.name), field.default) for field in plain]
+    values = [(name, getattr(record, name), default) for name, default in _FIELDS[type(record)]]
     return {name: _value(name, value) for name, value, default in values if value != default}
 
 
@@ -144,7 +149,7 @@ def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
 def _values(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
     known = readable(item)
     enums = _ENUMS.get(kind, {})
-    values = {field.name: _read(field.name, known[field.name]) for field in fields(kind) if field.name in known}
+    values = {name: _read(name, known[name]) for name, _ in _FIELDS[kind] if name in known}
     return {name: enums[name](str(value)) if name in enums else value for name, value in values.items()}
 
 
@@ -160,7 +165,3 @@ def _read(name: str, value: dict[str, str]) -> object:
     if name == "due_at":
         return int(value["S"])
     return int(value["N"]) if "N" in value else value.get("S", value.get("BOOL"))
-
-
-def _due(shard: int | str, due_at: int | None) -> Item:
-    return {} if due_at is None else {"due_shard": {"S": str(shard)}}

@@ -154,7 +154,7 @@ def moment(at: int) -> str:
 
 def path(*names: str) -> str:
     """Names joined so that different lists of names always give different texts."""
-    return "/".join(part(name) for name in names)
+    return "/".join(map(part, names))
 
 
 @lru_cache(maxsize=1024)  # one request encodes the same few names about eighteen times

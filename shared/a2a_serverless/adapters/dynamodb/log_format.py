@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, from_json
 
@@ -18,9 +18,6 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusE
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, printed
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
 
 SNAPSHOT_VERSION: Final = 2
 _STATES: Final = {state.value: state for state in v1.TaskState}
@@ -70,7 +67,25 @@ class StoredSnapshot(ProtoModel):
 
 def dump_event(event: Event) -> str:
     """An event as JSON in form 2."""
-    return _model_text(_status(event) if isinstance(event, StatusEvent) else _chunk(event))
+    if isinstance(event, ArtifactEvent):
+        return _model_text(StoredChunk(**{name: getattr(event, name) for name in StoredChunk.model_fields}))
+    said, incoming = event.incoming, None
+    if said:
+        incoming = StoredIncoming.model_construct(
+            message=said.message,
+            accepted_output_modes=said.accepted_output_modes,
+            metadata=said.metadata,
+            extensions=said.extensions,
+        )
+    stored = StoredStatus.model_construct(
+        state=event.state,
+        at=event.at,
+        message=event.message,
+        incoming=incoming,
+        fence=event.fence,
+        usage=event.usage,
+    )
+    return _model_text(stored)
 
 
 def load_event(text: str, n: int, by: str) -> Event:
@@ -78,8 +93,11 @@ def load_event(text: str, n: int, by: str) -> Event:
     body = _parsed(text)
     body = _event_1(body) if "k" in body else body
     if "state" in body:
-        return _status_event(StoredStatus.model_validate(body), n, by)
-    return _artifact_event(StoredChunk.model_validate(body), n, by)
+        stored = StoredStatus.model_validate(body)
+        said = stored.incoming
+        incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
+        return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence, stored.usage)
+    return ArtifactEvent(n=n, append_id=by, **StoredChunk.model_validate(body).__dict__)
 
 
 def dump_snapshot(task: v1.Task) -> str:
@@ -100,7 +118,7 @@ def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
     said = {"f": result.fence or None, "c": result.counts or None, "u": result.usage or None}
     given = {name: value for name, value in said.items() if value is not None}
-    return _text({"a": result.arguments, "v": result.value, **given})
+    return dump_json({"a": result.arguments, "v": result.value, **given})
 
 
 def load_step(text: str) -> StepResult:
@@ -109,17 +127,7 @@ def load_step(text: str) -> StepResult:
     return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}), body.get("u", {}))
 
 
-def dump_document(document: Json) -> str:
-    """A public document as JSON."""
-    return _text(document)
-
-
-def load_document(text: str) -> Json:
-    """The document that ``dump_document`` wrote."""
-    return cast("Json", json.loads(text))
-
-
-def _text(value: object) -> str:
+def dump_json(value: object) -> str:
     """Compact JSON. A lone surrogate has no UTF-8 form, so a text with one is escaped as a whole."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
@@ -143,57 +151,6 @@ def _model_text(model: ProtoModel) -> str:
         return printed(model).decode()
     plain = model.model_dump(by_alias=True, exclude_defaults=True)
     return json.dumps(plain, allow_nan=False, separators=(",", ":"))
-
-
-def _status(event: StatusEvent) -> StoredStatus:
-    said, incoming = event.incoming, None
-    if said:
-        incoming = StoredIncoming.model_construct(
-            message=said.message,
-            accepted_output_modes=said.accepted_output_modes,
-            metadata=said.metadata,
-            extensions=said.extensions,
-        )
-    return StoredStatus.model_construct(
-        state=event.state,
-        at=event.at,
-        message=event.message,
-        incoming=incoming,
-        fence=event.fence,
-        usage=event.usage,
-    )
-
-
-def _chunk(event: ArtifactEvent) -> StoredChunk:
-    return StoredChunk(
-        artifact=event.artifact,
-        at=event.at,
-        append=event.append,
-        last_chunk=event.last_chunk,
-        emits=event.emits,
-        fence=event.fence,
-        step=event.step,
-    )
-
-
-def _status_event(stored: StoredStatus, n: int, by: str) -> StatusEvent:
-    said = stored.incoming
-    incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
-    return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence, stored.usage)
-
-
-def _artifact_event(chunk: StoredChunk, n: int, by: str) -> ArtifactEvent:
-    return ArtifactEvent(
-        n=n,
-        at=chunk.at,
-        append_id=by,
-        artifact=chunk.artifact,
-        append=chunk.append,
-        last_chunk=chunk.last_chunk,
-        emits=chunk.emits,
-        fence=chunk.fence,
-        step=chunk.step,
-    )
 
 
 # --- form 1, as form 2 -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Public documents (the key set, the cards, the base URL) never expire. An owner's
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys, log_format
@@ -28,12 +29,13 @@ class DynamoPublications:
         self._table = table
 
     def publish(self, name: str, document: Json) -> None:
-        body = {"body": {"S": log_format.dump_document(document)}}
+        body = {"body": {"S": log_format.dump_json(document)}}
         self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
 
     def get_document(self, name: str) -> Json:
         item = self._table.get(keys.PUBLIC, keys.document(name))
-        return log_format.load_document(items.readable(item)["body"]["S"]) if item else None
+        found: Json = json.loads(items.readable(item)["body"]["S"]) if item else None
+        return found
 
 
 class DynamoTaskIndex:

@@ -8,6 +8,7 @@ the table deletes it only days later.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
 
 T = TypeVar("T")
 Action: TypeAlias = "dict[str, dict[str, Any]]"
@@ -82,9 +82,8 @@ class Table:
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
-        answer = self._retry_policy.call(
-            lambda: self._client.get_item(TableName=self._name, Key=key, ConsistentRead=consistent)
-        )
+        read = partial(self._client.get_item, TableName=self._name, Key=key, ConsistentRead=consistent)
+        answer = self._retry_policy.call(read)
         item: Item | None = answer.get("Item")
         return item if is_live(item, self._now()) else None
 
@@ -143,7 +142,7 @@ class Table:
 
     def list_keys(self, pk: str) -> Iterator[Item]:
         """The keys of all items of a partition, expired ones too."""
-        yield from self._raw_pages(
+        return self._raw_pages(
             {
                 "KeyConditionExpression": "pk = :pk",
                 "ExpressionAttributeValues": {":pk": {"S": pk}},
@@ -168,7 +167,7 @@ class Table:
         count = 0
         for place in places:
             key = {"pk": place["pk"], "sk": place["sk"]}
-            self._retry_policy.call(lambda key=key: self._client.delete_item(TableName=self._name, Key=key))  # type: ignore[misc]
+            self._retry_policy.call(partial(self._client.delete_item, TableName=self._name, Key=key))
             count += 1
         return count
 
@@ -178,7 +177,7 @@ class Table:
 
     def put_new(self, item: Item, unlike: str | None = None) -> Action:
         """An action: writes the item if there is none, or one whose attribute ``unlike`` has another value."""
-        values, condition = {":0": self._seconds()}, "attribute_not_exists(pk) OR expires <= :0"
+        values, condition = {":0": {"N": str(self._now() // 1000)}}, "attribute_not_exists(pk) OR expires <= :0"
         if unlike:
             values[":1"] = item[unlike]
             condition += f" OR {unlike} <> :1"
@@ -193,7 +192,7 @@ class Table:
         """
         words = _Placeholders()
         expires = words.name("expires")
-        condition = [*_conditions(words, held), f"{expires} > {words.value(self._seconds())}"]
+        condition = [*_conditions(words, held), f"{expires} > {words.value({'N': str(self._now() // 1000)})}"]
         return {
             "Update": {
                 "Key": {"pk": where["pk"], "sk": where["sk"]},
@@ -236,7 +235,7 @@ class Table:
 
     def write(self, *actions: Action) -> WriteConflict | None:
         """Does all actions or none. Returns None on success, a WriteConflict when a condition did not hold."""
-        return self._retry_policy.call(lambda: self._write(actions))
+        return self._retry_policy.call(partial(self._write, actions))
 
     def _write(self, actions: tuple[Action, ...]) -> WriteConflict | None:
         try:
@@ -264,21 +263,16 @@ class Table:
             calls[kind](TableName=self._name, **parameters)
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
-        yield from (item for item in self._raw_pages(query) if is_live(item, self._now()))
+        return (item for item in self._raw_pages(query) if is_live(item, self._now()))
 
     def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         start: Mapping[str, Any] | None = {}
         while start is not None:
-            page = self._page({**query, **start})
+            asked = {"TableName": self._name, **query, **start}
+            page = self._retry_policy.call(partial(self._client.query, **asked))
             yield from page["Items"]
             last = page.get("LastEvaluatedKey")
             start = {"ExclusiveStartKey": last} if last else None
-
-    def _page(self, query: Mapping[str, Any]) -> QueryOutputTypeDef:
-        return self._retry_policy.call(lambda: self._client.query(TableName=self._name, **query))
-
-    def _seconds(self) -> dict[str, str]:
-        return {"N": str(self._now() // 1000)}
 
 
 @dataclass
