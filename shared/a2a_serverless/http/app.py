@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
 
+logger = logging.getLogger(__name__)
+
 UNAVAILABLE: Final = 503
 
 
@@ -147,9 +149,6 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     news = CallbackRequest(request.headers, request.body)
     challenge = handle_callback(api.service, api.verifier, request.params["id"], news, check_body)
     return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
-
-
-logger = logging.getLogger(__name__)
 
 
 def make_asgi_app(api: Api) -> ASGIApp:

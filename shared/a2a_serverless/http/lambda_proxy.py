@@ -35,14 +35,7 @@ if TYPE_CHECKING:
 EVENTS: Final = (b"content-type", sse.CONTENT_TYPE.encode())
 
 
-class Sent:
-    """What the application waits for after it has sent a message: that the next one is asked for."""
-
-    def __await__(self) -> Generator[Sent]:
-        yield self
-
-
-SENT: Final = Sent()
+SENT: Final = object()  # what the application waits for after a message: that the next one is asked for
 
 
 class Exchange:
@@ -55,7 +48,7 @@ class Exchange:
         self._unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
         self._message: Message = {}
         self._is_closed = self._is_over = False
-        self._application: Any = app({**scope, "asgi": ASGI}, self._receive, self._send)
+        self._application: Any = app({**scope, "asgi": ASGI}, self._receive, cast("Any", self._send))
         start = self._next_now()
         self.status: int = start["status"]
         self.headers: list[tuple[bytes, bytes]] = start["headers"]
@@ -85,9 +78,10 @@ class Exchange:
     async def _receive(self) -> Message:
         return self._unread.pop() if self._unread else {"type": "http.disconnect"}
 
-    async def _send(self, message: Message) -> None:
+    @coroutine
+    def _send(self, message: Message) -> Generator[object]:
         self._message = message
-        await SENT
+        yield SENT
         if self._is_closed:
             raise ClientDisconnect
 

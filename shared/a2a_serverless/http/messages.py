@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Failure = Callable[[Exception], tuple[int, bytes]]
 
+logger = logging.getLogger(__name__)
+
 JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
 TIME_LEFT: Final = "a2a.time_left_ms"
@@ -110,8 +112,6 @@ async def read_body(receive: Receive, limit: int) -> bytes:
         more = message.get("more_body", False)
     return bytes(body)
 
-
-logger = logging.getLogger(__name__)
 
 UNCACHED: Final = {"cache-control": "no-store"}
 STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}

@@ -176,6 +176,8 @@ class OperationHandler:
         asked = asked_version(headers.get(VERSION_HEADER.lower()), query.get(VERSION_HEADER))
         check_version(self.version, asked)
         offered = self.agent.extensions
+        if not offered:
+            return {}
         required = [one.uri for one in offered if one.required]
         active = activated_extensions(self.service.extensions, [one.uri for one in offered], required)
         return {EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
