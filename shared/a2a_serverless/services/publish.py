@@ -96,7 +96,7 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
     """
     found = [
         name
-        for name, document in list_documents(publisher)
+        for name, document, _ in _documents(publisher)
         if (said := _stored_content(publisher, name)) and said != _readable(document)
     ]
     listed = _stored_content(publisher, JWKS)
@@ -105,18 +105,20 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
     return [*([JWKS] if strange else []), *found]
 
 
-def list_documents(publisher: CardPublisher) -> Iterator[tuple[str, Json]]:
-    """Yields every document except the key set: its name, and its content without signatures."""
+def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_card.AgentCard | None]]:
+    """Yields every document except the key set: name, content without signatures, and the card to sign, if any."""
     listed: list[Json] = []
     for agent in publisher.agents.values():
         card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
-        yield card_name(agent.id), _SHAPES[publisher.shape](card)
-        if agent.extended_skills:
-            more = _extended(card, agent)
-            yield extended_card_name(agent.id), {"1.0": as_json(more), "0.3": v0_3_card.old_card(more)}
-        yield legacy_card_name(agent.id), _legacy_document(publisher, agent, card)
-        listed.append(_listing(publisher, agent))
-    yield AGENTS, {"agents": listed}
+        yield card_name(agent.id), _SHAPES[publisher.shape](card), card
+        if agent.extended_skills:  # one form for each version, because requests name their version (3.1.11)
+            more = card.model_copy(update={"skills": (*card.skills, *_skills(agent.extended_skills))})
+            yield extended_card_name(agent.id), {"1.0": as_json(more), "0.3": v0_3_card.old_card(more)}, more
+        url = f"{publisher.base_url}/{agent.id}"
+        legacy = v0_3_card.LegacyCard.of(card, f"{publisher.base_url}/legacy/{agent.id}")
+        yield legacy_card_name(agent.id), as_json(legacy), None
+        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+    yield AGENTS, {"agents": listed}, None
 
 
 def _readable(document: Json) -> Json:
@@ -142,17 +144,15 @@ def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], by
 
     ES256 signatures differ each time, so a card is written when its content or the key's id changes.
     """
-    listed: list[Json] = []
-    for agent in publisher.agents.values():
-        card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
-        served = _SHAPES[publisher.shape](card)
-        basis: Json = {"kid": kid, "forms": [*signed_forms(as_json(card), served)]}
-        publish(publisher, card_name(agent.id), _sign_document(publisher, card, served, kid, sign), basis)
-        if agent.extended_skills:
-            _publish_extended(publisher, agent, card, kid, sign)
-        publish(publisher, legacy_card_name(agent.id), _legacy_document(publisher, agent, card))
-        listed.append(_listing(publisher, agent))
-    publish(publisher, AGENTS, {"agents": listed})
+    for name, served, card in _documents(publisher):
+        if card is None:
+            publish(publisher, name, served)
+        elif isinstance(new := served.get("1.0"), dict):
+            forms = served | {"1.0": _sign_document(publisher, card, new, kid, sign)}
+            publish(publisher, name, forms, {"kid": kid, "card": v0_3_card.union_card(card)})
+        else:
+            basis: Json = {"kid": kid, "forms": [*signed_forms(as_json(card), served)]}
+            publish(publisher, name, _sign_document(publisher, card, served, kid, sign), basis)
 
 
 def base_url_in(public: Publications) -> str:
@@ -200,31 +200,6 @@ def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, .
 
 def _skills(skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:
     return tuple(v1_card.AgentSkill(**asdict(one)) for one in skills)
-
-
-def _extended(card: v1_card.AgentCard, agent: Agent) -> v1_card.AgentCard:
-    return card.model_copy(update={"skills": (*card.skills, *_skills(agent.extended_skills))})
-
-
-def _legacy_document(publisher: CardPublisher, agent: Agent, card: v1_card.AgentCard) -> JsonObject:
-    return as_json(v0_3_card.LegacyCard.of(card, f"{publisher.base_url}/legacy/{agent.id}"))
-
-
-def _listing(publisher: CardPublisher, agent: Agent) -> JsonObject:
-    url = f"{publisher.base_url}/{agent.id}"
-    return {"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"}
-
-
-def _publish_extended(
-    publisher: CardPublisher, agent: Agent, card: v1_card.AgentCard, kid: str, sign: Callable[[bytes], bytes]
-) -> None:
-    """Publishes the extended card (specification 3.1.11), one form for each version: requests name their version."""
-    more = _extended(card, agent)
-    forms: JsonObject = {
-        "1.0": _sign_document(publisher, more, as_json(more), kid, sign),
-        "0.3": v0_3_card.old_card(more),
-    }
-    publish(publisher, extended_card_name(agent.id), forms, {"kid": kid, "card": v0_3_card.union_card(more)})
 
 
 def _sign_document(
