@@ -73,22 +73,18 @@ class TaskContext(Protocol):
     @property
     def id(self) -> str:
         """The task's id."""
-        ...
 
     @property
     def context_id(self) -> str:
         """The id of the conversation that the task belongs to."""
-        ...
 
     @property
     def message(self) -> Message:
         """The message that created the task. ``ask`` returns the answers to questions."""
-        ...
 
     @property
     def accepted_output_modes(self) -> tuple[str, ...]:
         """The media types that the client accepts; empty when it did not say."""
-        ...
 
     @property
     def request(self) -> Incoming:
@@ -96,25 +92,20 @@ class TaskContext(Protocol):
 
         It has ``message``, ``metadata`` (of the request), ``accepted_output_modes`` and ``extensions`` (their URIs).
         """
-        ...
 
     @property
     def caller(self) -> Principal:
         """The client's ``tenant`` and ``owner``, to which the task belongs. Credentials are not passed on."""
-        ...
 
     @property
     def cancellation(self) -> CancelReason | None:
         """Why this work is being cancelled; None while it is not. It is set before the cancellation arrives."""
-        ...
 
     def text(self) -> str:
         """The text of the message: its text parts and text files, joined in order."""
-        ...
 
     def data(self) -> Json:
         """The first data part of the message; None when there is none."""
-        ...
 
     @overload
     async def step(self, name: str | Step, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
@@ -131,7 +122,6 @@ class TaskContext(Protocol):
         Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
         ``StepTimedOut`` when the step did not finish within three whole runs.
         """
-        ...
 
     async def record_usage(self, model: str, **amounts: float) -> None:
         """Adds named numbers, such as ``input_tokens``, ``output_tokens`` and ``cost_usd``, to the usage of a model.
@@ -139,7 +129,6 @@ class TaskContext(Protocol):
         In a step, they are stored with its result, and count once. Outside a step, each call stores its own. The sums
         are in the task's metadata, under ``a2a-serverless/usage``, from the next status on.
         """
-        ...
 
     async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
@@ -163,7 +152,6 @@ class TaskContext(Protocol):
         The chunk is written within a quarter of a second, together with others emitted meanwhile, and always before
         the next step, question, call, progress report or the end.
         """
-        ...
 
     async def read_file(self, part: Part) -> bytes:
         """The bytes of a file part, which may be inline, uploaded or at a URL. Raises ``TaskFailed``.
@@ -171,7 +159,6 @@ class TaskContext(Protocol):
         URLs are checked as for webhooks: https, public addresses, no redirects; at most 100 MiB within a minute.
         Each run of the task fetches a URL again.
         """
-        ...
 
     async def ask(
         self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
@@ -181,11 +168,9 @@ class TaskContext(Protocol):
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
         7.6).
         """
-        ...
 
     async def get_card(self, agent: str) -> AgentCard:
         """The card of another agent, as it was when this task first read it. Raises the errors of ``call``."""
-        ...
 
     async def call(
         self,
@@ -204,26 +189,21 @@ class TaskContext(Protocol):
         created, which limits all calls together. A failed task is returned too: check its status. Raises
         ``AgentCallFailed`` when the agent cannot be reached or refuses, or when no time is left to call it.
         """
-        ...
 
     async def get_task(self) -> Task:
         """The task as its client sees it now: state, history and artifacts. A later run sees a later state."""
-        ...
 
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """The same client's tasks that a message (default: the task's message) refers to.
 
         References are ``referenceTaskIds``, and ``taskId`` with ``artifactId`` in the metadata of parts.
         """
-        ...
 
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """The same client's other tasks in this conversation, newest first."""
-        ...
 
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """Sends a progress message to the client (as a ``working`` status). A later run does not send it again."""
-        ...
 
 
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")

@@ -24,7 +24,6 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
     work_on,
 )
-from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
@@ -40,6 +39,7 @@ from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_sto
 from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
+from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

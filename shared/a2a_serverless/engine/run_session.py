@@ -13,7 +13,6 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
-from a2a_serverless.domain.conflicts import Conflict, retry_on_conflict
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, event_size
@@ -37,7 +36,7 @@ from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
-from a2a_serverless.services.task_changes import update_head
+from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import challenges, circuit_breaker
 from a2a_serverless.domain.circuit_breaker import BreakerState
-from a2a_serverless.domain.conflicts import check_written
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.services.task_changes import check_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

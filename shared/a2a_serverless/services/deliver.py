@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DUE_SLACK_MS, POST_DEADLINE_MS, NextNotification, Verdict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded
@@ -27,6 +26,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
+from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 from a2a_serverless.services.webhooks import sealing_context
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.services.task_changes import read_existing_head
+from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

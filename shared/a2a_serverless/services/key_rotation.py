@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from a2a_serverless.domain.conflicts import Conflict, check_written, retry_on_conflict
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, promotable_at, revoke, rotate
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.publish import CardPublisher, find_altered, publish, publish_cards
+from a2a_serverless.services.task_changes import Conflict, check_written, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,11 +15,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import quota as shares
-from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, RequestBucket, SendBucket, UnfinishedTasks
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.conflicts import retry_on_conflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound
 from a2a_serverless.domain.events import Incoming, TaskReplay
@@ -18,7 +17,7 @@ from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import OffLoop, in_thread
-from a2a_serverless.services.task_changes import change_task, read_existing_head, try_change
+from a2a_serverless.services.task_changes import change_task, read_existing_head, retry_on_conflict, try_change
 from a2a_serverless.services.webhooks import Webhooks, new_config
 
 if TYPE_CHECKING:

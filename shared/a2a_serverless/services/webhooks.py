@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.conflicts import check_written, retry_on_conflict
 from a2a_serverless.domain.delivery import replace_cursor, same_lease
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, mark_push
@@ -17,7 +16,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter
-from a2a_serverless.services.task_changes import read_existing_head
+from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

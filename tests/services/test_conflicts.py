@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.domain.conflicts import TRIES, Conflict, check_written, retry_on_conflict
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+from a2a_serverless.services.task_changes import TRIES, Conflict, check_written, retry_on_conflict
 
 
 def test_a_refused_write_is_tried_again_from_the_beginning() -> None:
