@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
+from a2a_serverless.http_client.transport import ClientRequest, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.errors import CODES
@@ -150,7 +150,7 @@ class Client:
 
     def _stream(self, operation: Operation, request: ProtoModel, after: int | None) -> Iterator[ClientEvent]:
         with self.transport(self._call(operation, request, EVENT_STREAM, after)) as answer:
-            if not _streams(answer):
+            if answer.status != OK or not answer.headers.get("content-type", "").startswith(EVENT_STREAM):
                 result = _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
                 yield ClientEvent(None, peers.read_item(self.version, result))
                 return
@@ -180,10 +180,6 @@ def text_message(text: str, media_type: str | None = None, **fields: str | None)
         context_id=fields.get("context_id"),
         task_id=fields.get("task_id"),
     )
-
-
-def _streams(answer: ClientResponse) -> bool:
-    return answer.status == OK and answer.headers.get("content-type", "").startswith(EVENT_STREAM)
 
 
 def _result_in(status: int, body: bytes) -> Json:

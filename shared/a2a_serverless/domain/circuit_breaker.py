@@ -56,7 +56,8 @@ def start_attempt(health: BreakerState, now: int) -> BreakerState:
 
 def record_outcome(health: BreakerState, outcome: Outcome, now: int) -> BreakerState:
     """The state after a try. A failure while the breaker is open changes nothing."""
-    if not _silent(outcome):
+    silent = outcome.status is None and outcome.error is not OutboundError.REFUSED
+    if not silent:
         return BreakerState() if outcome.status is not None else replace(health, probed_until=0)
     if health.open_breaker and health.open_breaker.until > now:
         return health
@@ -71,7 +72,3 @@ def merge_open_breaker(health: BreakerState, open_breaker: OpenBreaker | None) -
     """The state, merged with the open breaker of another instance."""
     known = health.open_breaker.until if health.open_breaker else 0
     return BreakerState(open_breaker=open_breaker) if open_breaker and open_breaker.until > known else health
-
-
-def _silent(outcome: Outcome) -> bool:
-    return outcome.status is None and outcome.error is not OutboundError.REFUSED

@@ -375,7 +375,9 @@ def _post_once(
     jti = context.ids.new()
     signed = _sign(context, session, notification, jti)
     with _reading():
-        headers = _headers(context, session, notification.body, signed) | _trace_headers(session, jti)
+        headers = _headers(context, session, notification.body, signed)
+        if session.head.trace:
+            headers[trace.HEADER] = trace.child_of(session.head.trace, jti)
     with _reserve_host(context, session.host):
         cursor, at = _extend_lease(context, session, cursor), context.clock.now()
         outcome = context.sender.post(session.config.url, headers, notification.body.content, POST_DEADLINE_MS)
@@ -474,10 +476,6 @@ def _body(
             item = update_of(upcoming.event, session.key.task, session.head.context_id)
         item = resolve_contents(context.contents, Principal(session.key.tenant, session.key.owner), item)
         return notification(session.config.wire, item)
-
-
-def _trace_headers(session: _DeliverySession, span: str) -> dict[str, str]:
-    return {trace.HEADER: trace.child_of(session.head.trace, span)} if session.head.trace else {}
 
 
 def _sign(context: DeliveryContext, session: _DeliverySession, notification: _Notification, jti: str) -> Signed:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, WebhookStatus
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
@@ -76,7 +76,13 @@ def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookS
     configs = {config.config_id: config for config in store.list_configs(key)}
     attempts = store.list_attempts(key)
     return [
-        WebhookStatus(key, configs[cursor.config_id], cursor, snapshot.last, _of(attempts, cursor.config_id))
+        WebhookStatus(
+            key,
+            configs[cursor.config_id],
+            cursor,
+            snapshot.last,
+            tuple(one for one in attempts if one.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
+        )
         for cursor in store.list_cursors(key)
         if cursor.config_id in configs
     ]
@@ -158,7 +164,3 @@ def _change(admin: DeliveryAdmin, key: TaskKey, config_id: str, change: Callable
 def _enqueue(admin: DeliveryAdmin, key: TaskKey, cursor: Cursor) -> Cursor:
     admin.queues.enqueue(DeliveryMessage(key, cursor.config_id))
     return cursor
-
-
-def _of(attempts: list[Attempt], config_id: str) -> tuple[Attempt, ...]:
-    return tuple(attempt for attempt in attempts if attempt.config_id == config_id)[-ATTEMPTS_SHOWN:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.push import Cursor, CursorState
+from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 
 if TYPE_CHECKING:
@@ -22,11 +22,8 @@ def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) 
     """
     enqueued = 0
     for key in dict.fromkeys(tasks):
-        for cursor in filter(lambda cursor: _is_notified(cursor, now), store.list_cursors(key)):
-            queues.enqueue(DeliveryMessage(key, cursor.config_id))
-            enqueued += 1
+        for cursor in store.list_cursors(key):
+            if cursor.state is CursorState.ACTIVE and cursor.next_at <= now:
+                queues.enqueue(DeliveryMessage(key, cursor.config_id))
+                enqueued += 1
     return enqueued
-
-
-def _is_notified(cursor: Cursor, now: int) -> bool:
-    return cursor.state is CursorState.ACTIVE and cursor.next_at <= now

@@ -164,7 +164,8 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     if not head.is_terminal and now >= head.deadline:
         _fail_task(sweeper, snapshot, now)
         return _SweepResult(due)
-    behind = _webhooks_behind(sweeper, snapshot, now) if head.push else []
+    cursors = sweeper.store.list_cursors(key) if head.push else []
+    behind = [cursor for cursor in cursors if _is_behind(cursor, snapshot.last, now)]
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and not head.is_leased(now):
@@ -186,13 +187,6 @@ def _reschedule(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
     if behind:
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), False
     return heads.reschedule(head, at=None if head.is_terminal else head.deadline, enqueued=False), False
-
-
-def _webhooks_behind(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> list[Cursor]:
-    """The cursors of the task's webhooks that are behind, whether the task has ended or not."""
-    return [
-        cursor for cursor in sweeper.store.list_cursors(snapshot.head.key) if _is_behind(cursor, snapshot.last, now)
-    ]
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:

@@ -124,8 +124,8 @@ def new_config(
     Raises InvalidParams, which names every wrong field, and TooManyRequests.
     """
     target = _vet(webhooks, request)
-    verification = _verification(webhooks, target)
-    if verification is Verification.UNVERIFIED and webhooks.enforce_ownership:
+    trusted = not webhooks.ownership or target.local or webhooks.policy.trusts(target.host)
+    if webhooks.enforce_ownership and not trusted:
         now, host = webhooks.clock.now(), host_of(request.url)
         retry_on_conflict(lambda: webhooks.challenges.count_webhook(webhooks.store, key, host, now))
     _count_webhook(webhooks, key)
@@ -141,17 +141,13 @@ def new_config(
         token=request.token and webhooks.sealer.seal(request.token, context),
         credentials=credentials and webhooks.sealer.seal(credentials, context),
     )
+    verification = Verification.TRUSTED if trusted else Verification.UNVERIFIED
     return config, Cursor(config_id, incarnation, verification=verification)
 
 
 def sealing_context(key: TaskKey, config_id: str) -> str:
     """The context to which a configuration's encrypted secrets are bound."""
     return f"{key.tenant}\n{key.owner}\n{key.task}\n{config_id}"
-
-
-def _verification(webhooks: Webhooks, target: WebhookTarget) -> Verification:
-    trusted = not webhooks.ownership or target.local or webhooks.policy.trusts(target.host)
-    return Verification.TRUSTED if trusted else Verification.UNVERIFIED
 
 
 def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
@@ -204,7 +200,10 @@ def _vet(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarg
 def check(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarget:
     """Returns the request's target; raises InvalidParams, which names every wrong field. Makes no DNS lookup."""
     wrong = {
-        "id": ("is 1 to 128 printable ASCII characters", _is_bad_id(request.id)),
+        "id": (
+            "is 1 to 128 printable ASCII characters",
+            request.id is not None and not _CONFIG_ID.fullmatch(request.id),
+        ),
         "token": (_SECRETS, _is_bad_secret(request.token)),
         "authentication.credentials": (_SECRETS, _is_bad_secret(_credentials(request))),
         "authentication.scheme": (_SCHEMES, _is_bad_scheme(request)),
@@ -229,10 +228,6 @@ _SCHEMES: Final = (
     "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
     "with credentials any scheme is passed on as it is"
 )
-
-
-def _is_bad_id(config_id: str | None) -> bool:
-    return config_id is not None and not _CONFIG_ID.fullmatch(config_id)
 
 
 def _is_bad_scheme(request: TaskPushNotificationConfig) -> bool:
