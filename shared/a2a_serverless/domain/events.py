@@ -184,7 +184,7 @@ class TaskReplay:
             self._history.append(event.incoming.message)
             self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
         self._usage = event.usage or self._usage
-        self.status = TaskStatus.model_construct(state=event.state, timestamp=event.at, message=event.message)
+        self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:
         check_chunk(self.state)

@@ -148,9 +148,8 @@ def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
 
 def _values(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
     known = readable(item)
-    enums = _ENUMS.get(kind, {})
     values = {name: _read(name, known[name]) for name, _ in _FIELDS[kind] if name in known}
-    return {name: enums[name](str(value)) if name in enums else value for name, value in values.items()}
+    return values | {name: read(values[name]) for name, read in _ENUMS.get(kind, {}).items() if name in values}
 
 
 def _value(name: str, value: str | int) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def _value(name: str, value: str | int) -> dict[str, Any]:
     return {"N": str(value)} if isinstance(value, int) else {"S": value}
 
 
-def _read(name: str, value: dict[str, str]) -> object:
+def _read(name: str, value: dict[str, str]) -> Any:  # noqa: ANN401 - what the field holds
     if name == "due_at":
         return int(value["S"])
     return int(value["N"]) if "N" in value else value.get("S", value.get("BOOL"))

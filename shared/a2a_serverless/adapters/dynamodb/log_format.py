@@ -69,15 +69,14 @@ def dump_event(event: Event) -> str:
     """An event as JSON in form 2."""
     if isinstance(event, ArtifactEvent):
         return _model_text(StoredChunk(**{name: getattr(event, name) for name in StoredChunk.model_fields}))
-    said, incoming = event.incoming, None
-    if said:
-        incoming = StoredIncoming.model_construct(
-            message=said.message,
-            accepted_output_modes=said.accepted_output_modes,
-            metadata=said.metadata,
-            extensions=said.extensions,
-        )
-    stored = StoredStatus.model_construct(
+    said = event.incoming
+    incoming = said and StoredIncoming(
+        message=said.message,
+        accepted_output_modes=said.accepted_output_modes,
+        metadata=said.metadata,
+        extensions=said.extensions,
+    )
+    stored = StoredStatus(
         state=event.state,
         at=event.at,
         message=event.message,
