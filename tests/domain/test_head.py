@@ -33,6 +33,7 @@ from a2a_serverless.domain.head import (
     follow_up,
     hand_over,
     mark_children,
+    mark_orphan,
     mark_push,
     renew_lease,
     report_status,
@@ -320,6 +321,12 @@ def test_an_ended_task_stays_due_while_agents_that_it_called_have_to_be_told() -
     assert clear_children(ended, now=NOW) == replace(ended, children=False, due_at=None, rev=ended.rev + 1)
     hooked = replace(ended, push=True, due_at=NOW - 1)
     assert clear_children(hooked, now=NOW).due_at == NOW + GRACE_MS
+
+
+def test_a_task_that_a_call_outlives_is_due_again_although_it_has_ended() -> None:
+    ended = after(cancel(submitted(), now=NOW, by="client")).head
+    assert ended.due_at is None
+    assert mark_orphan(ended, now=NOW) == replace(ended, children=True, due_at=NOW + GRACE_MS, rev=ended.rev + 1)
 
 
 # ---- Due
