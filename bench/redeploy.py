@@ -137,10 +137,11 @@ class Watch:
         """Notes what the receiver did not take as the next notification of its task."""
         last = 0
         while True:
-            for entry in fetched(f"{self.stack.receiver.url}/api/notifications?after={last}")["entries"]:
-                last, self.received = entry["number"], self.received + 1
-                if entry["outcome"] not in GOOD:
-                    self.refused.append(f"the receiver got a notification that is {entry['outcome']}: {entry}")
+            with suppress(OSError):
+                for entry in fetched(f"{self.stack.receiver.url}/api/notifications?after={last}")["entries"]:
+                    last, self.received = entry["number"], self.received + 1
+                    if entry["outcome"] not in GOOD:
+                        self.refused.append(f"the receiver got a notification that is {entry['outcome']}: {entry}")
             time.sleep(1)
 
     def wrong(self) -> Iterator[str]:
@@ -278,13 +279,16 @@ def running_revision(here: Paths, revision: str) -> Iterator[local_stack.Running
         local_stack.down(here, Console(stderr=True))
 
 
-def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> None:
-    """Deploys a build over a running stack and restarts the api, as ``make up`` does; the receiver goes on."""
+def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> local_stack.RunningStack:
+    """Deploys a build over a running stack and restarts the api, as ``make up`` does; the receiver goes on.
+
+    The emulator makes a new REST API when its binary media types change; AWS changes the API that there is.
+    """
     options = local_stack.Options(stack.emulator.port, stack.api.port, stack.receiver.port)
     parameters, switches = local_stack.local_parameters(options), local_stack.local_switches(options)
     deployment = sam.deploy(here, release, stack.emulator.url, parameters, switches)
     processes.stop(here, stack.api)
-    local_stack.start_api(here, deployment, options)
+    return replace(stack, deployment=deployment, api=local_stack.start_api(here, deployment, options))
 
 
 def check(here: Paths, stack: local_stack.RunningStack) -> list[str]:
@@ -294,7 +298,7 @@ def check(here: Paths, stack: local_stack.RunningStack) -> list[str]:
     watch = Watch(stack)
     tasks = begin_all(stack, watch)
     before = steps_done(stack, tasks)
-    redeploy(here, stack, release)
+    stack = redeploy(here, stack, release)
     meanwhile = steps_done(stack, tasks)
     answered(stack, tasks)
     found = ended(stack, tasks)
