@@ -22,6 +22,7 @@ from a2a_serverless.adapters.dynamodb.stores import (
 )
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from tests.contract.schema import table_schema
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.keys import ApiKeyStore, Publications
     from a2a_serverless.ports.owners import ErasureStore, OwnerStore
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
+    from a2a_serverless.ports.values import ValueStore
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -63,6 +65,7 @@ class Store:
     api_keys: ApiKeyStore
     owners: OwnerStore
     erasure_store: ErasureStore
+    values: ValueStore
     left: Callable[[], int]
 
 
@@ -76,7 +79,7 @@ def memory() -> Store:
         return sum(map(len, table.items.partitions.values()))
 
     blobs, keys, owners = MemoryBlobStore(), DynamoApiKeyStore(items), DynamoOwnerStore(items, now)
-    return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, left)
+    return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, table, left)
 
 
 @contextmanager
@@ -148,5 +151,6 @@ def store_on(
         api_keys=DynamoApiKeyStore(table),
         owners=DynamoOwnerStore(table, now),
         erasure_store=DynamoErasureStore(table),
+        values=DynamoValueStore(table, PayloadStore(blobs, limit)),
         left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],
     )

@@ -19,7 +19,9 @@ from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
+from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from tests.contract.backends import NOW, dynamo
@@ -163,6 +165,18 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
     event = replace(chunk(2), artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1500),)))
     store.log.append_chunk(KEY, event, _opening().head.expires)
     assert (meter.calls, meter.units) == (["PutItem"], 2.0)
+
+
+@pytest.mark.parametrize("context", [None, CONTEXT])
+def test_a_small_value_is_one_call_of_four_units(metered: tuple[Store, Meter], context: str | None) -> None:
+    store, meter = metered
+    assert store.log.create(_opening()) is None
+    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    assert store.log.append(taken)
+    meter.reset()
+    value = StoredText("checkpoint", "x" * 500, "v1")
+    assert store.values.put_value(taken.after, ValueScope(KEY, context), value, None) == "v1"
+    assert (meter.calls, meter.units) == (["TransactWriteItems"], 4)
 
 
 def test_ten_sends_are_drawn_for_two_calls_and_two_units(metered: tuple[Store, Meter]) -> None:

@@ -18,7 +18,9 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import RUN_LEASE_MS, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import (
@@ -99,6 +101,9 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     store.log.store_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)
     store.log.store_callback(f"call-{key.owner}-{key.task}", key, "child", EXPIRES)
     store.push.record_attempt(key, attempt(), EXPIRES)
+    head = seen(store.log, key).head
+    for scope in (ValueScope(key), ValueScope(key, head.context_id)):
+        store.values.put_value(head, scope, StoredText("key", f"{key.task} {'x' * LIMIT}", "v1"), None)
 
 
 def owned(store: Store, principal: Principal) -> None:
@@ -136,7 +141,8 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     full(store, replace(KEY, task="task-2"))
     store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"task-1", "task-2"})))
     done = erase_all(erasure(store), wanted(ALICE, task="task-1"))
-    assert (done.tasks, done.blobs) == (1, len(store.blobs.content))
+    of_tasks = [name for name in store.blobs.content if "/%40" not in name]  # the conversation's values stay
+    assert (done.tasks, done.blobs) == (1, len(of_tasks))
     assert store.log.find_idempotency(KEY, "echo", "message of task-1") is None
     assert store.log.find_idempotency(KEY, "echo", "message of task-2") is not None
     assert store.log.read_head(KEY) is None
@@ -164,8 +170,13 @@ def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     other = replace(elsewhere, head=replace(elsewhere.head, context_id="another"))
     store.log.create(other)
     assert count(erasure(store), wanted(ALICE, context="context")).tasks == 1
+    elsewhere_too = ValueScope(KEY, "another")
+    store.values.put_value(seen(store.log).head, elsewhere_too, StoredText("key", "stays", "v1"), None)
     erase_all(erasure(store), wanted(ALICE, context="context"))
     assert store.log.read_head(KEY) is None
+    assert store.values.get_value(ValueScope(KEY, "context"), "key") is None
+    assert store.values.get_value(elsewhere_too, "key") == StoredText("key", "stays", "v1")
+    assert store.blobs.content == {}
     assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
 
 

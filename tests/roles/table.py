@@ -33,6 +33,7 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
     ("worker", "kms:Decrypt", "agent_credentials_key"): "Secrets Manager asks in the worker's name",
     ("*", "bedrock:InvokeModelWithResponseStream", PROFILE): "a writing model may be named by a profile of yours",
     ("*", "bedrock:InvokeModel", "*-profile/*"): "a picture model may be named by a profile",
+    ("*", "dynamodb:ConditionCheckItem", "Table"): "agents of yours may store values; no sample does",
     ("api", "bedrock:InvokeModel", "*::foundation-model/*"): "agents of yours that run inline may draw",
 }
 

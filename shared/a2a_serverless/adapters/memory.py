@@ -21,6 +21,7 @@ from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
 from a2a_serverless.domain.contents import UploadSlot
 from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
 
@@ -85,9 +86,9 @@ class MemoryItems:
         found = self._query_index(held, "st", after or "", keys.NEWEST)
         return [item for item in found if item["st"]["S"] != after][:limit]
 
-    def list_keys(self, pk: str) -> list[Item]:
+    def list_keys(self, pk: str, prefix: str = "") -> list[Item]:
         with self._lock:
-            return [make_place(pk, sk) for sk in self._sort_keys.get(pk, [])]
+            return [make_place(pk, sk) for sk in self._sort_keys.get(pk, []) if sk.startswith(prefix)]
 
     def erase(self, places: Iterable[Item]) -> int:
         with self._lock:
@@ -126,6 +127,12 @@ class MemoryItems:
 
         return _Action(where, lambda found: used(found) + by <= limit, apply)
 
+    def check(self, where: Item, held: Mapping[str, Any]) -> _Action:
+        def allowed(found: Item | None) -> bool:
+            return found is not None and all(found.get(name) == value for name, value in held.items())
+
+        return _Action(where, allowed, lambda found: found, writes=False)
+
     def delete(self, where: Item, held: Mapping[str, Any]) -> _Action:
         def allowed(found: Item | None) -> bool:
             return found is None or all(found.get(name) == value for name, value in held.items())
@@ -139,7 +146,8 @@ class MemoryItems:
             if any(refused):
                 return WriteConflict(tuple(item if no else None for item, no in zip(found, refused, strict=True)))
             for action, item in zip(actions, found, strict=True):
-                self._store(action.place, action.apply(item))
+                if action.writes:
+                    self._store(action.place, action.apply(item))
         return None
 
     def _find(self, pk: str, sk: str) -> Item | None:
@@ -182,13 +190,16 @@ class _Action:
     where: Item
     allowed: Callable[[Item | None], bool]
     apply: Callable[[Item | None], Item | None]
+    writes: bool = True
 
     @property
     def place(self) -> tuple[str, str]:
         return self.where["pk"]["S"], self.where["sk"]["S"]
 
 
-class MemoryTable(DynamoTaskLog, DynamoTaskIndex, DynamoPushStore, DynamoBreakerStore, DynamoPublications):
+class MemoryTable(
+    DynamoTaskLog, DynamoTaskIndex, DynamoValueStore, DynamoPushStore, DynamoBreakerStore, DynamoPublications
+):
     """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry.
 
     ``on_feed`` is called when there is more in it.

@@ -67,6 +67,43 @@ class CancelReason(StrEnum):
     """The store has failed: another run continues from what is stored."""
 
 
+class VersionConflict(Exception):
+    """A value was not written, because another version of it is stored than the one that was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """A stored value. ``version`` identifies the write that stored it."""
+
+    key: str
+    value: Json | bytes
+    version: str
+
+
+class KeyValueStore(Protocol):
+    """Values by key: JSON values or bytes of at most 10 MiB, under keys of 1 to 512 characters (percent-encoded).
+
+    Reads return what is stored now, in every run. Each write costs one transaction, and needs the task's lease. Other
+    keys and values raise ValueError or TypeError.
+    """
+
+    async def get(self, key: str) -> StoredValue | None:
+        """The value, or None."""
+
+    async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> Sequence[StoredValue]:
+        """The values whose keys begin with ``prefix``, in a fixed order: at most ``limit`` (1000), after ``after``."""
+
+    async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
+        """Stores a value and returns its version.
+
+        ``version`` is the version that is to be replaced, "" if there must be none. Raises ``VersionConflict`` when
+        another one is stored. Without ``version`` any value is replaced.
+        """
+
+    async def delete(self, key: str, *, version: str | None = None) -> None:
+        """Deletes a value, if there is one; ``version`` as in ``put``."""
+
+
 class TaskContext(Protocol):
     """The task that an agent's function gets."""
 
@@ -96,6 +133,19 @@ class TaskContext(Protocol):
     @property
     def caller(self) -> Principal:
         """The client's ``tenant`` and ``owner``, to which the task belongs. Credentials are not passed on."""
+
+    @property
+    def store(self) -> KeyValueStore:
+        """Values of this task. They live as long as it."""
+        ...
+
+    @property
+    def conversation(self) -> KeyValueStore:
+        """Values of this conversation and owner, which all its tasks share, of all agents.
+
+        A value lives as long as the task that has written it. Tasks may run at the same time: use versions.
+        """
+        ...
 
     @property
     def cancellation(self) -> CancelReason | None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
+    from a2a_serverless.ports.values import ValueStore
 
 WATCH_S: Final = 1.0
 MARGIN_MS: Final = 20_000
@@ -83,6 +84,7 @@ class Engine:
     now: Callable[[], int]
     agents: Mapping[str, Agent]
     registry: AgentRegistry
+    values: ValueStore
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
     files: TaskFiles = INLINE
@@ -132,7 +134,7 @@ def _watched_stores(engine: Engine) -> Engine:
     """The engine with its stores wrapped: their failed calls raise StoreFailed."""
     files = replace(engine.files, contents=engine.files.contents and guard_store(engine.files.contents))
     log, index, queues = guard_store(engine.log), guard_store(engine.index), guard_store(engine.queues)
-    return replace(engine, log=log, index=index, queues=queues, files=files)
+    return replace(engine, log=log, index=index, queues=queues, files=files, values=guard_store(engine.values))
 
 
 async def _release_task(
@@ -229,7 +231,7 @@ async def _run_agent(
     if agent is None:
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
-    context = DurableTaskContext(session, events, others, engine.registry, engine.files)
+    context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):

@@ -253,6 +253,21 @@ class RunSession:
         return kept
 
     @_store()
+    def write_value(self, write: Callable[[Head, str], str | None]) -> tuple[str, str]:
+        """Writes a value with a new version; returns that version, and the one that is stored afterwards.
+
+        ``write`` returns the latter, or None if the head was not as the run knows it.
+        """
+        by = self._ids.new()
+
+        def attempt() -> str:
+            stored = write(self.head, by)
+            self._check_written(stored is not None)
+            return str(stored)
+
+        return by, retry_on_conflict(attempt)
+
+    @_store()
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
         """Stores which task a call created and returns the stored result. Works in any thread, also without the lease.
 

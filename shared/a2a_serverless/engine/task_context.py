@@ -21,10 +21,12 @@ from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.usage import add_usage, check_usage
+from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed, check_printable
+from a2a_serverless.engine.values import RunValues
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
+    from a2a_serverless.ports.values import ValueStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
 
@@ -89,6 +92,7 @@ class DurableTaskContext:
         events: Sequence[Event],
         others: TaskReader,
         registry: AgentRegistry,
+        values: ValueStore,
         files: TaskFiles = INLINE,
     ) -> None:
         self._files = files
@@ -114,6 +118,9 @@ class DurableTaskContext:
         self._unfinished: list[RunningStep] = []
         self._kept = 0
         self.calls = AgentCalls(registry, session, self._steps, self._keep)
+        self.store = RunValues(values, ValueScope(session.key), session, self._perform)
+        conversation = ValueScope(session.key, session.head.context_id)
+        self.conversation = RunValues(values, conversation, session, self._perform)
 
     @property
     def id(self) -> str:
@@ -325,6 +332,13 @@ class DurableTaskContext:
         )
         self.close()
         raise AwaitInput
+
+    @_remember_signals
+    async def _perform(self, call: Callable[[], T]) -> T:
+        """Makes a store call after the waiting chunks."""
+        self._check_open()
+        self._session.flush()
+        return call()
 
     @contextmanager
     def _numbered(self, step: Step) -> Iterator[str]:

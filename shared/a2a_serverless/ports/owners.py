@@ -56,6 +56,12 @@ class ErasureStore(Protocol):
     def erase_task(self, key: TaskKey) -> int:
         """Erases all other items of a task, the head last. Returns how many."""
 
+    def count_context_items(self, principal: Principal, context_id: str) -> int:
+        """How many values are stored of a conversation."""
+
+    def erase_context(self, principal: Principal, context_id: str) -> int:
+        """Erases the values of a conversation. Returns how many."""
+
     def count_owner_items(self, principal: Principal) -> int:
         """How many items are stored about the owner itself."""
 

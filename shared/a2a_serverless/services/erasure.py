@@ -17,6 +17,7 @@ from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import RUN_LEASE_MS
 from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.values import conversation
 from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.task_changes import change_task
@@ -65,13 +66,14 @@ def run_request(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
 def count(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
     """Counts what ``erase`` would erase, except idempotency records, uploads and callback addresses. Writes nothing."""
     keys, owner = list(_tasks(erasure, wanted)), _owner(wanted)
-    places = [erasure.place(key.tenant, key.owner, key.task) for key in keys]
+    places = [_blobs_of(erasure, key) for key in keys]
     if owner:
         places = [erasure.place(owner.tenant, owner.owner)]
+    if wanted.context:
+        places.append(_blobs_of(erasure, conversation(wanted.tenant, wanted.owner, wanted.context)))
     return make_response(
         tasks=len(keys),
-        items=sum(map(erasure.erasure_store.count_items, keys))
-        + (erasure.erasure_store.count_owner_items(owner) if owner else 0),
+        items=sum(map(erasure.erasure_store.count_items, keys)) + _count_shared(erasure, wanted),
         blobs=sum(1 for place in places for _ in erasure.blobs.list_names(place)),
         api_keys=len(_keys_of(erasure, owner)) if owner else 0,
     )
@@ -92,7 +94,7 @@ def erase(erasure: ErasureService, wanted: EraseRequest, until: int) -> EraseRes
         over = erasure.clock.now() >= until
         left = over or not _is_safe_to_erase(erasure, key)
         done = _add(done, make_response(later=1) if left else _erase_task(erasure, key))
-    return _add(done, _erase_owner(erasure, owner)) if owner and not done.later else done
+    return done if done.later else _add(done, _erase_shared(erasure, wanted))
 
 
 def erase_all(ask: Callable[[], EraseResponse], sleep: Callable[[float], None]) -> EraseResponse:
@@ -142,7 +144,7 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
         close(erasure.store, erasure.clock, key, cursor.config_id)
     receipts, callbacks, uploads = _related_names(erasure, key)
     items = erasure.erasure_store.erase_related(key, receipts, callbacks)
-    places = [*uploads, erasure.place(key.tenant, key.owner, key.task)]
+    places = [*uploads, _blobs_of(erasure, key)]
     blobs = sum(_erase_blobs(erasure, place) for place in places)
     own = erasure.erasure_store.erase_task(key)
     return make_response(tasks=1 if own else 0, items=items + own, blobs=blobs)
@@ -188,9 +190,29 @@ def _revoke(erasure: ErasureService, principal: Principal) -> int:
     return len(keys)
 
 
-def _erase_owner(erasure: ErasureService, owner: Principal) -> EraseResponse:
-    blobs = _erase_blobs(erasure, erasure.place(owner.tenant, owner.owner))
-    return make_response(items=erasure.erasure_store.erase_owner(owner), blobs=blobs)
+def _erase_shared(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
+    """Erases what belongs to no single task: of an owner, or of a conversation."""
+    principal = Principal(wanted.tenant, wanted.owner)
+    if _owner(wanted):
+        blobs = _erase_blobs(erasure, erasure.place(wanted.tenant, wanted.owner))
+        return make_response(items=erasure.erasure_store.erase_owner(principal), blobs=blobs)
+    if wanted.context:
+        place = _blobs_of(erasure, conversation(wanted.tenant, wanted.owner, wanted.context))
+        blobs = _erase_blobs(erasure, place)
+        return make_response(items=erasure.erasure_store.erase_context(principal, wanted.context), blobs=blobs)
+    return make_response()
+
+
+def _count_shared(erasure: ErasureService, wanted: EraseRequest) -> int:
+    principal = Principal(wanted.tenant, wanted.owner)
+    if _owner(wanted):
+        return erasure.erasure_store.count_owner_items(principal)
+    return erasure.erasure_store.count_context_items(principal, wanted.context) if wanted.context else 0
+
+
+def _blobs_of(erasure: ErasureService, key: TaskKey) -> str:
+    """The prefix of the names of a task's, or a conversation's, blobs."""
+    return erasure.place(key.tenant, key.owner, key.task)
 
 
 def _keys_of(erasure: ErasureService, owner: Principal) -> list[str]:

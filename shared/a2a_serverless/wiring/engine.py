@@ -21,6 +21,7 @@ from a2a_serverless.wiring.stores import (
     published_base_url,
     task_log,
     task_table,
+    value_store,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         now,
         agents,
         _agent_registry(settings, aws, agents, now, calls=calls),
+        value_store(table, settings, aws),
         metrics,
         files=TaskFiles(contents(settings, aws), _fetch(settings)),
     )

@@ -108,7 +108,9 @@ class InProcessDeployment:
         self.service = TaskService(log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents)
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
-        self.engine = Engine(log, log, queues, ids, clock.now, self.agents, self.registry, files=TaskFiles(contents))
+        self.engine = Engine(
+            log, log, queues, ids, clock.now, self.agents, self.registry, log, files=TaskFiles(contents)
+        )
         self.sweeper = Sweeper(log, log, queues, clock, ids)
         self.post = DeliveryContext(
             log=log,

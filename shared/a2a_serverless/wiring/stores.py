@@ -14,11 +14,13 @@ from a2a_serverless.adapters.system import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.ports.values import ValueStore
     from a2a_serverless.settings import Settings
 
 
@@ -54,11 +56,23 @@ def table_named(name: str, aws: Aws) -> Table:
 
 def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
     """The log of tasks. The sweeper has no bucket, and reads no payload."""
-    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+
+    return DynamoTaskLog(table, _payloads(settings, aws))
+
+
+def value_store(table: Table, settings: Settings, aws: Aws) -> ValueStore:
+    """The values of agents."""
+    from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
+
+    return DynamoValueStore(table, _payloads(settings, aws))
+
+
+def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.adapters.s3 import S3BlobStore
 
-    return DynamoTaskLog(table, PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET"))))
+    return PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
 
 
 def contents(settings: Settings, aws: Aws) -> ContentStore:

@@ -44,6 +44,12 @@ class DynamoErasureStore:
         places = list(self._table.list_keys(keys.task(key)))
         return self._table.erase(sorted(places, key=lambda place: place["sk"]["S"] == keys.HEAD))
 
+    def count_context_items(self, principal: Principal, context_id: str) -> int:
+        return sum(1 for _ in self._table.list_keys(keys.owner(principal), keys.context(context_id)))
+
+    def erase_context(self, principal: Principal, context_id: str) -> int:
+        return self._table.erase(list(self._table.list_keys(keys.owner(principal), keys.context(context_id))))
+
     def count_owner_items(self, principal: Principal) -> int:
         return sum(1 for _ in self._table.list_keys(keys.owner(principal)))
 

@@ -35,6 +35,8 @@ SHARE: Final = "SHARE"
 UNFINISHED: Final = "UNFINISHED"
 ASKED: Final = "ASKED#"
 STREAMS: Final = "STREAM#"
+VALUES: Final = "VALUE#"
+CONTEXTS: Final = "CONTEXT#"
 CURSORS: Final = "CURSOR#"
 ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
@@ -115,6 +117,11 @@ def document(name: str) -> str:
 def step(name: str) -> str:
     """The sort key of a step's result."""
     return STEPS + part(name)
+
+
+def context(context_id: str) -> str:
+    """The beginning of the sort keys of a conversation's values, in the partition of its owner."""
+    return f"{CONTEXTS}{part(context_id)}/"
 
 
 def push(config_id: str) -> str:

@@ -140,12 +140,12 @@ class Table:
         }
         return list(islice(self._pages(query), limit))
 
-    def list_keys(self, pk: str) -> Iterator[Item]:
-        """The keys of all items of a partition, expired ones too."""
+    def list_keys(self, pk: str, prefix: str = "") -> Iterator[Item]:
+        """The keys of all items of a partition whose sort key begins with ``prefix``, expired ones too."""
         return self._raw_pages(
             {
-                "KeyConditionExpression": "pk = :pk",
-                "ExpressionAttributeValues": {":pk": {"S": pk}},
+                "KeyConditionExpression": "pk = :pk" + (" AND begins_with(sk, :prefix)" if prefix else ""),
+                "ExpressionAttributeValues": {":pk": {"S": pk}} | ({":prefix": {"S": prefix}} if prefix else {}),
                 "ProjectionExpression": "pk, sk",
                 "ConsistentRead": True,
             }
@@ -217,6 +217,18 @@ class Table:
                 "ConditionExpression": "attribute_not_exists(#number) OR #number < :limit",
                 "ExpressionAttributeNames": {"#number": attribute, "#expires": "expires"},
                 "ExpressionAttributeValues": values,
+            }
+        }
+
+    def check(self, where: Item, held: Mapping[str, Any]) -> Action:
+        """An action: writes nothing, and fails the others unless the item exists and matches ``held``."""
+        words = _Placeholders()
+        return {
+            "ConditionCheck": {
+                "Key": {"pk": where["pk"], "sk": where["sk"]},
+                "ConditionExpression": " AND ".join(_conditions(words, held)),
+                "ExpressionAttributeNames": words.resolver,
+                "ExpressionAttributeValues": words.values,
             }
         }
 

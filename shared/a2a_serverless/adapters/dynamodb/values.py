@@ -1,0 +1,88 @@
+"""The values that agents keep: in the partition of their task, or of their owner for a conversation.
+
+A write is one transaction: the item, on condition that the task's head has the fence of the writing run. A deletion
+writes an item that has expired, so that writers need no right to delete; the table removes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.domain.values import encode_key
+from a2a_serverless.ports.values import StoredText
+
+if TYPE_CHECKING:
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+    from a2a_serverless.adapters.dynamodb.table import Action, Table
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.values import ValueScope
+
+MINUTE_S: Final = 60  # more than clocks differ
+_BODY: Final[Item] = {"body": None, "blob": None, "size": None}  # what another value may have had
+
+
+class DynamoValueStore:
+    """``ports.ValueStore``. Large values are stored as blobs, like the texts of the log."""
+
+    def __init__(self, table: Table, payloads: PayloadStore) -> None:
+        self._table = table
+        self._payloads = payloads
+
+    def get_value(self, scope: ValueScope, key: str) -> StoredText | None:
+        item = self._table.get(*_place(scope, encode_key(key)))
+        return self._text_of(item) if item else None
+
+    def list_values(self, scope: ValueScope, prefix: str, after: str, limit: int) -> list[StoredText]:
+        pk, first = _place(scope, encode_key(prefix) if prefix else "")
+        later = f"{_place(scope, encode_key(after))[1]}!" if after else first  # "!" sorts before all that a key has
+        found = self._table.query_range(pk, max(first, later), f"{first}\x7f", limit=limit)
+        return [self._text_of(item) for item in found]
+
+    def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
+        body = self._payloads.store(scope.blobs, value.text)
+        return self._write(head, scope, value.key, value.version, expected, {"expires": head.expires, **body})
+
+    def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:
+        stored = self._write(head, scope, key, version, expected, {"expires": head.created_at // 1000 - MINUTE_S})
+        return version if stored == "" else stored
+
+    def _write(
+        self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None, body: dict[str, Any]
+    ) -> str | None:
+        place = _place(scope, encode_key(key))
+        expires = body.pop("expires")
+        item = items.make_item(*place, expires, {"key": {"S": key}, "version": {"S": version}, **body})
+        if self._table.write(self._replacing(item, expected), self._fenced(head)) is None:
+            return version
+        standing = self._table.get(*place)
+        stored = standing["version"]["S"] if standing else ""
+        if stored == version or (expected is not None and stored != expected):
+            return str(stored)
+        return None
+
+    def _replacing(self, item: Item, expected: str | None) -> Action:
+        if expected is None:
+            return self._table.put(item)
+        if expected == "":
+            return self._table.put_new(item)
+        return self._table.update(item, _BODY, _attributes(item), {"version": {"S": expected}})
+
+    def _fenced(self, head: Head) -> Action:
+        held = {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
+        return self._table.check(items.make_place(keys.task(head.key), keys.HEAD), held)
+
+    def _text_of(self, item: Item) -> StoredText:
+        known = items.readable(item)
+        return StoredText(known["key"]["S"], self._payloads.fetch(known), known["version"]["S"])
+
+
+def _place(scope: ValueScope, name: str) -> tuple[str, str]:
+    if scope.context_id is None:
+        return keys.task(scope.key), f"{keys.VALUES}{name}"
+    return keys.owner(scope.key), f"{keys.context(scope.context_id)}{name}"
+
+
+def _attributes(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name not in {"pk", "sk"}}

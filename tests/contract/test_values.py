@@ -1,0 +1,129 @@
+"""Values of tasks and conversations, over every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.head import cancel, hand_over, start_run
+from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.ports.values import StoredText
+from tests.contract.backends import LIMIT, NOW, Store
+from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Head
+
+SCOPES = [ValueScope(KEY), ValueScope(KEY, "context")]
+EACH = pytest.mark.parametrize("scope", SCOPES, ids=["task", "conversation"])
+
+
+def put(store: Store, head: Head, scope: ValueScope, key: str, text: str = "1", **how: str | None) -> str | None:
+    version = by()
+    stored = store.values.put_value(head, scope, StoredText(key, text, version), how.get("expected"))
+    return "written" if stored == version else stored
+
+
+def texts(
+    store: Store, scope: ValueScope, prefix: str = "", after: str = "", limit: int = 100
+) -> list[tuple[str, str]]:
+    return [(one.key, one.text) for one in store.values.list_values(scope, prefix, after, limit)]
+
+
+@EACH
+def test_a_value_is_read_as_it_was_written_and_then_replaced_and_deleted(store: Store, scope: ValueScope) -> None:
+    head = taken(store.log).head
+    for text in ("first", "x" * (LIMIT + 1), "third"):
+        assert put(store, head, scope, "key", text) == "written"
+        found = store.values.get_value(scope, "key")
+        assert found
+        assert (found.key, found.text) == ("key", text)
+    assert store.values.delete_value(head, scope, "key", "deleted", None) == "deleted"
+    assert store.values.get_value(scope, "key") is None
+    assert texts(store, scope) == []
+    assert put(store, head, scope, "key", expected="") == "written"
+
+
+@EACH
+def test_a_write_that_expects_another_version_changes_nothing_and_says_which_is_stored(
+    store: Store, scope: ValueScope
+) -> None:
+    head = taken(store.log).head
+    assert put(store, head, scope, "key", expected="made-up") == ""
+    assert store.values.put_value(head, scope, StoredText("key", "1", "v1"), "") == "v1"
+    assert put(store, head, scope, "key", "2", expected="") == "v1"
+    assert put(store, head, scope, "key", "2", expected="v0") == "v1"
+    assert store.values.delete_value(head, scope, "key", "gone", "v0") == "v1"
+    assert texts(store, scope) == [("key", "1")]
+    assert store.values.put_value(head, scope, StoredText("key", "x" * (LIMIT + 1), "v2"), "v1") == "v2"
+    assert store.values.put_value(head, scope, StoredText("key", "3", "v3"), "v2") == "v3"
+    assert texts(store, scope) == [("key", "3")]
+    assert store.values.delete_value(head, scope, "key", "gone", "v3") == "gone"
+    assert texts(store, scope) == []
+
+
+@EACH
+def test_rule_06_a_run_that_has_lost_its_task_writes_no_value(store: Store, scope: ValueScope) -> None:
+    first = taken(store.log)
+    assert put(store, first.head, scope, "key") == "written"
+    assert store.log.update_head(first.head, hand_over(first.head, 1, now=NOW + 2))
+    assert store.log.append(start_run(seen(store.log), now=NOW + 3, by=by()))
+    assert put(store, first.head, scope, "key", "late") is None
+    assert put(store, first.head, scope, "new", "late") is None
+    assert store.values.delete_value(first.head, scope, "key", "late", None) is None
+    second = seen(store.log).head
+    assert put(store, second, scope, "key", "2") == "written"
+    assert store.log.append(cancel(seen(store.log), now=NOW + 4, by=by()))
+    assert put(store, second, scope, "key", "late") is None
+    assert texts(store, scope) == [("key", "2")]
+
+
+@EACH
+def test_values_are_listed_by_prefix_in_pages_that_miss_nothing(store: Store, scope: ValueScope) -> None:
+    head = taken(store.log).head
+    names = ["a", "a/1", "a/2", "a/10", "a-b", "A", "ä", "b", "~", "a!"]
+    for name in names:
+        put(store, head, scope, name, name)
+    listed = [key for key, _ in texts(store, scope)]
+    assert sorted(listed) == sorted(names)
+    paged: list[str] = []
+    while page := texts(store, scope, after=paged[-1] if paged else "", limit=3):
+        paged += [key for key, _ in page]
+    assert paged == listed
+    assert {key for key, _ in texts(store, scope, "a/")} == {"a/1", "a/2", "a/10"}
+    assert [key for key, _ in texts(store, scope, "a/", after="a/1")] == ["a/10", "a/2"]
+    assert texts(store, scope, "c") == []
+
+
+def test_rule_03_a_value_is_seen_in_its_own_scope_only(store: Store) -> None:
+    others = [replace(KEY, task="task-2"), replace(KEY, owner="bob"), replace(KEY, tenant="elsewhere")]
+    scopes = [*SCOPES, *map(ValueScope, others), ValueScope(KEY, "context/x"), ValueScope(KEY, "")]
+    scopes += [ValueScope(key, "context") for key in others[1:]]
+    head = taken(store.log).head
+    for number, scope in enumerate(scopes):
+        put(store, head, scope, "key", str(number))
+    assert [texts(store, scope) for scope in scopes] == [[("key", str(number))] for number in range(len(scopes))]
+
+
+@EACH
+def test_a_value_expires_with_the_task_that_has_written_it(store: Store, scope: ValueScope) -> None:
+    head = taken(store.log).head
+    put(store, head, scope, "key")
+    store.now.ms = EXPIRES * 1000
+    assert store.values.get_value(scope, "key") is None
+    assert texts(store, scope) == []
+
+
+def test_the_next_task_of_a_conversation_prolongs_the_life_of_a_value_that_it_replaces(store: Store) -> None:
+    scope = SCOPES[1]
+    put(store, taken(store.log).head, scope, "key", "1")
+    later = TaskKey(KEY.tenant, KEY.owner, "task-2")
+    snapshot = created(store.log, later)
+    assert store.log.append(start_run(snapshot, now=NOW + 1, by=by()))
+    head = replace(seen(store.log, later).head, expires=EXPIRES + 60)
+    put(store, head, ValueScope(later, "context"), "key", "2")
+    store.now.ms = EXPIRES * 1000 + 1
+    assert texts(store, scope) == [("key", "2")]

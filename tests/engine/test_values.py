@@ -1,0 +1,196 @@
+"""The values that agents keep: over runs, over the tasks of a conversation, and when runs die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless import KeyValueStore, StoredValue, VersionConflict
+from a2a_serverless.domain.values import KEY_LIMIT, SIZE_LIMIT, dump_value
+from tests.echo import agent_of
+from tests.faults.plans import At, Count, die, fail
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.protocol.v1 import Task
+
+Work = Callable[["TaskContext"], Awaitable[Any]]
+NAMES = ["store", "conversation"]
+
+
+def played(work: Work, faults: Any = None) -> tuple[World, Task]:
+    world = World([agent_of(work)], faults)
+    task = world.send("hello", push=False)
+    world.settle()
+    return world, world.client(lambda: world.get(task.id))
+
+
+def last_word(task: Task) -> str:
+    assert task.status.message
+    return task.status.message.text()
+
+
+def values(task: TaskContext, name: str) -> KeyValueStore:
+    found: KeyValueStore = getattr(task, name)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [None, 1, "ü", {"a": [1.5, True]}, b"", b"\x00\xff", "\ud800"])
+def test_a_value_comes_back_as_it_was(name: str, value: Any) -> None:
+    got: list[StoredValue | None] = []
+
+    async def work(task: TaskContext) -> None:
+        version = await values(task, name).put("a/b", value)
+        got.append(await values(task, name).get("a/b"))
+        got.append(StoredValue("a/b", value, version))
+        await values(task, name).delete("a/b")
+        got.append(await values(task, name).get("a/b"))
+
+    assert played(work)[1].status.state == "completed"
+    assert got[0] == got[1]
+    assert got[2] is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_later_run_reads_what_an_earlier_one_has_written(name: str) -> None:
+    runs: list[object] = []
+
+    async def work(task: TaskContext) -> None:
+        found = await values(task, name).get("n")
+        runs.append(found and found.value)
+        await values(task, name).put("n", len(runs))
+        await asyncio.sleep(5)
+
+    world = World([agent_of(work)])
+    task = world.send("hello", push=False)
+    world.run_ms = 20_000
+    world.run(ME.key(task.id))
+    world.run_ms = 900_000
+    world.settle()
+    assert runs == [None, 1]
+
+
+def test_tasks_of_a_conversation_share_its_values_and_each_has_its_own() -> None:
+    async def work(task: TaskContext) -> str:
+        before = await task.conversation.get("history")
+        history = [*(before.value if before else []), task.text()]  # type: ignore[misc]
+        await task.conversation.put("history", history, version=before.version if before else "")
+        own = [one.key for one in await task.store.list()]
+        await task.store.put("own", 1)
+        return f"{history} {own}"
+
+    world = World([agent_of(work)])
+    first = world.send("one", push=False)
+    world.settle()
+    again = world.send("two", context_id=first.context_id, push=False)
+    other = world.send("three", push=False)
+    world.settle()
+    assert last_word(world.get(again.id)) == "['one', 'two'] []"
+    assert last_word(world.get(other.id)) == "['three'] []"
+
+
+def test_of_two_tasks_that_replace_one_version_the_second_reads_again() -> None:
+    tries: list[int] = []
+
+    async def add(values: KeyValueStore, what: str) -> None:
+        while True:
+            tries.append(1)
+            found = await values.get("list")
+            old: Any = found.value if found else []
+            await asyncio.sleep(0.1)
+            try:
+                await values.put("list", [*old, what], version=found.version if found else "")
+            except VersionConflict:
+                continue
+            return
+
+    async def work(task: TaskContext) -> str:
+        await asyncio.gather(add(task.conversation, "a"), add(task.conversation, "b"))
+        found = await task.conversation.get("list")
+        return str(found and found.value)
+
+    assert last_word(played(work)[1]) == "['a', 'b']"
+    assert len(tries) == 3
+
+
+BAD: dict[str, tuple[str, Any]] = {
+    "no key": ("", 1),
+    "a long key": ("x" * (KEY_LIMIT + 1), 1),
+    "a long encoded key": ("ü" * (KEY_LIMIT // 3), 1),
+    "NaN": ("key", float("nan")),
+    "an object": ("key", object()),
+    "too much": ("key", "x" * SIZE_LIMIT),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_key_or_value_that_cannot_be_stored_is_refused(case: str) -> None:
+    async def work(task: TaskContext) -> str:
+        try:
+            await task.store.put(*BAD[case])
+        except (TypeError, ValueError):
+            return "refused"
+        return "stored"
+
+    assert last_word(played(work)[1]) == "refused"
+
+
+def test_the_largest_value_is_stored_outside_the_table() -> None:
+    largest = "x" * (SIZE_LIMIT - len(dump_value("")))
+
+    async def work(task: TaskContext) -> str:
+        await task.store.put("key", largest)
+        found = await task.store.get("key")
+        return str(found is not None and found.value == largest)
+
+    assert last_word(played(work)[1]) == "True"
+
+
+async def counting(task: TaskContext) -> str:
+    for number in range(3):
+        await task.store.put(str(number), number)
+    await task.store.delete("0")
+    await task.conversation.put("done", task.text())
+    listed = [(one.key, one.value) for one in await task.store.list()]
+    shared = [one.value for one in await task.conversation.list()]
+    return f"{listed} {shared}"
+
+
+def calls_of_the_run() -> range:
+    """The numbers of the calls of a run that nothing disturbs; the first two are those of the send."""
+    count = Count()
+    played(counting, count)
+    return range(3, len(count.calls))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
+@pytest.mark.parametrize("what", [die, fail])
+def test_rule_06_whatever_call_goes_wrong_the_values_are_those_of_an_undisturbed_run(
+    what: Callable[[], None],
+    late: bool,  # noqa: FBT001
+) -> None:
+    for number in calls_of_the_run():
+        _, task = played(counting, At(number, late=late, what=what))
+        assert last_word(task) == "[('1', 1), ('2', 2)] ['hello']", number
+
+
+def test_a_put_is_one_call_of_the_store_and_nothing_else() -> None:
+    async def one(task: TaskContext) -> None:
+        await task.store.put("key", 1)
+
+    async def nothing(_: TaskContext) -> None:
+        pass
+
+    def calls(work: Work) -> list[str]:
+        faults = Count()
+        played(work, faults)
+        return faults.calls
+
+    more, less = calls(one), calls(nothing)
+    assert len(more) == len(less) + 1
+    assert more.count("table.put_value") == 1
