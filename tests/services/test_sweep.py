@@ -174,6 +174,14 @@ def test_an_ended_task_without_webhooks_is_never_due() -> None:
     assert scene.head.due_at is None
 
 
+def test_an_ended_task_whose_calls_still_run_is_enqueued_so_that_they_are_canceled() -> None:
+    scene = Scene()
+    scene.run()
+    assert scene.world.table.update_head(scene.head, heads.mark_orphan(scene.head, now=scene.world.now))
+    assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
+    assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)], "until somebody has canceled them"
+
+
 def test_rule_05_a_webhook_that_is_behind_is_enqueued_until_it_has_caught_up() -> None:
     scene = Scene(webhook=True)
     scene.run()
