@@ -210,3 +210,14 @@ def test_whatever_of_ours_is_trimmed_exists() -> None:
     ours = [pattern for pattern in (*trimming.UNUSED, *trimming.USED_BY) if pattern.startswith("a2a_serverless/")]
     assert ours
     assert not [pattern for pattern in ours if not any((ROOT / "shared").glob(pattern))]
+
+
+@pytest.mark.parametrize("function", sam.FUNCTIONS)
+def test_what_is_left_out_of_a_functions_zip_is_not_imported_when_it_starts(function: str, tmp_path: Path) -> None:
+    folder = tmp_path / f"{function.title()}Function"
+    shutil.copytree(ROOT / "shared", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    trimming.trim(folder)
+    command = [sys.executable, "-B", "-c", f"import a2a_serverless.wiring.{function}"]
+    environment = {"PYTHONPATH": str(folder)}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stderr

@@ -106,7 +106,7 @@ def test_the_receivers_verifier_is_where_callbacks_are_taken_and_nowhere_else(st
 
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     paths = (ROOT / "shared/a2a_serverless/adapters").rglob("*.py")
-    # deployed_stack.py is the operator's command line, which runs in no function.
+    # Of deployed_stack.py functions use only the call of a function; the rest is the operator's command line.
     adapters = "\n".join(path.read_text() for path in paths if path.name != "deployed_stack.py")
     asked = set(re.findall(r'[._]client\("([a-z0-9-]+)"', adapters))
     assert asked

@@ -34,7 +34,7 @@ _UNUSED = {
     "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
     "urllib3/contrib": "emscripten",  # browsers
     # For people and tests.
-    "a2a_serverless": "cli stack adapters/deployed_stack.py adapters/memory.py testing.py wiring/in_process.py",
+    "a2a_serverless": "cli stack adapters/memory.py testing.py wiring/in_process.py",
 }
 UNUSED = tuple(f"{folder}/{name}" for folder, names in _UNUSED.items() for name in names.split())
 # Modules that only some functions use: to run agents, to serve HTTP, to erase.
