@@ -53,7 +53,33 @@ async def in_a_thread_of_its_own() -> int:
     return await counted
 
 
-THREADS: list[Callable[[], Awaitable[int]]] = [at_once, in_a_pool, in_anyio_s_threads, in_a_thread_of_its_own]
+async def sleep_and_count() -> int:
+    await asyncio.sleep(0.2)
+    return count_to_many()
+
+
+async def in_a_loop_of_a_thread() -> int:
+    return await anyio.to_thread.run_sync(lambda: asyncio.run(sleep_and_count()))
+
+
+async def in_a_loop_at_once() -> int:
+    return await asyncio.to_thread(lambda: asyncio.run(sleep_and_count()))
+
+
+async def after_a_real_wait() -> int:
+    await anyio.to_thread.run_sync(lambda: threading.Event().wait(0.2))
+    return MANY
+
+
+THREADS: list[Callable[[], Awaitable[int]]] = [
+    at_once,
+    in_a_pool,
+    in_anyio_s_threads,
+    in_a_thread_of_its_own,
+    in_a_loop_of_a_thread,
+    in_a_loop_at_once,
+    after_a_real_wait,
+]
 
 
 @pytest.mark.parametrize("counted", THREADS)

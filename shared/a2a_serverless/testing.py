@@ -71,9 +71,9 @@ _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__fil
 class SimulatedLoop(asyncio.SelectorEventLoop):
     """An event loop with simulated time: ``now`` returns it (ms), and ``wait`` moves it forward (by ms).
 
-    Work for ``asyncio.to_thread`` runs at once in this thread, because other threads have no simulated time. While a
-    thread that is not in ``known`` is running, no time passes, for at most ``THREADS_S`` real seconds. A thread that
-    waits for a lock, a queue or a socket does not count as running: it may wait for this loop.
+    Work for ``asyncio.to_thread`` is done while this loop waits for it, because other threads have no simulated time.
+    While a thread that is not in ``known`` is running, no time passes, for at most ``THREADS_S`` real seconds. A thread
+    that waits for a lock, a queue or a socket, without a time limit, is not running: it may wait for this loop.
     """
 
     def __init__(
@@ -123,26 +123,24 @@ class _SimulatedSelector(selectors.SelectSelector):
 
 
 def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
-    """The running threads among these, each with its frame and position in the code."""
+    """The running threads among these, each with its position in the code."""
     frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
     found = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
-    return {(ident, id(frame), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
+    return {(ident, id(frame.f_code), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
 
 
 def _waits(frame: FrameType) -> bool:
-    """Whether a thread waits for work, a lock or a socket."""
-    code = frame.f_code
+    """Whether a thread waits for work, a lock or a socket without a time limit."""
+    code, timeout = frame.f_code, frame.f_locals.get("timeout")
+    if timeout is not None and timeout > 0:
+        return False
     return code.co_filename in _WAITING or (code.co_filename == pools.__file__ and code.co_name == "_worker")
 
 
 class _AtOnce(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - the future gets it
-            done.set_exception(error)
-        return done
+        with ThreadPoolExecutor(1) as thread:  # a thread has no running loop, so the work may have one of its own
+            return thread.submit(fn, *args, **kwargs)
 
 
 class Counter:
