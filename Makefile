@@ -43,7 +43,7 @@ $(VENV)/.installed: requirements/dev.txt webhook_receiver/pyproject.toml | $(VEN
 	@echo "Installing $< into $(@D)"
 	@$(UV) venv --quiet --clear --python $(VENV)/bin/python $(@D)
 	@$(UV) pip install --quiet --python $(@D) --require-hashes -r $<
-	@touch $@
+	@cp $< $@
 
 samconfig.toml: | samconfig.example.toml
 	@cp samconfig.example.toml $@
@@ -130,7 +130,7 @@ bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: 
 .PHONY: lock
 lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra models --extra picture -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt
@@ -144,6 +144,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
 
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+	--no-emit-package a2a-serverless --no-emit-package a2a-webhook-receiver \
 	--custom-compile-command "make lock"
 
 .PHONY: clean

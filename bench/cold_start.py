@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_serverless.stack import paths, sam
+from a2a_serverless.stack import paths
+from a2a_serverless.stack.build import build, this_machine
 from measuring import ROOT, Report, cpu_ms, figure, goal, main, ratios, side_by_side
 from stand_in import running
 
@@ -65,7 +66,6 @@ def environment(endpoint: str) -> dict[str, str]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
-        "AGENTS": "sample_agents.document:document",
         "ANONYMOUS_ACCESS": "on",
         "TABLE_NAME": "tasks",
         "PUBLIC_TABLE_NAME": "public",
@@ -84,7 +84,7 @@ def environment(endpoint: str) -> dict[str, str]:
 
 def unpacked(function: str) -> Path:
     """Unpacks the zip of a function, built for this machine; returns the folder."""
-    built = sam.build(paths.find(), sam.this_machine())
+    built = build(paths.find(), this_machine())
     folder = ROOT / ".a2a/bench" / built.path.name / function
     if not folder.exists():
         with zipfile.ZipFile(built.path / f"{function}Function.zip") as archive:

@@ -41,6 +41,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.stack import local_stack, paths, processes, sam
+from a2a_serverless.stack.build import Build, build, this_machine
 from a2a_serverless.stack.paths import CHECKOUT, Paths
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.protocol.v1 import Message
 
-COPIED: Final = (*sam.INPUTS, "README.md", "LICENSE", "functions", "shared", "webhook_receiver", "examples")
+COPIED: Final = ("template.yaml", "observability.yaml", "functions")
+PROJECT: Final = '[project]\nname = "slow"\n\n[tool.a2a-serverless]\nagents = ["slow:slow"]\n'
 TASKS: Final = 3
 CONTEXT: Final = "redeploy"
 GOOD: Final = frozenset({"accepted", "duplicate", "challenge"})
@@ -84,7 +86,7 @@ async def wait(number: int) -> str:
 
 
 def checkout(folder: Path) -> Paths:
-    """Copies the checkout and adds the slow agent."""
+    """Makes a project with the slow agent."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in COPIED:
@@ -96,18 +98,17 @@ def checkout(folder: Path) -> Paths:
             shutil.copy(source, target)
     (folder / ".a2a").mkdir()
     (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
-    (folder / "shared/my_agents/slow.py").write_text(SLOW)
-    template = folder / "template.yaml"
-    template.write_text(template.read_text().replace(" AGENTS: ", " AGENTS: my_agents.slow:slow,", 1))
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "pyproject.toml").write_text(PROJECT)
     return paths.find(folder)
 
 
 def changed(here: Paths) -> None:
     """Changes the code of every function, as a new release does."""
-    slow = here.root / "shared/my_agents/slow.py"
+    slow = here.root / "slow.py"
     slow.write_text(slow.read_text().replace("RELEASE = 1", "RELEASE = 2"))
-    library = here.root / "shared/a2a_serverless/__init__.py"
-    library.write_text(library.read_text() + "# the next release\n")
+    for function in here.root.glob("functions/*/app.py"):
+        function.write_text(function.read_text() + "# the next release\n")
 
 
 @dataclass
@@ -274,12 +275,12 @@ def running_revision(here: Paths, revision: str) -> Iterator[local_stack.Running
         subprocess.run([source / ".venv/bin/python", "-c", STARTER, folder], cwd=source, env=env, check=True)
         parts = {process.name: process for process in processes.started(here)}
         deployment = sam.outputs(parts["emulator"].url)
-        yield local_stack.RunningStack(sam.Build(here.builds, fresh=False), deployment, **parts)
+        yield local_stack.RunningStack(Build(here.builds, ()), deployment, **parts)
     finally:
         local_stack.down(here, Console(stderr=True))
 
 
-def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -> local_stack.RunningStack:
+def redeploy(here: Paths, stack: local_stack.RunningStack, release: Build) -> local_stack.RunningStack:
     """Deploys a build over a running stack and restarts the api, as ``make up`` does; the receiver goes on.
 
     The emulator makes a new REST API when its binary media types change; AWS changes the API that there is.
@@ -288,13 +289,13 @@ def redeploy(here: Paths, stack: local_stack.RunningStack, release: sam.Build) -
     parameters, switches = local_stack.local_parameters(options), local_stack.local_switches(options)
     deployment = sam.deploy(here, release, stack.emulator.url, parameters, switches)
     processes.stop(here, stack.api)
-    return replace(stack, deployment=deployment, api=local_stack.start_api(here, deployment, options))
+    return replace(stack, deployment=deployment, api=local_stack.start_api(here, release, deployment, options))
 
 
 def check(here: Paths, stack: local_stack.RunningStack) -> list[str]:
     """Runs the check and prints what happened; returns what went wrong."""
     changed(here)
-    release = sam.build(here, sam.this_machine())
+    release = build(here, this_machine())
     watch = Watch(stack)
     tasks = begin_all(stack, watch)
     before = steps_done(stack, tasks)

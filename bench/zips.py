@@ -12,6 +12,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from a2a_serverless.stack import paths, sam
+from a2a_serverless.stack.build import build, this_machine
 from cold_start import compiled
 from measuring import Figure, Report, figure, goal, main
 
@@ -24,7 +25,7 @@ UNCHECKED = b"\x01\0\0\0"
 
 def measure(_rounds: int) -> Report:
     """Measures the zips of one build."""
-    folder = sam.build(paths.find(), sam.this_machine()).path
+    folder = build(paths.find(), this_machine()).path
     zips = {name: folder / f"{name.title()}Function.zip" for name in sam.FUNCTIONS}
     sizes = {name: _sizes(path) for name, path in zips.items()}
     others = [size for name, size in sizes.items() if name != "api"]

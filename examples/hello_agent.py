@@ -1,4 +1,4 @@
-"""The smallest agent. To deploy it, copy it to shared/my_agents/hello.py and add it to AGENTS in template.yaml."""
+"""The smallest agent. To deploy it, copy it into a project and add it to `agents` in pyproject.toml."""
 
 from a2a_serverless import Skill, TaskContext, agent
 

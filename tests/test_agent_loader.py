@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -12,13 +11,14 @@ import pytest
 
 from a2a_serverless.agent_loader import (
     MANIFEST,
-    VERSION,
     AgentImportError,
     ImportedWork,
+    NotBuilt,
     by_id,
     describe,
     import_agents,
     load_agents,
+    write_manifest,
 )
 from sample_agents import conformance
 from sample_agents.travel import travel
@@ -41,8 +41,7 @@ def show_imported():
     agents = ("image", "orchestrator", "travel")
     print("imported:", [f"sample_agents.{name}" for name in agents if f"sample_agents.{name}" in sys.modules])
 
-paths = ["sample_agents.image:image", "sample_agents.orchestrator:orchestrator", "sample_agents.travel:travel"]
-*_, travel = load_agents(paths, Path(sys.argv[1]))
+*_, travel = load_agents(Path(sys.argv[1]))
 show_imported()
 print(asyncio.run(travel.work(SimpleNamespace(text=lambda: "help")))[:19])
 show_imported()
@@ -52,7 +51,7 @@ show_imported()
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     file = tmp_path / MANIFEST
-    file.write_text(json.dumps({"version": VERSION, "agents": {path: describe(path) for path in (*PATHS, KIT)}}))
+    write_manifest(file, {path: describe(path) for path in PATHS}, {KIT: describe(KIT)})
     return file
 
 
@@ -60,14 +59,13 @@ def without_work(agent: Agent) -> dict[str, Any]:
     return {field.name: getattr(agent, field.name) for field in fields(agent) if field.name != "work"}
 
 
-def test_an_import_path_leads_to_an_agent_or_to_several(tmp_path: Path) -> None:
+def test_an_import_path_leads_to_an_agent_or_to_several() -> None:
     assert import_agents("sample_agents.travel:travel") == (travel,)
     assert import_agents(KIT) == conformance.AGENTS
-    assert load_agents([KIT, *PATHS], tmp_path / "none") == (*conformance.AGENTS, *SHIPPED)
 
 
 def test_a_manifest_says_all_of_an_agent_but_its_work(manifest: Path) -> None:
-    loaded = load_agents([KIT, *PATHS], manifest)
+    loaded = load_agents(manifest, local=True)
     assert [without_work(agent) for agent in loaded] == [
         without_work(agent) for agent in (*conformance.AGENTS, *SHIPPED)
     ]
@@ -80,13 +78,13 @@ def test_with_a_manifest_a_module_is_imported_when_its_agent_works(manifest: Pat
     assert ran.stdout.splitlines() == ["imported: []", "I can book a flight", "imported: ['sample_agents.travel']"]
 
 
-def test_what_the_manifest_does_not_have_is_imported(manifest: Path) -> None:
-    described = json.loads(manifest.read_text())
-    del described["agents"]["sample_agents.travel:travel"]
-    manifest.write_text(json.dumps(described))
-    assert load_agents(["sample_agents.travel:travel"], manifest) == (travel,)
-    manifest.write_text(json.dumps(described | {"version": VERSION + 1}))
-    assert load_agents(["sample_agents.image:image"], manifest) == import_agents("sample_agents.image:image")
+def test_agents_for_this_machine_only_are_left_out_elsewhere(manifest: Path) -> None:
+    assert [agent.id for agent in load_agents(manifest)] == [agent.id for agent in SHIPPED]
+
+
+def test_without_a_manifest_the_error_says_how_to_build(tmp_path: Path) -> None:
+    with pytest.raises(NotBuilt, match=r"^agents\.json is missing: build with `a2a-serverless build`$"):
+        load_agents(tmp_path / MANIFEST)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 LOCAL_SWITCHES = {
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:8010",
     "ANONYMOUS_ACCESS": "on",
-    "LOCAL_AGENTS": "tests.agents:mine",
+    "LOCAL_AGENTS": "on",
     "CARD_SHAPE": "v1",
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
@@ -52,7 +52,7 @@ def test_every_default_is_safe() -> None:
     settings = read({})
     assert (settings.webhook_ownership, settings.idempotency) == ("enforce", True)
     assert not settings.anonymous_access
-    assert settings.local_agents == ()
+    assert settings.local_agents is False
     assert settings.webhook_local_allow == ()
 
 
@@ -116,7 +116,7 @@ def test_local_switches_may_be_on_where_aws_is_on_this_machine(endpoint: str) ->
     assert settings.webhook_local_allow == ("127.0.0.1:8010",)
     assert (settings.anonymous_access, settings.local_agents, settings.idempotency) == (
         True,
-        ("tests.agents:mine",),
+        True,
         False,
     )
     assert (settings.card_shape, settings.webhook_ownership) == ("v1", "off")
@@ -145,7 +145,6 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",
-        "agents",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
     assert {*Settings.model_fields} == harmless | local | {*QUOTAS}
@@ -242,13 +241,6 @@ def test_a_claim_that_nobody_knows_is_named(text: str, wrong: str) -> None:
         read(environment)
     with pytest.raises(SettingsError, match="OIDC_CLAIMS: keys must be an https URL, not 'http://id'"):
         read(environment | {"OIDC_CLAIMS": "keys=http://id"})
-
-
-def test_agents_are_named_by_import_paths() -> None:
-    assert read({"AGENTS": "mine.agents:tailor, other:agent"}).agents == ("mine.agents:tailor", "other:agent")
-    for text in ("tailor", "mine.agents:", ":tailor", "mine/agents.py:tailor", "mine.agents:tailor.work", "a:b:c"):
-        with pytest.raises(SettingsError, match=r"AGENTS must be a list of import paths such as package\.module:attr"):
-            read({"AGENTS": text})
 
 
 def test_origins_are_origins() -> None:

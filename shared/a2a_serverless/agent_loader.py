@@ -1,8 +1,7 @@
-"""Loads the agents of a deployment from import paths: ``package.module:attribute``, an ``Agent`` or a tuple of them.
+"""Loads the agents of a deployment from the manifest that the build writes into the functions' zips.
 
-The build writes each agent's description into a manifest. With a manifest, an agent's module is imported only when its
-work begins, in the function that runs it; other functions never import it. Without a manifest, or for a path that is
-not in it, the agents are imported at once.
+The manifest describes each agent by its import path: ``package.module:attribute``, an ``Agent`` or a tuple of them. An
+agent's module is imported only when its work begins, in the function that runs it; other functions never import it.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ from a2a_serverless.domain.access import READ
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from a2a_serverless.domain.agent import Answer, TaskContext
 
 MANIFEST: Final = "agents.json"
-VERSION: Final = 1
 # Root paths that are not agents, and the last word of scopes.
 RESERVED: Final = frozenset({"agents", "legacy", "callbacks", "operator", ".well-known", READ})
 
 
 class AgentImportError(ValueError):
     """An import path does not refer to an agent. The text says why."""
+
+
+class NotBuilt(ValueError):
+    """The function was not built by ``a2a-serverless build``. The text says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,19 @@ def import_agents(path: str) -> tuple[Agent, ...]:
     return agents
 
 
-def load_agents(paths: Iterable[str], manifest: Path) -> tuple[Agent, ...]:
-    """The agents at the import paths, in this order; taken from the manifest if it has them, else imported."""
-    known = _read(manifest)
-    return tuple(agent for path in paths for agent in (known.get(path) or import_agents(path)))
+def load_agents(manifest: Path, *, local: bool = False) -> tuple[Agent, ...]:
+    """The agents in the manifest; with ``local`` also those for this machine only, first. Raises NotBuilt."""
+    try:
+        document = json.loads(manifest.read_bytes())
+    except FileNotFoundError:
+        raise NotBuilt(f"{manifest.name} is missing: build with `a2a-serverless build`") from None
+    described = (document["local"] if local else {}) | document["agents"]
+    return tuple(_agent(path, one) for path, ones in described.items() for one in ones)
+
+
+def write_manifest(manifest: Path, agents: Mapping[str, Any], local: Mapping[str, Any]) -> None:
+    """Writes the descriptions of agents by import path, in their order."""
+    manifest.write_text(json.dumps({"agents": agents, "local": local}, ensure_ascii=False))
 
 
 def describe(path: str) -> list[dict[str, Any]]:
@@ -82,16 +93,6 @@ def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
         if not (agent.skills and agent.input_modes and agent.output_modes and all(one.tags for one in agent.skills)):
             raise ValueError(f"the card of {agent.id} needs a skill with a tag, and media types in and out")
     return MappingProxyType(found)
-
-
-def _read(manifest: Path) -> Mapping[str, Sequence[Agent]]:
-    """The agents in the manifest, by import path; none without a manifest of this version."""
-    try:
-        document = json.loads(manifest.read_bytes())
-    except FileNotFoundError:
-        return {}
-    described = document["agents"] if document.get("version") == VERSION else {}
-    return {path: [_agent(path, one) for one in ones] for path, ones in described.items()}
 
 
 def _description(agent: Agent) -> dict[str, Any]:

@@ -6,7 +6,9 @@ need into their zips. This module imports no agent.
 
 from __future__ import annotations
 
+import ast
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -15,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 FILE: Final = "pyproject.toml"
 TABLE: Final = "[tool.a2a-serverless]"
 LIMIT: Final = 1024 * 1024
+LIBRARY: Final = frozenset({"a2a_serverless", "a2a_webhook_receiver"})  # in a checkout beside the agents
 _ImportPath = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*:\w+$", max_length=256)]
 _Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=128)]
 _SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
@@ -83,10 +86,43 @@ def read_project(root: Path) -> Project:
 
 
 def _parse(file: Path) -> dict[str, Any]:
-    content = file.read_bytes()
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ProjectError(f"{file} cannot be read: {error.strerror}") from None
     if len(content) > LIMIT:
         raise ProjectError(f"{file} is larger than {LIMIT // 1024} KB")
     try:
         return tomllib.loads(content.decode())
     except ValueError as error:
         raise ProjectError(f"{file} is not valid: {error}") from None
+
+
+def own_packages(project: Project) -> list[Path]:
+    """The project's packages and modules that its agents import, directly or not: what a function must carry."""
+    pending = [path.partition(":")[0] for path in (*project.agents, *project.local_agents)]
+    found: dict[str, Path] = {}
+    while pending:
+        top = pending.pop().partition(".")[0]
+        place = next((one for one in (project.source / top, project.source / f"{top}.py") if one.exists()), None)
+        if place and top not in found and top not in LIBRARY:
+            found[top] = place
+            for file in [place] if place.is_file() else place.rglob("*.py"):
+                pending += imported_modules(_parsed(file), nested=True)
+    return [found[top] for top in sorted(found)]
+
+
+def imported_modules(tree: ast.Module, *, nested: bool = False) -> Iterator[str]:
+    """The modules that a module imports at its top level; with ``nested`` everywhere."""
+    for node in ast.walk(tree) if nested else tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def _parsed(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])  # its import says what is wrong

@@ -101,7 +101,6 @@ Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
 _Items: TypeAlias = Annotated[tuple[str, ...], _read(_split)]
-_PATH: Final = _list(r"\w+(\.\w+)*:\w+", "import paths such as package.module:attribute")
 _ORIGIN: Final = _list(r"\*|https?://[^/?#\s,@]+", "origins such as https://app.example.com, or *")
 
 
@@ -132,8 +131,7 @@ class Settings(BaseModel):
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
-    agents: Annotated[tuple[str, ...], _PATH] = ()
-    local_agents: Annotated[tuple[str, ...], _PATH] = ()
+    local_agents: _Switch = False
     anonymous_access: _Switch = False
     card_shape: Annotated[CardShape, _choice(*get_args(CardShape))] = "both"
     idempotency: _Switch = True
@@ -202,7 +200,7 @@ class Settings(BaseModel):
         switches = {
             "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
             "ANONYMOUS_ACCESS": self.anonymous_access,
-            "LOCAL_AGENTS": bool(self.local_agents),
+            "LOCAL_AGENTS": self.local_agents,
             "CARD_SHAPE": self.card_shape != "both",
             "IDEMPOTENCY": not self.idempotency,
             "WEBHOOK_OWNERSHIP=off": self.webhook_ownership == "off",

@@ -10,6 +10,7 @@ from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.client import HttpError
 from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.project import ProjectError
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 from tests.stack.local import LocalStack
@@ -47,8 +48,8 @@ def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
 @pytest.mark.enable_socket
 def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(OSError, match="emulator"), running_stack(demo_run(tmp_path)):
-        pytest.fail("it stands without an emulator")
+    with pytest.raises(ProjectError, match=r"pyproject\.toml cannot be read"), running_stack(demo_run(tmp_path)):
+        pytest.fail("it stands without a project")
     assert signal.getsignal(signal.SIGTERM) == before
     assert keep_logs(Paths(tmp_path, tmp_path / "state")) is None
 

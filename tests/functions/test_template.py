@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NAMES = sorted(functions())
-LOCAL = set(LOCAL_SWITCHES) - {"WEBHOOK_OWNERSHIP"}
+LOCAL = {*LOCAL_SWITCHES, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
 
 
 def mappings(kind: str) -> dict[str, dict[str, Any]]:
@@ -203,7 +203,7 @@ def test_ten_parameters_are_for_people_and_none_is_needed() -> None:
 
 def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> None:
     given = {name: str(value) for name, value in settings()["Environment"].items()}
-    others = {"agents": (), "values": {}, **dict.fromkeys(QUOTAS, 0)}
+    others = {"values": {}, **dict.fromkeys(QUOTAS, 0)}
     assert read(given).model_copy(update=others) == read({})
 
 

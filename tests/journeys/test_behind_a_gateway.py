@@ -21,6 +21,7 @@ import pytest
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.stack import paths, processes, sam
+from a2a_serverless.stack.build import build, this_machine
 from a2a_serverless.stack.emulator import aws_environment
 from tests.gateway import Behind, Gateway, gateway
 from tests.journeys.shell import Shell, shell
@@ -87,7 +88,7 @@ def deployed_function(here: Paths, behind: Behind, code: Path) -> Iterator[None]
     Its environment is what the deployed template gives it, but that nobody is let in without credentials.
     """
     (emulator,) = [one for one in processes.started(here) if one.name == "emulator"]
-    with zipfile.ZipFile(sam.build(here, sam.this_machine()).path / "ApiFunction.zip") as archive:
+    with zipfile.ZipFile(build(here, this_machine()).path / "ApiFunction.zip") as archive:
         archive.extractall(code)
     env = sam.function_environment(sam.outputs(emulator.url), "api") | aws_environment(emulator.url)
     env |= {"PATH": os.environ["PATH"], "PYTHONPATH": str(code), "LAMBDA_TASK_ROOT": str(code)}

@@ -36,6 +36,7 @@ from tests.contexts import Context
 from tests.contract.schema import table_schema
 from tests.functions.template import resources
 from tests.loggers import kept_loggers
+from tests.manifests import manifest_of_samples
 from tests.roles.policies import Stack
 from tests.roles.recorder import ACCOUNT, REGION, Recorder
 from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
@@ -61,7 +62,7 @@ PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "descri
 PICTURE: Final = b64encode(PIXEL).decode()
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
-    "LOCAL_AGENTS": "sample_agents.conformance:AGENTS",
+    "LOCAL_AGENTS": "on",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
 FOREIGN_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/foreign"
@@ -85,10 +86,11 @@ class Account:
         named = {"agent_credentials": self._secret("agents", given), "agent_credentials_key": FOREIGN_KEY}
         self.stack = Stack(parameters, self._resources() | named)
         self.functions: dict[str, Handler] = {}
+        manifest = {"AGENTS_FILE": str(manifest_of_samples())}
         self.relayed: set[tuple[str, str]] = set()
         for name, make in FUNCTIONS.items():
             with recorder.of(name):
-                self.functions[name] = make({**self.stack.environment(name), **LOCAL, **environment})
+                self.functions[name] = make({**self.stack.environment(name), **LOCAL, **manifest, **environment})
 
     # ---- Whoever calls
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +13,8 @@ import pytest
 
 from a2a_serverless import Skill
 from a2a_serverless.agent_loader import by_id
+from a2a_serverless.project import read_project
+from a2a_serverless.project_check import check_project
 from sample_agents.summary import summary
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ ROOT = Path(__file__).parents[2]
 GUIDE = "".join((ROOT / "docs" / page).read_text() for page in ("agents.md", "code-changes.md"))
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
-
-
-GREET = """
-import sys
-from a2a_serverless.agent_loader import import_agents
-from a2a_serverless.testing import AgentTestHarness
-
-print(AgentTestHarness(*import_agents(sys.argv[1])).send("Ada").said)
-"""
 
 
 @cache
@@ -55,12 +46,11 @@ def test_the_guide_shows_the_example_as_it_is() -> None:
 
 
 def test_the_example_becomes_an_agent_by_one_file_and_one_line(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "shared", tmp_path / "shared", ignore=shutil.ignore_patterns("__pycache__"))
-    (file, path) = re.findall(r"copy it to `(shared/.*?)` and add `(.*?)` to `AGENTS`", GUIDE)[0]
+    (file, path) = re.findall(r"copy it to `(\S+)` in \S+ \S+ and add `(.*?)` to `agents`", GUIDE)[0]
+    (tmp_path / file).parent.mkdir()
     shutil.copy(ROOT / "examples/hello_agent.py", tmp_path / file)
-    command = [sys.executable, "-c", GREET, path]
-    ran = subprocess.run(command, cwd=tmp_path / "shared", capture_output=True, check=True)  # noqa: S603
-    assert ran.stdout == b"Hello, Ada!\n"
+    (tmp_path / "pyproject.toml").write_text(f"[tool.a2a-serverless]\nagents = ['{path}']\n")
+    assert [one["id"] for one in check_project(read_project(tmp_path)).agents[path]] == ["hello"]
 
 
 @pytest.mark.requirement(87)

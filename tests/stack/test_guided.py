@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.stack import sam
+from a2a_serverless.stack.build import this_machine
 from a2a_serverless.stack.emulator import aws_environment, without_aws
 from tests.functions.template import ROOT, template
 from tests.observed import asked
@@ -92,7 +93,7 @@ def test_answers_survive_a_changed_one_and_the_next_plain_deployment_and_the_sta
     stack: LocalStack, tmp_path: Path
 ) -> None:
     terminal = Terminal(stack, tmp_path)
-    here = {**sam.this_machine().parameters, "ResponseStreaming": "off"}
+    here = {**this_machine().parameters, "ResponseStreaming": "off"}
     told = {f"{PARAMETER}{name}": value for name, value in {**ANSWERS, **here}.items()}
     always = {"Deploy this changeset?": "y"}
     terminal.deploy("--guided", answers={"Stack Name": NAME, **told, **always})

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.stack import processes, sam
+from a2a_serverless.stack import processes
+from a2a_serverless.stack.build import Build
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.invoke import bridge, call_of, docker, relayed, write_inputs
 
@@ -90,7 +91,7 @@ def test_sam_gets_the_zips_and_every_variable_that_the_function_has(tmp_path: Pa
     (built / "template.yaml").write_text(json.dumps({"Resources": {"WorkerFunction": function, "Table": table}}))
     environment = {"TABLE_NAME": "tasks", "AWS_ENDPOINT_URL": "http://localhost:4566"}
     call = call_of("Worker", "events/worker-message.json", ROOT)
-    template, values = write_inputs(tmp_path / "invoke", sam.Build(built, fresh=False), call, environment)
+    template, values = write_inputs(tmp_path / "invoke", Build(built, ()), call, environment)
     properties = json.loads(template.read_text())["Resources"]["WorkerFunction"]["Properties"]
     assert properties["CodeUri"] == str(built / "WorkerFunction.zip")
     assert properties["Timeout"] == 9

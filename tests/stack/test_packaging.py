@@ -17,6 +17,7 @@ from botocore.loaders import Loader
 from botocore.session import get_session
 
 from a2a_serverless.stack import packaging, paths, sam, trimming
+from a2a_serverless.stack.build import this_machine
 from a2a_serverless.stack.errors import StackError
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,10 @@ def build(tmp_path: Path) -> Path:
 
 
 def pack(build: Path) -> zipfile.ZipFile:
-    packaging.pack(build, python=packaging.interpreter(HERE), compiled=build.parent / "compiled")
+    folder = build / "ApiFunction"
+    trimming.trim_installed(folder, trimming.SERVICES, unused=True)
+    packaging.compile_sources(folder, [folder], python=packaging.interpreter(HERE), cache=build.parent / "compiled")
+    packaging.write_zip(folder)
     return zipfile.ZipFile(build / "ApiFunction.zip")
 
 
@@ -93,7 +97,7 @@ def test_the_sdk_makes_a_client_of_its_trimmed_data(service: str, tmp_path: Path
     for name in ("endpoints.json", "partitions.json", "_retry.json", "sdk-default-configuration.json"):
         shutil.copyfile(whole / name, data / name)
     shutil.copytree(whole / service, data / service)
-    trimming.trim(function)
+    trimming.trim_installed(function, trimming.SERVICES, unused=True)
     settings = get_session()
     settings.register_component(
         "data_loader", Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
@@ -104,14 +108,22 @@ def test_the_sdk_makes_a_client_of_its_trimmed_data(service: str, tmp_path: Path
     made.close()
 
 
-def test_the_code_of_agents_is_only_where_agents_run(build: Path) -> None:
-    for function in ("ApiFunction", "RelayFunction"):
-        for name in ("mine/agents.py", "single.py", "a2a_serverless/domain/agent.py"):
-            (build / function / name).parent.mkdir(parents=True, exist_ok=True)
-            (build / function / name).touch()
-    trimming.trim_agents(build / "RelayFunction", ["mine.agents:tailor", "single:agent", "a2a_serverless.x:y"])
-    left = {path.relative_to(build / "RelayFunction").as_posix() for path in (build / "RelayFunction").rglob("*.py")}
-    assert left == {"a2a_serverless/domain/agent.py"}
+OWN_USE = {
+    "botocore/data/ec2/service-2.json": "import boto3\nboto3.client('ec2')",
+    "boto3/dynamodb/table.py": "",
+    "aws_lambda_powertools/utilities/parser/__init__.py": "",
+    "PIL/WebPImagePlugin.py": "",
+}
+
+
+def test_where_own_agents_run_nothing_is_removed_that_they_may_use(build: Path) -> None:
+    folder, agent = build / "ApiFunction", build / "agent.py"
+    agent.write_text("".join(OWN_USE.values()))
+    for name in OWN_USE:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    trimming.trim_installed(folder, trimming.SERVICES | trimming.named_services([agent]), unused=False)
+    assert [name for name in OWN_USE if not (folder / name).exists()] == []
 
 
 def test_the_package_caches_copy_of_a_file_is_left_as_it_is(build: Path, tmp_path: Path) -> None:
@@ -136,13 +148,6 @@ def test_programs_in_a_zip_may_be_run_and_all_files_read(build: Path) -> None:
     with pack(build) as archive:
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
     assert (modes["start"], modes["app.py"]) == (0o755, 0o644)
-
-
-def test_the_built_template_names_the_zips_and_keeps_the_rest(build: Path) -> None:
-    pack(build).close()
-    built = yaml.safe_load((build / "template.yaml").read_text())
-    assert built["Resources"]["ApiFunction"]["Properties"]["CodeUri"] == "ApiFunction.zip"
-    assert built["Resources"]["Table"] == TEMPLATE["Resources"]["Table"]
 
 
 def test_what_was_compiled_before_is_not_compiled_again(build: Path) -> None:
@@ -173,7 +178,7 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
         sam_cli = paths.find().sam
     except StackError as error:
         pytest.skip(str(error))
-    target = sam.this_machine()
+    target = this_machine()
     configured: list[str | Path] = [
         "--config-file",
         paths.CHECKOUT / sam.CONFIGURATION,
@@ -201,22 +206,23 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
     assert not list(tmp_path.rglob("*.zip"))
     assert not list(folder.rglob("*.pyc"))
     before = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    trimming.trim(folder)
+    trimming.trim_installed(folder, trimming.SERVICES, unused=True)
     after = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert after < before / 2
 
 
 def test_whatever_of_ours_is_trimmed_exists() -> None:
-    ours = [pattern for pattern in (*trimming.UNUSED, *trimming.USED_BY) if pattern.startswith("a2a_serverless/")]
+    ours = [pattern for pattern in (*trimming.TOOLS, *trimming.USED_BY) if pattern.startswith("a2a_serverless/")]
     assert ours
-    assert not [pattern for pattern in ours if not any((ROOT / "shared").glob(pattern))]
+    missing = [pattern for pattern in ours if not any((ROOT / "shared").glob(pattern))]
+    assert missing == ["a2a_serverless/assets"], "which only the wheel has"
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
 def test_what_is_left_out_of_a_functions_zip_is_not_imported_when_it_starts(function: str, tmp_path: Path) -> None:
     folder = tmp_path / f"{function.title()}Function"
     shutil.copytree(ROOT / "shared", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    trimming.trim(folder)
+    trimming.trim_library(folder)
     command = [sys.executable, "-B", "-c", f"import a2a_serverless.wiring.{function}"]
     environment = {"PYTHONPATH": str(folder)}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603

@@ -163,8 +163,3 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
             raise
         cli.terminal.fail(explained)
         sys.exit(1)
-
-
-def main() -> None:
-    """Run the program with the arguments of the process."""
-    run()

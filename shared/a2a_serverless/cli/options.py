@@ -149,7 +149,7 @@ def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
 
 
 def find_paths(state: str | None) -> "Paths":
-    """Returns the paths of this checkout. Raises StackError when it is none, or not set up."""
+    """Returns the paths of the current folder's project. Raises ProjectError or StackError."""
     from a2a_serverless.stack import paths
 
     return paths.find(state=Path(state).resolve() if state else None)

@@ -15,7 +15,6 @@ from a2a_serverless.cli.options import LOCAL_URL, CliContext, State, find_paths
 if TYPE_CHECKING:
     from a2a_serverless.stack.paths import Paths
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "demo.md"
 TAIL = 20
 PAUSE_S = 1.0
 
@@ -44,12 +43,15 @@ def demo(
     Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
     saves the results in out/.
     """
-    path = source or EXAMPLE
+    from a2a_serverless.stack.library import FILES
+    from a2a_serverless.stack.paths import find_samples
+
+    path = source or FILES / "examples/demo.md"
     text = read_file(path)
     from a2a_serverless.cli.demo import DemoInput, run_demo
     from a2a_serverless.cli.demo_run import DemoRun
 
-    run = DemoRun(cli, find_paths(state).demo, out, timeout)
+    run = DemoRun(cli, find_samples(Path(state).resolve() if state else None), out, timeout)
     report = run_demo(run, DemoInput(path, text, media_type_of(path)))
     if cli.terminal.json:
         cli.terminal.data(report)
@@ -82,7 +84,13 @@ def up(
             "restApi": rest_api,
             "emulator": running.emulator.url,
         },
-        [("Agents", agents), ("Webhooks", inbox), ("REST API", rest_api), ("Try", command), ("Stop", "make down")],
+        [
+            ("Agents", agents),
+            ("Webhooks", inbox),
+            ("REST API", rest_api),
+            ("Try", command),
+            ("Stop", f"{cli.program} down"),
+        ],
     )
 
 
@@ -119,11 +127,14 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False, state
 
 def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64") -> None:
     """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
-    from a2a_serverless.stack import paths, sam
+    from a2a_serverless.stack import environments, paths
+    from a2a_serverless.stack.build import Target, release
     from a2a_serverless.stack.progress import step
 
+    here = paths.find()
+    environments.ensure(here, cli.terminal.progress)
     with step(cli.terminal.progress, f"Building the functions for {runtime} on {architecture}"):
-        released = sam.release(paths.find(), sam.Target(runtime, architecture))
+        released = release(here, Target(runtime, architecture))
     sizes = {path.name: path.stat().st_size for path in sorted(released.glob("*.zip"))}
     cli.terminal.result({**sizes}, "".join(f"  {name:24} {size / 1e6:5.1f} MB\n" for name, size in sizes.items()))
 

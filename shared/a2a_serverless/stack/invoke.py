@@ -19,7 +19,8 @@ from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 
-from a2a_serverless.stack import sam
+from a2a_serverless.stack import library, sam
+from a2a_serverless.stack.build import Build, build, this_machine
 from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.packaging import functions_of
@@ -54,9 +55,7 @@ def call_of(function: str, event: str, root: Path) -> FunctionCall:
     return FunctionCall(name, root / event)
 
 
-def write_inputs(
-    folder: Path, built: sam.Build, call: FunctionCall, environment: Mapping[str, str]
-) -> tuple[Path, Path]:
+def write_inputs(folder: Path, built: Build, call: FunctionCall, environment: Mapping[str, str]) -> tuple[Path, Path]:
     """Write the template and the environment file for SAM, which sets only variables that the template names."""
     folder.mkdir(parents=True, exist_ok=True)
     document = built.template
@@ -132,15 +131,15 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 def invoke(paths: Paths, call: FunctionCall, arguments: Sequence[str]) -> int:
     """Run SAM; return its exit code. The function's answer goes to stdout, its log to stderr. Raises `StackError`."""
-    emulator, target = running_emulator(paths), sam.this_machine()
+    emulator, target = running_emulator(paths), this_machine()
     address = bridge(docker)
-    deployment, built = sam.outputs(emulator.url), sam.build(paths, target)
+    deployment, built = sam.outputs(emulator.url), build(paths, target)
     environment = sam.function_environment(deployment, call.function)
     environment |= aws_environment(f"http://localhost:{emulator.port}")
     environment |= {"NO_PROXY": "localhost", "no_proxy": "localhost"}
     template, values = write_inputs(paths.state / "invoke", built, call, environment)
     command: list[str | Path] = [paths.sam, "local", "invoke", call.logical_id, "--template", template]
-    command += ["--config-file", paths.root / sam.CONFIGURATION, "--event", call.event, "--env-vars", values]
+    command += ["--config-file", library.FILES / sam.CONFIGURATION, "--event", call.event, "--env-vars", values]
     command += ["--add-host", f"localhost:{address}", *sam.overrides(target.parameters), *arguments]
     ours = without_aws(os.environ) | aws_environment(emulator.url) | {"SAM_CLI_TELEMETRY": "0"}
     with relayed(address, emulator.port):

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless.stack import processes, sam
+from a2a_serverless.agent_loader import MANIFEST
+from a2a_serverless.project import read_project
+from a2a_serverless.stack import environments, library, processes, sam
+from a2a_serverless.stack.build import Build, build, this_machine
 from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
-from a2a_serverless.stack.imports import check_agents_here
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
@@ -42,7 +44,7 @@ class Options:
 class RunningStack:
     """A running stack: its build, its deployment, and the servers beside it."""
 
-    build: sam.Build
+    build: Build
     deployment: sam.Deployment
     emulator: Process
     api: Process
@@ -51,7 +53,7 @@ class RunningStack:
 
 def local_parameters(options: Options) -> dict[str, str]:
     """Return the template parameters of a local run: built for this machine, without response streaming."""
-    return {**sam.this_machine().parameters, "ResponseStreaming": "off", **options.parameters}
+    return {**this_machine().parameters, "ResponseStreaming": "off", **options.parameters}
 
 
 def local_switches(options: Options) -> dict[str, str]:
@@ -66,12 +68,12 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
     Running servers are not touched before the build is complete. Raises `StackError`.
     """
+    environments.ensure(paths, console)
     with _undone_on_failure(paths, console):
-        emulator = find_emulator(paths) or _start_emulator(paths, options, console)
         with step(console, "Building the functions") as say:
-            built = sam.build(paths, sam.this_machine())
-            say("" if built.fresh else "nothing changed")
-            check_agents_here(paths.root, built.agents)
+            built = build(paths, this_machine())
+            say(", ".join(built.made) or "nothing changed")
+        emulator = find_emulator(paths) or _start_emulator(paths, options, console)
         for process in processes.started(paths):
             if process != emulator:
                 processes.stop(paths, process)
@@ -79,7 +81,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         with step(console, "Deploying template.yaml into the emulator"):
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), local_switches(options))
         with step(console, f"Starting the api on {options.api_url}"):
-            api = start_api(paths, deployment, options)
+            api = start_api(paths, built, deployment, options)
             processes.wait_until_ready(api, "/", seconds=READY_S)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             processes.wait_until_ready(receiver, "/", seconds=READY_S)
@@ -96,16 +98,18 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
         return start_emulator(paths, port=options.emulator_port)
 
 
-def start_api(paths: Paths, deployment: sam.Deployment, options: Options) -> Process:
+def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
     env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
-    return _serve(paths, "api", paths.root / "shared", "a2a_serverless.wiring.api:make_app", env, options.api_port)
+    env |= {"AGENTS_FILE": str(built.path / MANIFEST)}
+    source = read_project(paths.root).source
+    return _serve(paths, "api", source, "a2a_serverless.wiring.api:make_app", env, options.api_port)
 
 
 def _start_receiver(paths: Paths, options: Options) -> Process:
     env = {"ISSUER": options.api_url, "AUDIENCE": options.webhook_url, "OPEN_REGISTRATION": "true"}
     env |= {"REPLAY_DB": str(paths.state / "receiver.db")}
-    return _serve(paths, "receiver", paths.root / "webhook_receiver", "app:app", env, options.receiver_port)
+    return _serve(paths, "receiver", library.FILES / "webhook_receiver", "app:app", env, options.receiver_port)
 
 
 def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:

@@ -1,4 +1,4 @@
-"""Makes zips from the folders of `sam build`: trimmed, compiled for a fast start, and reproducible.
+"""Makes zips from the folders of functions: compiled for a fast start, and reproducible.
 
 Python compiles modules when they are imported, and in Lambda at every cold start, because a function's folder is
 read-only. So each zip has `.pyc` files for the build's runtime, of the unchecked-hash kind (PEP 552): no source is read
@@ -7,61 +7,24 @@ content. SAM uploads the zips unchanged, and only if the bucket does not have th
 """
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.imports import READ_AGENTS, agent_paths, write_manifests
-from a2a_serverless.stack.trimming import RUN_AGENTS, trim, trim_agents
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-def pack(
-    build: Path, *, python: Path, compiled: Path, local_agents: Sequence[str] = (), runs_here: bool = True
-) -> None:
-    """Turn each function's folder in a `sam build` result into a zip beside it; the built template then names the zips.
-
-    `python` compiles; `compiled` is the folder of the compile cache. `local_agents` are import paths of agents that a
-    local run may add to the template's. `runs_here` says that the build can run on this machine. Raises `StackError`
-    when an agent cannot be imported.
-    """
-    for folder in functions(build):
-        trim(folder)
-    # The template is written as JSON: SAM reads it seven times with a parser that is fast only for JSON.
-    template = yaml.load((build / "template.yaml").read_text(), Loader=yaml.CSafeLoader)
-    agents = [*agent_paths(template), *local_agents]
-    is_complete = write_manifests(build, agents, python=python, runs_here=runs_here)
-    for folder in functions(build):
-        if folder.name not in (RUN_AGENTS if is_complete else READ_AGENTS):
-            trim_agents(folder, agents)
-        compile_sources(folder, python=python, cache=compiled)
-    with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
-        list(pool.map(write_zip, functions(build)))
-    for properties in functions_of(template).values():
-        properties["CodeUri"] = f"{Path(properties['CodeUri']).stem}.zip"
-    (build / "template.yaml").write_text(json.dumps(template, indent=1))
 
 
 def functions_of(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the properties of a template's functions, by logical id."""
     resources = template["Resources"].items()
     return {name: one["Properties"] for name, one in resources if one["Type"] == "AWS::Serverless::Function"}
-
-
-def functions(build: Path) -> list[Path]:
-    """Return the function folders of a `sam build` result."""
-    return sorted(app.parent for app in build.glob("*/app.py"))
 
 
 def interpreter(runtime: str) -> Path:
@@ -77,11 +40,13 @@ def interpreter(runtime: str) -> Path:
     return Path(found)
 
 
-def compile_sources(folder: Path, *, python: Path, cache: Path) -> None:
-    """Compile every source to an unchecked-hash `.pyc`, using and filling the folder `cache`."""
+def compile_sources(folder: Path, places: Iterable[Path], *, python: Path, cache: Path) -> None:
+    """Compile sources at places in a folder to unchecked-hash `.pyc`, using and filling the folder `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
     kept: dict[Path, Path] = {}
-    for source in sorted(folder.rglob("*.py")):
+    for source in sorted(path for place in places for path in (place.rglob("*.py") if place.is_dir() else [place])):
+        if source.suffix != ".py" or not source.exists():
+            continue
         content = source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes()
         kept[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
     if fresh := [source for source in kept if not kept[source].exists()]:
@@ -104,6 +69,13 @@ def write_zip(folder: Path) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
             out.writestr(entry, path.read_bytes())
+
+
+def keep_newest(folder: Path, count: int) -> None:
+    """Remove all but the newest entries of a folder."""
+    entries = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in entries[count:]:
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
 
 
 def _compile(python: Path, folder: Path, sources: list[Path]) -> None:

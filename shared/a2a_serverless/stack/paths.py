@@ -1,25 +1,31 @@
-"""The paths of the checkout. The local stack writes only under its `.a2a/`."""
+"""The paths of a project. The commands write only under its `.a2a/`, and `build` to `.aws-sam/build`."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from a2a_serverless.project import ProjectError, find_project
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.library import CHECKOUT, FILES, IS_WHEEL
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+__all__ = ["CHECKOUT", "Paths", "find", "find_samples"]
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Paths of one checkout and of one running stack in it."""
+    """Paths of one project and of one running stack in it. Its environments and builds are in ``home``."""
 
     root: Path
     state: Path
+    apart: Path | None = None
+
+    @property
+    def home(self) -> Path:
+        return self.apart or self.root / ".a2a"
 
     @property
     def demo(self) -> "Paths":
-        """The paths of the demo's stack, which is apart from the one of `up`."""
-        return Paths(self.root, self.state / "demo")
+        """The paths of a stack of the samples, which is apart from the one of `up`."""
+        return Paths(FILES, self.state / "demo", self.home)
 
     @property
     def template(self) -> Path:
@@ -27,15 +33,15 @@ class Paths:
 
     @property
     def sam(self) -> Path:
-        return self.root / ".a2a/venvs/sam/bin/sam"
+        return self.home / "venvs/sam/bin/sam"
 
     @property
     def emulator(self) -> Path:
-        return self.root / ".a2a/venvs/emulator/bin/ministack"
+        return self.home / "venvs/emulator/bin/ministack"
 
     @property
     def builds(self) -> Path:
-        return self.root / ".a2a/builds"
+        return self.home / "builds"
 
     @property
     def release(self) -> Path:
@@ -43,7 +49,7 @@ class Paths:
 
     @property
     def compiled(self) -> Path:
-        return self.root / ".a2a/compiled"
+        return self.home / "compiled"
 
     def log(self, part: str) -> Path:
         """Return the log file of a part; makes its folder."""
@@ -52,19 +58,36 @@ class Paths:
         return path
 
     def relative(self, path: Path) -> Path:
-        """Return the path relative to the checkout, if it is in it."""
+        """Return the path relative to the project, if it is in it."""
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
 
 
-def find(root: Path = CHECKOUT, state: Path | None = None) -> Paths:
-    """Return the paths of a checkout. Raises `StackError` when it is not a checkout or not set up.
+def find(root: Path | None = None, state: Path | None = None) -> Paths:
+    """Return the paths of the project at ``root``, by default the one of the current folder. Raises `StackError`.
 
-    `state` is the folder of a stack's logs and process records, `.a2a` by default; each stack needs its own.
+    In no project a checkout of this repository is the project. `state` is the folder of a stack's logs and process
+    records, `.a2a` by default; each stack needs its own.
     """
-    paths = Paths(root, state or root / ".a2a")
-    if not paths.template.is_file():
-        raise StackError("checkout", f"no template.yaml in {root}", remedy="run this from a clone of the repository")
-    for tool in (paths.sam, paths.emulator):
-        if not os.access(tool, os.X_OK):
-            raise StackError("tools", f"{paths.relative(tool)} is missing", remedy="make setup")
-    return paths
+    root = root or _found()
+    if not (root / "template.yaml").is_file():
+        raise StackError("project", f"no template.yaml in {root}", remedy="`a2a-serverless init NAME` makes a project")
+    return Paths(root, state or root / ".a2a")
+
+
+def find_samples(state: Path | None = None) -> Paths:
+    """Return the paths for a stack of the samples: they need no project."""
+    try:
+        here = find(state=state)
+    except (ProjectError, StackError):
+        home = Path.cwd() / ".a2a"
+        here = Paths(FILES, state or home, home)
+    return here.demo
+
+
+def _found() -> Path:
+    try:
+        return find_project().root
+    except ProjectError:
+        if IS_WHEEL:
+            raise
+        return CHECKOUT

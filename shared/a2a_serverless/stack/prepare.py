@@ -4,7 +4,8 @@ import sys
 
 from rich.console import Console
 
-from a2a_serverless.stack import paths, sam
+from a2a_serverless.stack import environments, paths
+from a2a_serverless.stack.build import build, this_machine
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.progress import step
 
@@ -13,13 +14,14 @@ def main() -> None:
     """Build for this machine. If it is no Linux machine, print that; it does not fail the setup."""
     console = Console()
     try:
-        target = sam.this_machine()
+        target, here = this_machine(), paths.find()
+        environments.ensure(here, console)
     except StackError as error:
         console.print(f"The functions are not built: {error}", markup=False)
         return
     try:
         with step(console, "Building the functions") as say:
-            say("" if sam.build(paths.find(), target).fresh else "nothing changed")
+            say("" if build(here, target).made else "nothing changed")
     except StackError as error:
         sys.exit(str(error))
 

@@ -1,79 +1,33 @@
 """Runs `sam build` and `sam deploy` of the project's template, and reads outputs and logs of the deployment."""
 
-import contextlib
-import hashlib
 import json
 import os
-import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.stack.emulator import REGION, aws_environment, without_aws
+from a2a_serverless.stack.environments import package_index
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.imports import agent_paths, local_agent_paths
-from a2a_serverless.stack.packaging import functions_of, interpreter, pack
+from a2a_serverless.stack.library import FILES
+from a2a_serverless.stack.packaging import functions_of
 from a2a_serverless.stack.paths import Paths
 
+if TYPE_CHECKING:
+    from a2a_serverless.stack.build import Build
+
 STACK_NAME = "a2a-serverless"
-KEPT_BUILDS = 3
 BUCKET = "a2a-serverless-code"
 CONFIGURATION = "samconfig.example.toml"
-INPUTS = (
-    "template.yaml",
-    "observability.yaml",
-    "samconfig.example.toml",
-    "pyproject.toml",
-    "requirements/functions.txt",
-    "requirements/sam.txt",
-)
-INPUT_FOLDERS = ("functions", "shared", "webhook_receiver")
 FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator", "eraser")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
-_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
-
-
-@dataclass(frozen=True)
-class Target:
-    """The Lambda runtime and architecture that functions are built for."""
-
-    runtime: str = "python3.13"
-    architecture: str = "arm64"
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {"Runtime": self.runtime, "Architecture": self.architecture}
-
-    @property
-    def runs_here(self) -> bool:
-        return (sys.platform, _ARCHITECTURES.get(platform.machine())) == ("linux", self.architecture)
-
-
-@dataclass(frozen=True)
-class Build:
-    """A built and packed set of functions. `fresh` if this call has made it."""
-
-    path: Path
-    fresh: bool
-
-    @property
-    def template(self) -> dict[str, Any]:
-        """The built template."""
-        template: dict[str, Any] = json.loads((self.path / "template.yaml").read_text())
-        return template
-
-    @property
-    def agents(self) -> list[str]:
-        """The import paths of its agents."""
-        return agent_paths(self.template)
 
 
 @dataclass(frozen=True)
@@ -88,47 +42,6 @@ class Deployment:
         return f"{self.endpoint}/restapis/{self.outputs['ApiId']}/live/_user_request_"
 
 
-def this_machine() -> Target:
-    """Return the target of this machine, where the emulator runs functions. Raises `StackError` unless it is Linux."""
-    if sys.platform != "linux":
-        why = "functions are built for Linux, and the emulator runs them on this machine"
-        raise StackError("build", why, remedy="use a Linux machine, virtual machine or container")
-    runtime = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return Target(runtime, _ARCHITECTURES[platform.machine()])
-
-
-def build(paths: Paths, target: Target) -> Build:
-    """Build and pack every function for `target`, or return the existing build if no input has changed since.
-
-    A build never changes: each set of inputs has its own folder, and the oldest are removed. Raises `StackError`.
-    """
-    done = paths.builds / _digest(paths, target)
-    if done.exists():
-        return Build(done, fresh=False)
-    python = interpreter(target.runtime)
-    work = paths.builds / f"unfinished-{os.getpid()}"
-    shutil.rmtree(work, ignore_errors=True)
-    try:
-        _sam(paths, "build", ["--build-dir", work, *overrides(target.parameters)], without_aws(os.environ))
-        compiled, agents = paths.compiled / target.runtime, local_agent_paths(paths.root)
-        pack(work, python=python, compiled=compiled, local_agents=agents, runs_here=target.runs_here)
-        with contextlib.suppress(OSError):  # another process has made the same build meanwhile
-            work.rename(done)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    builds = sorted(paths.builds.glob("*/template.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in builds[KEPT_BUILDS:]:
-        shutil.rmtree(old.parent, ignore_errors=True)
-    return Build(done, fresh=True)
-
-
-def release(paths: Paths, target: Target) -> Path:
-    """Build for AWS, into the default folder of `sam deploy`; return the folder."""
-    built = build(paths, target)
-    shutil.rmtree(paths.release, ignore_errors=True)
-    return Path(shutil.copytree(built.path, paths.release))
-
-
 def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> dict[str, Any]:
     """Return a copy of the template with more variables for every function; used for the emulator only."""
     copy = deepcopy(dict(template))
@@ -139,7 +52,7 @@ def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> d
 
 def deploy(
     paths: Paths,
-    built: Build,
+    built: "Build",
     endpoint: str,
     parameters: Mapping[str, str],
     switches: Mapping[str, str],
@@ -150,7 +63,7 @@ def deploy(
     switched = _write_switched(built, switches, paths.state / "switched" / stack_name)
     options = ["--config-env", "local", "--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
     try:
-        _sam(paths, "deploy", options, without_aws(os.environ) | aws_environment(endpoint))
+        run_sam(paths, "deploy", options, without_aws(os.environ) | aws_environment(endpoint))
     except StackError as error:
         log = paths.log("sam-deploy")
         with log.open("a") as out:
@@ -203,7 +116,7 @@ def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
     return ["--parameter-overrides", *pairs]
 
 
-def _write_switched(built: Build, switches: Mapping[str, str], folder: Path) -> Path:
+def _write_switched(built: "Build", switches: Mapping[str, str], folder: Path) -> Path:
     """Write a build's template with switches into another folder, with links to the rest of the build."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -215,16 +128,16 @@ def _write_switched(built: Build, switches: Mapping[str, str], folder: Path) -> 
     return template
 
 
-def _sam(paths: Paths, command: str, options: list[str | Path], env: dict[str, str]) -> None:
+def run_sam(paths: Paths, command: str, options: list[str | Path], env: dict[str, str]) -> None:
     """Run SAM with the project's configuration, not the user's samconfig.toml. Raises `StackError`."""
     log = paths.log(f"sam-{command}")
     # python-uv looks for uv on the PATH; SAM's environment has the locked version.
     path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
     with log.open("wb") as out:
         done = subprocess.run(  # noqa: S603 (SAM, by path)
-            [paths.sam, command, "--config-file", paths.root / CONFIGURATION, *options],
-            cwd=paths.root,
-            env=env | {"PATH": path, **_SETTINGS},
+            [paths.sam, command, "--config-file", FILES / CONFIGURATION, *options],
+            cwd=paths.home,
+            env=env | {"PATH": path, **_SETTINGS, **package_index()},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -245,13 +158,3 @@ def _failures(endpoint: str, stack_name: str) -> str:
     ours = (event for event in events if event["LogicalResourceId"] != stack_name)
     failed = [event for event in ours if event["ResourceStatus"].endswith("_FAILED")]
     return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
-
-
-def _digest(paths: Paths, target: Target) -> str:
-    """Return a digest of everything that a build depends on."""
-    digest = hashlib.sha256(repr(target).encode())
-    inner = (path for folder in INPUT_FOLDERS for path in sorted((paths.root / folder).rglob("*")))
-    files = (path for path in inner if path.is_file() and "__pycache__" not in path.parts)
-    for path in (*(paths.root / name for name in INPUTS), *files):
-        digest.update(path.relative_to(paths.root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]

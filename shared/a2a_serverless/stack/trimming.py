@@ -1,45 +1,58 @@
 """Removes files that functions do not need from the packages that `sam build` installs: smaller zips load faster.
 
-The SDK's models are kept only for services that the project calls, uncompressed and without documentation: otherwise
-every client that a cold start makes would unpack and parse ten times as much. Files may be hard links into a package
-cache, so they are removed and written anew, never changed.
+The SDK's models are kept only for services that code names, uncompressed and without documentation: otherwise every
+client that a cold start makes would unpack and parse ten times as much. Files may be hard links into a package cache,
+so they are removed and written anew, never changed.
+
+Where a project's own agents run, nothing is removed that code could import, and no service that code names.
 """
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-LIBRARY = "a2a_serverless"
-OWN_AGENTS = "my_agents"  # the folder for the user's own agents, empty at first
+import botocore
+
 SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
-# By folder; patterns are separated by spaces.
+SDK = frozenset({"aws_lambda_powertools", "boto3", "botocore", "s3transfer"})
+_NAME = re.compile(r"""["']([a-z0-9][a-z0-9.-]*)["']""")
+# By folder; patterns are separated by spaces. What no code imports:
+_DEAD = {
+    # uv's; console scripts; for installers; for type checkers.
+    ".": ".lock bin *.dist-info/RECORD **/*.pyi requirements.txt constraints.txt",
+    "dateutil": "zoneinfo",  # a copy of the time zone database
+    "botocore/data": "*/*/examples-1.json",
+    "urllib3/contrib": "emscripten",  # browsers
+}
+# What this library and its samples do not import.
 _UNUSED = {
-    # uv's; console scripts; for installers; for type checkers; a compiler: cryptography needs only its runtime library.
-    ".": ".lock bin *.dist-info/RECORD **/*.pyi cffi pycparser",
-    "dateutil": "zoneinfo rrule.py",  # a copy of the time zone database
+    ".": "cffi pycparser",  # a compiler: cryptography needs only its runtime library
+    "dateutil": "rrule.py",
     "boto3": "data dynamodb ec2 examples crt.py",  # resources; the SDK's other S3 client, as the next two
     "s3transfer": "crt.py processpool.py",
-    "botocore/data": "*/*/examples-1.json",
     # Parts of Powertools that are not used: docs/adr/0010.
     "aws_lambda_powertools": "event_handler metrics/provider/datadog",
     "aws_lambda_powertools/utilities": "auth_alpha circuit_breaker data_masking feature_flags idempotency kafka "
-    "metadata parameters parser streaming validation",
+    "metadata parser streaming validation",
     "pydantic": "mypy.py v1",  # for a type checker; its first version
     # Image formats that are not used; windows and screens.
     "PIL": "_avif* _imagingcms* _webp* [!BGJP]*ImagePlugin.py J*2*ImagePlugin.py P[!np]*ImagePlugin.py _imagingtk* "
     "ImageGrab.py ImageQt.py ImageTk.py",
     "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
-    "urllib3/contrib": "emscripten",  # browsers
-    # For people and tests.
-    "a2a_serverless": "cli stack adapters/memory.py testing.py wiring/in_process.py",
 }
-UNUSED = tuple(f"{folder}/{name}" for folder, names in _UNUSED.items() for name in names.split())
+# Modules of the library for people and tests.
+_TOOLS = "assets cli project.py project_check.py stack adapters/memory.py testing.py wiring/in_process.py"
+TOOLS = tuple(f"a2a_serverless/{name}" for name in _TOOLS.split())
 # Modules that only some functions use: to run agents, to serve HTTP, to erase.
-RUN_AGENTS = frozenset({"ApiFunction", "WorkerFunction"})
-ASKS_TO_ERASE = frozenset({"ApiFunction"})
+API, WORKER, ROTATOR = "ApiFunction", "WorkerFunction", "RotatorFunction"
+RUN_AGENTS = frozenset({API, WORKER})
+ASKS_TO_ERASE = frozenset({API})
 ERASES = frozenset({"EraserFunction"})
 USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
@@ -48,21 +61,21 @@ USED_BY = {
     "a2a_serverless/adapters/dynamodb/erasure.py": ERASES,
     "a2a_serverless/handlers/eraser.py": ERASES,
     "a2a_serverless/services/erasure.py": ASKS_TO_ERASE | ERASES,
-    "botocore/data/lambda": ASKS_TO_ERASE,
-    "a2a_serverless/http": frozenset({"ApiFunction"}),
+    "a2a_serverless/http": frozenset({API}),
+    "aws_lambda_powertools/utilities/parameters": RUN_AGENTS,  # reads agents' secrets
 }
 
 
-def trim(folder: Path) -> None:
-    """Remove the files that a function does not use from its folder."""
-    elsewhere = [pattern for pattern, functions in USED_BY.items() if folder.name not in functions]
-    for pattern in (*UNUSED, *elsewhere):
-        for path in folder.glob(pattern):
-            _remove(path)
+def trim_installed(folder: Path, services: AbstractSet[str], *, unused: bool) -> None:
+    """Trim installed packages: dead files, data of other services; with `unused` also what the library does not use."""
+    for place, names in [*_DEAD.items(), *(_UNUSED.items() if unused else ())]:
+        for name in names.split():
+            for path in [*folder.glob(f"{place}/{name}")]:
+                _remove(path)
     if (folder / "certifi").exists():  # botocore prefers certifi's certificates to its own
         _remove(folder / "botocore/cacert.pem")
     for service in folder.glob("botocore/data/*/"):
-        if service.is_dir() and service.name not in SERVICES:
+        if service.is_dir() and service.name not in services:
             shutil.rmtree(service)
     for model in folder.glob("botocore/data/**/*.json.gz"):
         _write(model.with_suffix(""), _undocumented(json.loads(gzip.decompress(model.read_bytes()))))
@@ -70,16 +83,29 @@ def trim(folder: Path) -> None:
     if (endpoints := folder / "botocore/data/endpoints.json").exists():
         document = json.loads(endpoints.read_text())
         for partition in document["partitions"]:
-            partition["services"] = {name: one for name, one in partition["services"].items() if name in SERVICES}
+            partition["services"] = {name: one for name, one in partition["services"].items() if name in services}
         _write(endpoints, document)
 
 
-def trim_agents(folder: Path, paths: Iterable[str]) -> None:
-    """Remove the packages that hold the agents at these import paths from a function's folder."""
-    tops = {path.partition(":")[0].partition(".")[0] for path in paths} | {OWN_AGENTS}
-    for top in tops - {LIBRARY}:
-        for path in (folder / top, folder / f"{top}.py"):
+def trim_library(folder: Path) -> None:
+    """Remove the library's modules that a function does not use from its folder, which has the function's name."""
+    for pattern in (*TOOLS, *(pattern for pattern, functions in USED_BY.items() if folder.name not in functions)):
+        for path in folder.glob(pattern):
             _remove(path)
+
+
+def named_services(places: Iterable[Path]) -> set[str]:
+    """Return the AWS services whose names stand as text in the sources in these folders and files."""
+    known, found = _known_services(), set[str]()
+    for place in places:
+        for file in [place] if place.is_file() else place.rglob("*.py"):
+            found |= known & set(_NAME.findall(file.read_text(errors="replace")))
+    return found
+
+
+@cache
+def _known_services() -> frozenset[str]:
+    return frozenset(path.name for path in Path(botocore.__file__).with_name("data").iterdir() if path.is_dir())
 
 
 def _remove(path: Path) -> None:

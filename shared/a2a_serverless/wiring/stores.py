@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.aws import Aws, emulated
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,10 +101,13 @@ def own_urls(settings: Settings) -> tuple[str, ...]:
 
 def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
     """The agents of this deployment, by id; the first one's card is also the card at the root."""
-    from a2a_serverless.agent_loader import MANIFEST, by_id, load_agents
+    from a2a_serverless.agent_loader import MANIFEST, NotBuilt, by_id, load_agents
 
-    settings.need("AGENTS")
-    return by_id(load_agents((*settings.local_agents, *settings.agents), Path(__file__).parents[2] / MANIFEST))
+    manifest = Path(settings.get("AGENTS_FILE") or Path(__file__).parents[2] / MANIFEST)
+    try:
+        return by_id(load_agents(manifest, local=settings.local_agents))
+    except NotBuilt as error:
+        raise SettingsError(str(error)) from None
 
 
 def published_base_url(table: Table) -> str:

@@ -25,7 +25,7 @@ KITS = {  # the branch 1.0-dev, and the tag 0.3.0.beta4
     "0.3": "eb1f804c27ea25db8805264d9ed2d7ca077a7776",
 }
 SWITCHES = {
-    "LOCAL_AGENTS": "sample_agents.conformance:AGENTS",
+    "LOCAL_AGENTS": "on",
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",

@@ -1,0 +1,88 @@
+"""Makes the environments of SAM and of the emulator, which need other versions of packages than the project.
+
+Each is made on first use, and again when its requirements file has changed. ``make setup`` makes the same.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from rich.console import Console
+
+from a2a_serverless.project import read_project
+from a2a_serverless.project_check import check_project
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.library import FILES
+from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.progress import step
+
+NAMES = ("sam", "emulator")
+
+
+def ensure(paths: Paths, console: Console) -> None:
+    """Make the environments that are missing. Raises `StackError`, and `ProjectError` for an incomplete project.
+
+    Installing takes a minute, so the project is checked before.
+    """
+    missing = [name for name in NAMES if not _is_installed(paths, name)]
+    if missing:
+        check_project(read_project(paths.root))
+    for name in missing:
+        requirements, folder = _requirements(name), paths.home / "venvs" / name
+        with step(console, f"Installing {name} into {paths.relative(folder)}, once"):
+            _uv(paths, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
+            _uv(paths, "pip", "install", "--quiet", "--python", folder, "--require-hashes", "-r", requirements)
+        shutil.copyfile(requirements, folder / ".installed")
+
+
+def find_uv() -> str:
+    """Return the path of uv, which the extra ``cli`` brings. Raises `StackError`."""
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        raise StackError("uv", "it is not installed", remedy="pip install 'a2a-serverless[cli]'")
+    return found
+
+
+@cache
+def package_index() -> dict[str, str]:
+    """Return pip's index as the variable that uv reads: uv does not read pip's settings."""
+    if "UV_DEFAULT_INDEX" in os.environ or "UV_INDEX_URL" in os.environ:
+        return {}
+    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    index = os.environ.get("PIP_INDEX_URL") or said
+    return {"UV_DEFAULT_INDEX": index} if index else {}
+
+
+def _requirements(name: str) -> Path:
+    return FILES / f"requirements/{name}.txt"
+
+
+def _is_installed(paths: Paths, name: str) -> bool:
+    """Whether the environment is there, as the requirements file says; an earlier `make` left an empty mark."""
+    mark = paths.home / "venvs" / name / ".installed"
+    return mark.exists() and mark.read_text() in ("", _requirements(name).read_text())
+
+
+def _uv(paths: Paths, *arguments: str | Path) -> None:
+    log, command = paths.log("environments"), [find_uv(), *arguments]
+    with log.open("ab") as out:
+        done = subprocess.run(  # noqa: S603 - uv, by path
+            command,
+            env={**os.environ, **package_index()},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            check=False,
+        )
+    if done.returncode:
+        raise StackError("environments", _last_line(log), log=paths.relative(log))
+
+
+def _last_line(log: Path) -> str:
+    lines: Sequence[str] = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return (lines or ["uv said nothing"])[-1]

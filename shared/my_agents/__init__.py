@@ -1,1 +1,0 @@
-"""Your agents: one file each, deployed when AGENTS in template.yaml names it (docs/agents.md)."""

@@ -1,0 +1,262 @@
+"""Only what changed is built; what is missing stops a build by name, before anything is replaced."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from a2a_serverless.project import ProjectError
+from a2a_serverless.stack import local_stack, processes
+from a2a_serverless.stack.build import KEPT_BUILDS, Target, build, release
+from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.paths import Paths, find
+from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, make_project, with_agent, write_program
+
+ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)
+SLEEP = "import time\ntime.sleep(600)\n"
+INLINE = ("@agent(", '@agent(\n    runs="inline",')
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Paths:
+    return make_project(tmp_path)
+
+
+def edit(paths: Paths, file: str, before: str, after: str) -> None:
+    path = paths.root / file
+    path.write_text(path.read_text().replace(before, after, 1))
+
+
+def names_in(build_folder: Path, function: str) -> set[str]:
+    with zipfile.ZipFile(build_folder / f"{function}Function.zip") as archive:
+        return set(archive.namelist())
+
+
+def said(paths: Paths) -> str:
+    return paths.log("sam-build").read_text()
+
+
+# ---- What is built
+
+
+def test_an_unchanged_project_is_not_built_again(project: Paths) -> None:
+    first, again = build(project, HERE), build(project, HERE)
+    assert (sorted(first.made), again.made, again.path) == (ALL, [], first.path)
+
+
+def test_an_edited_agent_costs_one_zip_and_no_installation(project: Paths) -> None:
+    build(project, HERE)
+    project.log("sam-build").unlink()
+    edit(project, "my_agents/mine.py", 'f"Hello', 'f"Good morning')
+    again = build(project, HERE)
+    assert (again.made, project.log("sam-build").exists()) == (["WorkerFunction"], False)
+    with zipfile.ZipFile(again.path / "WorkerFunction.zip") as archive:
+        assert "Good morning" in archive.read("my_agents/mine.py").decode()
+
+
+def test_a_new_description_goes_to_those_who_make_cards(project: Paths) -> None:
+    build(project, HERE)
+    edit(project, "my_agents/mine.py", 'description="', 'description="Most politely. ')
+    assert sorted(build(project, HERE).made) == ["ApiFunction", "RotatorFunction", "WorkerFunction"]
+
+
+def test_a_changed_function_is_built_alone(project: Paths) -> None:
+    build(project, HERE)
+    edit(project, "functions/relay/app.py", "print", "repr")
+    assert build(project, HERE).made == ["RelayFunction"]
+
+
+def test_a_changed_template_needs_no_new_zip(project: Paths) -> None:
+    first = build(project, HERE)
+    edit(project, "template.yaml", '"Resources"', '"Description": "Mine.", "Resources"')
+    again = build(project, HERE)
+    assert (again.made, again.template["Description"]) == ([], "Mine.")
+    assert again.path != first.path
+
+
+def test_a_projects_dependencies_go_where_agents_run_and_nowhere_else(project: Paths) -> None:
+    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pydantic>=2", "six==1.17.0"]')
+    build(project, HERE)
+    installed = {line.split()[1] for line in said(project).splitlines() if "six==1.17.0" in line}
+    assert installed == {"WorkerFunction"}
+
+
+def test_an_inline_agents_code_and_dependencies_go_to_the_api_too(project: Paths) -> None:
+    edit(project, "my_agents/mine.py", *INLINE)
+    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "six==1.17.0"]')
+    made = build(project, HERE).path
+    installed = {line.split()[1] for line in said(project).splitlines() if "six==1.17.0" in line}
+    assert installed == {"ApiFunction", "WorkerFunction"}
+    assert "my_agents/mine.py" in names_in(made, "Api")
+
+
+def test_only_those_who_read_the_manifest_have_it_and_only_the_worker_the_agent(project: Paths) -> None:
+    made = build(project, HERE).path
+    assert {name for name in FUNCTIONS if "agents.json" in names_in(made, name.title())} == {"api", "rotator", "worker"}
+    assert {name for name in FUNCTIONS if "my_agents/mine.py" in names_in(made, name.title())} == {"worker"}
+
+
+def test_a_function_carries_the_packages_of_the_project_that_its_agents_import(project: Paths) -> None:
+    for name, text in (("tools/words.py", "NICE = 'x'\n"), ("tools/words.txt", "a"), ("unused.py", ""), ("one.py", "")):
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text)
+    with_agent(project.root, "from tools import words\n\ndef later():\n    import one\n")
+    names = names_in(build(project, HERE).path, "Worker")
+    assert {"tools/words.py", "tools/words.txt", "one.py"} <= names
+    assert not {"unused.py", "pyproject.toml"} & names
+
+
+def test_an_agent_keeps_the_data_of_every_aws_service_that_it_names(project: Paths) -> None:
+    data = project.root / "packages/botocore/data"
+    for service in ("dynamodb", "textract", "ec2"):
+        (data / service).mkdir(parents=True)
+        (data / service / "paginators-1.json").write_text("{}")
+    with_agent(project.root, "def read():\n    import boto3\n    return boto3.client('textract')\n")
+    made = build(project, HERE).path
+    services = {name.split("/")[2] for name in names_in(made, "Worker") if name.startswith("botocore/data/")}
+    assert services == {"dynamodb", "textract"}
+    assert "botocore/data/textract/paginators-1.json" not in names_in(made, "Relay")
+
+
+def test_only_the_newest_builds_are_kept(project: Paths) -> None:
+    made = []
+    for number in range(KEPT_BUILDS + 2):
+        edit(project, "functions/relay/app.py", "handler", f"name{number} = handler")
+        made.append(build(project, HERE).path)
+    assert sorted(project.builds.iterdir()) == sorted(made[-KEPT_BUILDS:])
+
+
+def test_a_release_goes_where_sam_deploy_looks(project: Paths) -> None:
+    assert release(project, HERE) == project.root / ".aws-sam/build"
+    document = json.loads((project.root / ".aws-sam/build/template.yaml").read_text())
+    assert document["Resources"]["ApiFunction"]["Properties"]["CodeUri"] == "ApiFunction.zip"
+    assert (project.root / ".aws-sam/build/ApiFunction.zip").is_file()
+
+
+def test_sam_gets_the_runtime_as_a_parameter_and_no_real_account(
+    project: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    build(project, HERE)
+    assert f"ParameterKey=Runtime,ParameterValue={HERE.runtime}" in said(project)
+    assert "AWS_PROFILE" not in said(project)
+
+
+def test_what_sam_says_last_is_the_reason_when_it_fails(project: Paths) -> None:
+    write_program(project.sam, "#!/bin/sh\necho starting\necho 'Error: no such thing'\necho\nexit 1\n")
+    with pytest.raises(StackError, match="sam build: Error: no such thing") as raised:
+        build(project, HERE)
+    assert "log: .a2a/logs/sam-build.log" in str(raised.value)
+    assert not list(project.home.glob("*/*.zip"))
+
+
+def test_a_folder_without_a_template_is_no_project(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match=r"no template\.yaml in .*\n  what helps: `a2a-serverless init NAME`"):
+        find(tmp_path)
+
+
+# ---- What is missing
+
+
+MISSING = {
+    "a module": ("import numpy.linalg", "my_agents.mine:mine needs the module 'numpy', which is not there"),
+    "a name": ("unknown()", "my_agents.mine:mine cannot be imported: NameError: name 'unknown' is not defined"),
+    "syntax": ("def (", "my_agents.mine:mine cannot be imported: SyntaxError: "),
+    "a value": ("raise ValueError('no')", "my_agents.mine:mine cannot be imported: ValueError: no"),
+    "a variable": (
+        "import os\nKEY = os.environ['MY_KEY']",
+        "my_agents.mine:mine needs the environment variable MY_KEY: set it in [tool.a2a-serverless.environment]",
+    ),
+    "a dependency": ("import pytest", "imports 'pytest' of the package pytest, which is not in [project] dependencies"),
+    "a secret": (
+        "async def look(task):\n    await task.secret('weather')\n",
+        "my_agents/mine.py:4 reads the secret 'weather', which is not in [tool.a2a-serverless] secrets",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_what_is_missing_is_named_before_anything_is_installed(project: Paths, case: str) -> None:
+    source, reason = MISSING[case]
+    with_agent(project.root, source)
+    with pytest.raises(ProjectError) as raised:
+        build(project, HERE)
+    assert reason in str(raised.value)
+    assert not (project.root / ".a2a/bases").exists()
+
+
+def test_an_attribute_that_is_missing_is_named(tmp_path: Path) -> None:
+    paths = make_project(tmp_path, agents=("my_agents.mine:mine", "my_agents.mine:yours", "my_agents.none:none"))
+    with pytest.raises(ProjectError) as raised:
+        build(paths, HERE)
+    assert str(raised.value).splitlines() == [
+        "my_agents.mine:yours is not an agent: my_agents.mine has no Agent named yours",
+        "my_agents.none:none needs the module 'my_agents.none', which is not there",
+    ]
+
+
+def test_a_variable_of_the_project_is_there_when_an_agent_is_imported(project: Paths) -> None:
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
+    with_agent(project.root, "import os\nKEY = os.environ['MY_KEY']")
+    assert build(project, HERE).made
+
+
+FINE = """
+try:
+    import numpy  # a package that may be missing
+except ImportError:
+    numpy = None
+
+def used():
+    import numpy  # a package that is imported when it is used
+
+print("hello", flush=True)
+"""
+
+
+@pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
+def test_an_agent_that_can_be_imported_is_built(project: Paths, target: Target) -> None:
+    with_agent(project.root, FINE)
+    assert (build(project, target).path / "WorkerFunction.zip").exists()
+
+
+@pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
+def test_what_is_installed_here_and_not_in_the_function_stops_the_build(project: Paths, target: Target) -> None:
+    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pyyaml"]')
+    with_agent(project.root, "import yaml")
+    with pytest.raises(StackError, match=r"needs the module 'yaml', which is not there \(in the zip of worker\)"):
+        build(project, target)
+    assert not list(project.home.glob("*/*.zip"))
+
+
+def test_what_is_left_out_of_the_library_in_functions_is_missing_there(project: Paths) -> None:
+    with_agent(project.root, "from a2a_serverless.testing import AgentTestHarness")
+    with pytest.raises(StackError, match=r"needs the module 'a2a_serverless\.testing', which is not there"):
+        build(project, HERE)
+
+
+@pytest.mark.enable_socket
+def test_a_running_stack_is_left_as_it_is_when_an_agent_cannot_be_imported(project: Paths) -> None:
+    with_agent(project.root, "import numpy")
+    (project.root / "wait.py").write_text(SLEEP)
+    for name in ("sam", "emulator"):
+        mark = project.home / "venvs" / name / ".installed"
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    emulator = processes.start(project, "emulator", ["sleep", "600"], {}, port=1)
+    try:
+        with pytest.raises(ProjectError, match="numpy"):
+            local_stack.up(project, local_stack.Options(), Console(file=io.StringIO()))
+        assert processes.started(project) == [emulator]
+    finally:
+        processes.stop(project, emulator)
+
+
+def test_variables_of_the_project_are_set_where_agents_run(project: Paths) -> None:
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
+    resources = build(project, HERE).template["Resources"]
+    found = {name: one["Properties"].get("Environment") for name, one in resources.items()}
+    assert {name: one for name, one in found.items() if one} == {"WorkerFunction": {"Variables": {"MY_KEY": "x"}}}
