@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.protocol.additions import Delivery
+from a2a_serverless.protocol.additions import Delivery, DeliverySelection
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
@@ -122,7 +122,7 @@ def test_what_is_given_up_is_counted_kept_and_found() -> None:
     assert [what for name, what in world.metrics.counted if name == "DeliveryExhausted"] == [
         {"tenant": "tenant", "owner": "me", "task": key.task, "config": cursor(world, key).config_id}
     ]
-    (found,) = list_exhausted(breakers(world), 10)
+    (found,) = list_exhausted(breakers(world), 10, DeliverySelection())
     assert (found.key, len(found.attempts)) == (key, 13)  # twelve tries, and the challenge before them
 
 
@@ -133,7 +133,7 @@ def test_a_redrive_delivers_what_was_given_up_with_all_tries_ahead_of_it() -> No
     redrive(breakers(world), key, cursor(world, key).config_id)
     world.settle()
     assert cursor(world, key).position == world.events(key.task)[-1].n
-    assert list_exhausted(breakers(world), 10) == []
+    assert list_exhausted(breakers(world), 10, DeliverySelection()) == []
     assert len([attempt for attempt in world.table.list_attempts(key) if attempt.status == 500]) == 12
 
 

@@ -267,7 +267,7 @@ class MemoryQueues:
 
 
 class MemoryBlobStore:
-    """``ports.PresignedBlobStore`` in a dictionary."""
+    """``ports.BlobStore`` in a dictionary."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.ports.contents import PresignedBlobStore
+    from a2a_serverless.ports.contents import BlobStore
     from a2a_serverless.protocol.v1 import Part
 
 
 class S3BlobStore:
-    """``ports.PresignedBlobStore``. ``client`` is called on first use."""
+    """``ports.BlobStore``. ``client`` is called on first use."""
 
     def __init__(self, client: Callable[[], S3Client], bucket: str) -> None:
         self._client = client
@@ -90,7 +90,7 @@ SLOT_S: Final = 900
 class BlobContentStore:
     """``ports.ContentStore`` over blobs. Each name begins with tenant and owner and ends with the content's SHA-256."""
 
-    def __init__(self, blobs: PresignedBlobStore) -> None:
+    def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:

@@ -17,11 +17,10 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey
 from a2a_serverless.domain.push import WebhookStatus
-from a2a_serverless.protocol.additions import Delivery
+from a2a_serverless.protocol.additions import Delivery, DeliverySelection
 from a2a_serverless.protocol.protojson import read_timestamp, timestamp_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
-    Selection,
     list_exhausted,
     list_statuses,
     pause,
@@ -147,8 +146,8 @@ def moment_of(text: str) -> int:
         raise typer.BadParameter("30m, 12h or 2d (ago), or a timestamp such as 2026-05-28T09:30:00Z") from None
 
 
-def _selection(host: str, since: str) -> Selection:
-    return Selection(host, moment_of(since) if since else 0)
+def _selection(host: str, since: str) -> DeliverySelection:
+    return DeliverySelection(host=host or None, since=moment_of(since) if since else None)
 
 
 def _key(task: str) -> TaskKey:
@@ -172,7 +171,7 @@ def _change(
     stack.terminal.result(_printed(one), _line(one))
 
 
-def _redrive_all(stack: StackContext, selection: Selection) -> None:
+def _redrive_all(stack: StackContext, selection: DeliverySelection) -> None:
     redriven: list[Json] = []
     for key, config_id in redrive_all(stack.admin, selection):
         redriven.append({"task": _path(key), "id": config_id})

@@ -25,7 +25,6 @@ from a2a_serverless.http.routes import Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
-    DeliverySelection,
     EraseRequest,
     EraseResponse,
     ListDeliveriesQuery,
@@ -37,7 +36,6 @@ from a2a_serverless.protocol.protojson import as_json, read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
-    Selection,
     list_exhausted,
     list_statuses,
     pause,
@@ -76,7 +74,7 @@ def _admin(api: Api, request: HttpRequest) -> DeliveryAdmin:
 def list_given_up(api: Api, request: HttpRequest) -> Response:
     """The webhooks that were given up."""
     admin, query = _admin(api, request), read_model(ListDeliveriesQuery, dict(request.query), api.limits)
-    return _listed(list_exhausted(admin, query.limit, _selection(query)))
+    return _listed(list_exhausted(admin, query.limit, query))
 
 
 def redrive_many(api: Api, request: HttpRequest) -> Response:
@@ -84,7 +82,7 @@ def redrive_many(api: Api, request: HttpRequest) -> Response:
     admin, wanted = _admin(api, request), _body(RedriveRequest, api, request)
     done = [
         RedrivenDelivery(task=path(key.tenant, key.owner, key.task), id=config_id)
-        for key, config_id in redrive_all(admin, _selection(wanted))
+        for key, config_id in redrive_all(admin, wanted)
     ]
     return json_answer(RedriveResponse(redriven=tuple(done)).json_bytes())
 
@@ -125,10 +123,6 @@ def erase(api: Api, request: HttpRequest) -> Response:
 
 def _body(model: type[M], api: Api, request: HttpRequest) -> M:
     return read_model(model, loads(request.body, api.limits), api.limits)
-
-
-def _selection(wanted: DeliverySelection) -> Selection:
-    return Selection(wanted.host or "", wanted.since or 0)
 
 
 def _key(request: HttpRequest) -> TaskKey:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BlobStore(Protocol):
-    """Large content, written once under a name that ends with its SHA-256."""
+    """Large content, written once under a name that ends with its SHA-256, and shared by presigned URL."""
 
     def put(self, name: str, content: bytes) -> None:
         """Stores ``content``. Idempotent."""
@@ -27,10 +27,6 @@ class BlobStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Deletes a blob. Nothing happens if it is absent."""
-
-
-class PresignedBlobStore(BlobStore, Protocol):
-    """Blobs that can be shared by presigned URL."""
 
     def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         """A URL that returns the content for ``seconds``, without credentials; ``filename`` is for saving it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WebhookStatus
+from a2a_serverless.domain.push import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.protocol.additions import DeliverySelection
 
 ATTEMPTS_SHOWN: Final = 100
 EVERYTHING: Final = 1_000_000
@@ -45,21 +46,6 @@ class Operations:
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
     eraser: Callable[[JsonObject], JsonObject]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Selects exhausted webhooks: those at ``host`` (``name`` or ``name:port``), given up at ``since`` (ms) or later.
-
-    Selects all of them by default.
-    """
-
-    host: str = ""
-    since: int = 0
-
-    def matches(self, config: PushConfig) -> bool:
-        host = host_of(config.url)
-        return self.host.lower() in {"", host, host.partition(":")[0]}
 
 
 def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
@@ -88,7 +74,7 @@ def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookS
     ]
 
 
-def list_exhausted(admin: DeliveryAdmin, limit: int, selection: Selection = Selection()) -> list[WebhookStatus]:
+def list_exhausted(admin: DeliveryAdmin, limit: int, selection: DeliverySelection) -> list[WebhookStatus]:
     """Returns the exhausted webhooks of the whole deployment, given up longest ago first, at most ``limit``."""
     rows = list(islice(_given_up(admin, selection), limit))
     tasks = {key: list_statuses(admin.log, admin.store, key) for key in dict(rows) if admin.log.read_head(key)}
@@ -96,7 +82,7 @@ def list_exhausted(admin: DeliveryAdmin, limit: int, selection: Selection = Sele
     return [one for found in tasks.values() for one in found if (one.key, one.config.config_id) in wanted]
 
 
-def redrive_all(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
+def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
     """Redrives the selected webhooks, given up longest ago first, and yields each; skips those that changed meanwhile.
 
     The limits and the circuit breaker of each host hold for redriven deliveries too.
@@ -124,10 +110,12 @@ def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
     return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _resume_cursor(admin, cursor)))
 
 
-def _given_up(admin: DeliveryAdmin, selection: Selection) -> Iterator[tuple[TaskKey, str]]:
-    for key, config_id in admin.store.list_exhausted(EVERYTHING, selection.since):
+def _given_up(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
+    """The webhooks given up since ``selection.since`` at its host (``name`` or ``name:port``); all by default."""
+    wanted = (selection.host or "").lower()
+    for key, config_id in admin.store.list_exhausted(EVERYTHING, selection.since or 0):
         config = admin.store.get_config(key, config_id)
-        if config is not None and selection.matches(config):
+        if config is not None and wanted in {"", host := host_of(config.url), host.partition(":")[0]}:
             yield key, config_id
 
 
