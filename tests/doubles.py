@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
@@ -12,8 +11,6 @@ from a2a_serverless.adapters.memory import MemoryItems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from a2a_serverless.domain.key_ring import KeyRing
 
 
 class MemoryOwnerStore(DynamoOwnerStore):
@@ -28,23 +25,6 @@ class MemoryApiKeyStore(DynamoApiKeyStore):
 
     def __init__(self) -> None:
         super().__init__(MemoryItems(lambda: 0).as_table())
-
-
-class MemoryKeyRingStore:
-    """``ports.KeyRingStore`` in a variable."""
-
-    def __init__(self, ring: KeyRing | None = None) -> None:
-        self.ring = ring
-        self._lock = RLock()
-
-    def load(self) -> KeyRing | None:
-        return self.ring
-
-    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        with self._lock:
-            if self.ring == before:
-                self.ring = ring
-            return self.ring == ring
 
 
 class MemoryServiceTokenSealer:

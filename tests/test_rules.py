@@ -129,7 +129,7 @@ OUTBOUND: Final = {
     "http/runtime.py": "Lambda's own Runtime API",
     "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
     "stack/processes.py": "the local stack, on a user's machine",
-    "stack/serve.py": "none: it serves on this machine, and asks how far the head of a request has come",
+    "http/server.py": "none: it listens on this machine, and asks how far the head of a request has come",
 }
 
 

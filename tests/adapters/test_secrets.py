@@ -7,9 +7,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.key_ring import CachedKeyRingStore, SecretKeyRingStore, dump_key_ring, load_key_ring
+from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from tests.adapters.clouds import cloud, error
-from tests.doubles import MemoryKeyRingStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from a2a_serverless.adapters.key_ring import KeyRingSigner
+from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring
 from a2a_serverless.domain.outbound import OutboundError, Outcome
@@ -33,7 +34,6 @@ from a2a_webhook_receiver.tasks import JsonRpcTasks
 from tests.cli.shell import Done, Shell
 from tests.cli.test_check import ALICE, BOB, KEYS, SIGN_IN, Site, failed
 from tests.client.deployment import BASE
-from tests.doubles import MemoryKeyRingStore
 from tests.webhook_receiver import asgi
 from tests.world import HOUR_MS
 

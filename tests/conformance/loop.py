@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from a2a_serverless.http.runtime import RuntimeApi, make_streaming_handler, serve
-from a2a_serverless.services.key_rotation import ensure_ring
 from tests.conformance.live import Live, working
 from tests.gateway import Behind, gateway
 from tests.runtime_api import Invocation
@@ -49,7 +48,6 @@ def behind_gateway(
     over = threading.Event()
     with gateway(instances, **options) as behind:
         live = Live(agents, behind.gateway.url, **(live_options or {}))
-        ensure_ring(live.rotation)
 
         def instance(address: str) -> None:
             api = RuntimeApi(address)
@@ -69,5 +67,4 @@ def behind_gateway(
                     behind.waiting.put(Invocation(b"{}"))
                 for thread in threads:
                     thread.join()
-                live.sender.close()
                 assert behind.refused == []

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import MemorySealer
+from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
@@ -47,7 +47,6 @@ from a2a_webhook_receiver.outbound import Unreachable
 from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, settle
 from a2a_webhook_receiver.store_sqlite import SqliteStore
 from a2a_webhook_receiver.verifier import VerifiedChallenge
-from tests.doubles import MemoryKeyRingStore
 from tests.faults.journeys import may_be_left_out
 from tests.faults.plans import Faults, Frail, NoFaults
 from tests.world import HOUR_MS, ME, World

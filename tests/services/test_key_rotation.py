@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.adapters.key_ring import Es256Keys
-from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.key_rotation import (
@@ -24,7 +24,6 @@ from a2a_serverless.services.key_rotation import (
 )
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.testing import START
-from tests.doubles import MemoryKeyRingStore
 from tests.echo import Writer
 from tests.faults.plans import At, Count, Faults, Frail, Killed, NoFaults, die, kill_at
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
@@ -298,6 +299,23 @@ class MemoryBlobStore:
 
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
+
+
+class MemoryKeyRingStore:
+    """``ports.KeyRingStore`` in a variable."""
+
+    def __init__(self, ring: KeyRing | None = None) -> None:
+        self.ring = ring
+        self._lock = RLock()
+
+    def load(self) -> KeyRing | None:
+        return self.ring
+
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        with self._lock:
+            if self.ring == before:
+                self.ring = ring
+            return self.ring == ring
 
 
 class MemoryResolver:

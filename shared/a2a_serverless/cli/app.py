@@ -10,7 +10,7 @@ from typing import Final
 
 import typer
 
-from a2a_serverless.cli import callers, check, erase, operator_commands, stack, tasks
+from a2a_serverless.cli import callers, check, dev, erase, operator_commands, stack, tasks
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.options import CliContext, as_command
 
@@ -23,7 +23,13 @@ GROUPS: Final = {
 }
 # By the panel of the help, in its order.
 COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
-    "On this machine": {"demo": stack.demo, "up": stack.up, "down": stack.down, "logs": stack.show_logs},
+    "On this machine": {
+        "dev": dev.dev,
+        "demo": stack.demo,
+        "up": stack.up,
+        "down": stack.down,
+        "logs": stack.show_logs,
+    },
     "Agents and their tasks": {
         "send": tasks.send,
         "get": tasks.get,
@@ -57,6 +63,9 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 
 # The examples at the end of each command's help. A test parses each of them.
 _LINES: Final = """\
+dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
+dev --port 9000 --receiver-port 9010 # A second project beside the first
+dev --json # For programs: one JSON document per line
 demo # A chain of agents on examples/demo.md, and a picture
 demo notes.md # On a text of yours
 demo --json # For scripts: the result as JSON

@@ -60,7 +60,7 @@ class CancelReason(StrEnum):
     CLIENT = "client"
     """The client has canceled the task."""
     HAND_OVER = "hand-over"
-    """Another run continues the task: this run's time is over, or the task waits for an answer."""
+    """Another run continues the task: this run's time is over, its code was replaced, or the task waits."""
     LEASE_LOST = "fence"
     """This run may not write any more: another run has the lease, or the task has ended."""
     STORE = "store"

@@ -75,6 +75,7 @@ class Engine:
     """What a run needs. ``now`` returns ms.
 
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's exception.
+    ``is_replaced`` is true once newer code runs the agents: then this code's runs hand over.
     """
 
     log: TaskLog
@@ -89,6 +90,7 @@ class Engine:
     send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
     files: TaskFiles = INLINE
     on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
+    is_replaced: Callable[[], bool] = lambda: False
 
 
 class Suspended(Exception):
@@ -97,6 +99,10 @@ class Suspended(Exception):
 
 class TimeLimitReached(Exception):
     """The platform's time limit is near: the run hands over."""
+
+
+class CodeReplaced(Exception):
+    """There is newer code for the agents: the run hands over to it."""
 
 
 async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fence: int = 0) -> RunOutcome:
@@ -236,7 +242,7 @@ async def _run_agent(
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):
         return RunOutcome.WAITING
-    except (TimeLimitReached, NeedsWorker, StepAlreadyStored) as reason:
+    except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
         if isinstance(reason, TimeLimitReached):
             context.note_unfinished()
         session.hand_over()
@@ -290,7 +296,7 @@ async def _run_watched(
     takes precedence over both.
     """
     working = asyncio.ensure_future(work_on(agent, context))
-    keeping = asyncio.ensure_future(_supervise(session, context, engine.queues, remaining_ms))
+    keeping = asyncio.ensure_future(_supervise(session, context, engine, remaining_ms))
     writing = asyncio.ensure_future(_write_chunks(session))
     try:
         await asyncio.wait({working, keeping, writing}, return_when=asyncio.FIRST_COMPLETED)
@@ -309,7 +315,7 @@ async def _run_watched(
 
 def _cancel_reason(reason: BaseException | None) -> CancelReason:
     """The ``CancelReason`` that the agent sees for the reason of the stop."""
-    if isinstance(reason, TimeLimitReached | Suspended | NeedsWorker | StepAlreadyStored | AwaitInput):
+    if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored | AwaitInput):
         return CancelReason.HAND_OVER
     if isinstance(reason, heads.LeaseLost | StepConflict):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
@@ -325,7 +331,7 @@ async def _write_chunks(session: RunSession) -> NoReturn:
 
 
 async def _supervise(
-    session: RunSession, context: DurableTaskContext, queues: Queues, remaining_ms: Callable[[], int]
+    session: RunSession, context: DurableTaskContext, engine: Engine, remaining_ms: Callable[[], int]
 ) -> None:
     """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
 
@@ -347,11 +353,12 @@ async def _supervise(
                 raise Suspended
         if remaining_ms() < MARGIN_MS:
             raise TimeLimitReached
+        if engine.is_replaced():
+            raise CodeReplaced
         with suppress(StoreFailed):
             if session.renew_when_due() and not enqueued:
-                queues.enqueue(
-                    WorkMessage(session.key, session.fence), _seconds_until(session.head.lease_until, session.now())
-                )
+                delay_s = _seconds_until(session.head.lease_until, session.now())
+                engine.queues.enqueue(WorkMessage(session.key, session.fence), delay_s)
                 enqueued = True
 
 

@@ -47,7 +47,8 @@ _UNUSED = {
     "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
 }
 # Modules of the library for people and tests.
-_TOOLS = "assets cli project.py project_check.py stack adapters/memory.py testing.py wiring/in_process.py"
+_TOOLS = "assets cli dev project.py project_check.py stack adapters/memory.py http/server.py testing.py "
+_TOOLS += "wiring/in_process.py wiring/local.py"
 TOOLS = tuple(f"a2a_serverless/{name}" for name in _TOOLS.split())
 # Modules that only some functions use: to run agents, to serve HTTP, to erase.
 API, WORKER, ROTATOR = "ApiFunction", "WorkerFunction", "RotatorFunction"

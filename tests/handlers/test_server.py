@@ -17,7 +17,7 @@ import uvicorn
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.local import BODY_S, BodyDeadline, in_threads
-from a2a_serverless.stack.serve import HEAD_S, BoundedHead
+from a2a_serverless.http.server import HEAD_S, BoundedHead
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import World

@@ -1,0 +1,268 @@
+"""``a2a-serverless dev``: the whole chain in one process, new code after each save, and what the terminal shows."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from a2a_serverless.cli.inbox import InboxClient
+from a2a_serverless.client import text_message
+from a2a_serverless.protocol.v1 import Message, SendMessageRequest
+from tests.dev.terminal import DEADLINE_S, PROGRAM, Dev, Project, Terminal, make_project, running, start
+from tests.observed import asked, observed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.enable_socket
+
+TAILOR = """
+print("tailor was asked for", task.text())
+colour = await task.ask("Which colour?")
+await task.emit("coat.txt", f"a {colour.text()} coat", last=True)
+return "It is ready."
+"""
+ECHO = """
+await task.emit("echo.txt", task.text(), last=True)
+return "first"
+"""
+AGENTS = {
+    "echo": ECHO,
+    "tailor": TAILOR,
+    "broken": "raise ValueError('the needle is blunt')",
+    "blocker": "time.sleep(2.5)\nreturn 'awake'",
+    "worker": "print('step', await task.step('one', str, 1))\nawait asyncio.sleep(3600)\nreturn 'never'",
+    "asker": "await task.step('one', str, 1)\nawait task.ask('And now?')\nreturn 'first'",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = make_project(tmp_path_factory.mktemp("project"), **AGENTS, greeter="")
+    project.write("greeter", 'return "Hello"', "inline")
+    return project
+
+
+@pytest.fixture(scope="module")
+def dev(project: Project) -> Iterator[Dev]:
+    with running(project) as dev:
+        yield dev
+
+
+def test_it_lists_its_agents_and_a_command_to_copy(dev: Dev) -> None:
+    listed = [agent["id"] for agent in dev.start["agents"]]
+    assert listed == [*AGENTS, "greeter"]
+    assert listed == [agent["id"] for agent in asked(dev.url, "agents")["agents"]]
+    assert f"send echo Hello --inbox {dev.inbox.rstrip('/')} --url {dev.url}" in dev.start["send"]
+
+
+def test_send_follows_a_task_to_its_end_and_the_inbox_shows_each_webhook_as_verified(dev: Dev) -> None:
+    command = [PROGRAM, "send", "echo", "good day", "--url", dev.url, "--inbox", dev.inbox.rstrip("/")]
+    sent = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)  # noqa: S603
+    assert (sent.returncode, sent.stdout) == (0, "good day\n"), sent.stderr
+    entries = InboxClient(dev.inbox, observed(dev.url)).list_entries()
+    states = [entry.state for entry in entries if entry.state]
+    assert (states[0], states[-1]) == ("submitted", "completed")
+    assert all(entry.verified for entry in entries), entries
+    assert entries[0].kid in {key["kid"] for key in asked(dev.url, ".well-known/jwks.json")["keys"]}
+
+
+def test_a_stream_has_each_event_and_an_inline_agent_answers_with_a_message(dev: Dev) -> None:
+    events = [*dev.client("echo").stream(SendMessageRequest(message=text_message("hi")))]
+    assert [str(event.state) for event in events if event.state][-1] == "completed"
+    assert isinstance(dev.send("greeter"), Message)
+
+
+def test_what_an_agent_prints_and_the_states_of_its_task_are_shown(dev: Dev) -> None:
+    task = dev.task("tailor", "a coat")
+    assert dev.wait_for_line("tailor was asked") == "tailor was asked for a coat"
+    assert dev.wait_for("task", task=task.id, state="input-required")["text"] == "Which colour?"
+    dev.client("tailor").cancel(task.id)
+    assert dev.wait_for("task", task=task.id, state="canceled")["agent"] == "tailor"
+
+
+def test_what_an_agent_raises_is_shown_from_its_own_line_on_and_the_client_gets_a_reference(dev: Dev) -> None:
+    task = dev.task("broken")
+    shown = dev.wait_for("error", task=task.id)["traceback"].splitlines()
+    assert shown[0] == "Traceback (most recent call last):"
+    assert "workshop/broken.py" in shown[1].replace("\\", "/")
+    assert shown[-1] == "ValueError: the needle is blunt"
+    assert "the needle" not in dev.wait_for("task", task=task.id, state="failed")["text"]
+
+
+def test_an_agent_that_blocks_its_event_loop_is_named_with_the_line(dev: Dev) -> None:
+    dev.task("blocker")
+    blocked = dev.wait_for("blocked", agent="blocker")
+    assert (blocked["code"], Path(blocked["place"].rpartition(":")[0]).name) == ("time.sleep(2.5)", "blocker.py")
+    dev.wait_for("task", agent="blocker", state="completed")
+
+
+def test_a_saved_agent_answers_with_its_new_code_also_within_the_same_second(dev: Dev, project: Project) -> None:
+    assert dev.ended("echo")["text"] == "first"
+    for text in ("other", "third"):  # as long as before: a compiled file would pass for the new one
+        project.write("echo", ECHO.replace("first", text))
+        dev.wait_for("reloaded")
+        assert dev.ended("echo")["text"] == text
+
+
+def test_with_an_error_in_the_source_it_is_shown_and_the_agents_of_before_go_on(dev: Dev, project: Project) -> None:
+    project.write("echo", "return (")
+    assert "SyntaxError" in dev.wait_for("notLoaded")["traceback"]
+    assert dev.ended("tailor")["state"] == "input-required"
+    project.write("echo", "import nothing_of_this_name\nreturn 'first'")
+    dev.wait_for("reloaded")  # an error at run time only
+    assert dev.ended("echo")["state"] == "failed"
+    (project.root / "workshop" / "echo.py").write_text("import nothing_of_this_name\n")
+    shown = dev.wait_for("notLoaded")["traceback"]
+    assert shown.endswith("ModuleNotFoundError: No module named 'nothing_of_this_name'\n")
+    assert "echo.py" in shown
+    project.write("echo", ECHO)
+    dev.wait_for("reloaded")
+    assert dev.ended("echo")["text"] == "first"
+
+
+def test_a_task_under_way_is_continued_by_the_new_code_and_repeats_no_step(dev: Dev, project: Project) -> None:
+    task = dev.task("worker")
+    dev.wait_for_line("step 1")
+    project.write("worker", "print('again', await task.step('one', str, 1))\nreturn 'by new code'")
+    dev.wait_for("reloaded")
+    assert dev.wait_for("task", task=task.id, state="completed")["text"] == "by new code"
+
+
+def test_saving_while_a_step_runs_is_no_time_limit_of_it(dev: Dev, project: Project) -> None:
+    def work(times: int) -> str:
+        seconds = 3600 if times < 5 else 0
+        step = f"async def long():\n    print('long, version {times}')\n    await asyncio.sleep({seconds})"
+        return f"{step}\nawait task.step('long', long)\nreturn 'done'"
+
+    project.write("worker", work(0))
+    dev.wait_for("reloaded")
+    task = dev.task("worker")
+    for times in range(1, 6):
+        dev.wait_for_line(f"long, version {times - 1}")
+        project.write("worker", work(times))
+        dev.wait_for("reloaded")
+    assert dev.wait_for("task", task=task.id, state="completed")["text"] == "done"
+
+
+def test_a_task_that_waits_survives_a_reload(dev: Dev, project: Project) -> None:
+    task = dev.task("tailor")
+    dev.wait_for("task", task=task.id, state="input-required")
+    project.write("tailor", TAILOR.replace("a {", "one {"))
+    dev.wait_for("reloaded")
+    dev.send("tailor", "red", task_id=task.id)
+    dev.wait_for("task", task=task.id, state="completed")
+    assert dev.client("tailor").get(task.id).artifacts[0].text() == "one red coat"
+
+
+def test_a_step_that_the_new_code_calls_with_other_arguments_is_shown_as_a_conflict(dev: Dev, project: Project) -> None:
+    task = dev.task("asker")
+    dev.wait_for("task", task=task.id, state="input-required")
+    project.write("asker", AGENTS["asker"].replace("str, 1", "str, 2"))
+    dev.wait_for("reloaded")
+    dev.send("asker", "go on", task_id=task.id)
+    assert "StepConflict" in dev.wait_for("error", task=task.id)["traceback"]
+    dev.wait_for("task", task=task.id, state="failed")
+
+
+def test_agents_are_added_and_removed_in_the_list(dev: Dev, project: Project) -> None:
+    project.write("newcomer", 'return "I am new"')
+    project.list("newcomer", *AGENTS)
+    assert dev.wait_for("reloaded")["agents"] == ["newcomer", *AGENTS]
+    assert dev.ended("newcomer")["text"] == "I am new"
+    assert "greeter" not in [agent["id"] for agent in asked(dev.url, "agents")["agents"]]
+    project.list(*AGENTS, "greeter")
+    dev.wait_for("reloaded")
+
+
+def test_fifty_reloads_leave_no_thread_and_no_open_file(dev: Dev, project: Project) -> None:
+    def reload(number: int) -> None:
+        project.write("echo", f"{ECHO}\n# {number}")
+        dev.wait_for("reloaded")
+
+    process = Path(f"/proc/{dev.process.pid}")
+    if not process.exists():
+        pytest.skip("counts threads and open files in /proc")
+    for number in range(5):
+        reload(number)
+    dev.ended("echo")
+    before = [len([*(process / name).iterdir()]) for name in ("task", "fd")]
+    for number in range(50):
+        reload(number)
+    dev.ended("echo")
+    after = [len([*(process / name).iterdir()]) for name in ("task", "fd")]
+    assert all(now <= then + 5 for now, then in zip(after, before, strict=True)), (before, after)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "rebound.example.com"}, 400),
+        ({"Origin": "https://page.example.com"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({}, 200),
+    ],
+)
+def test_no_page_of_another_origin_can_drive_it(dev: Dev, headers: dict[str, str], status: int) -> None:
+    connection = http.client.HTTPConnection(urlsplit(dev.url).netloc, timeout=DEADLINE_S)
+    connection.request("GET", "/agents", headers=headers)
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+def test_a_port_in_use_is_one_sentence_with_a_remedy(dev: Dev, project: Project) -> None:
+    port = str(urlsplit(dev.url).port)
+    with start(project, "--port", port) as second:
+        said, _ = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 1
+    assert said.startswith(f"Port {port} on 127.0.0.1 cannot be used:")
+    assert "--port" in said.splitlines()[1]
+    assert len(said.splitlines()) == 2
+
+
+def test_without_json_each_change_is_one_readable_line(dev: Dev, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "second", echo=ECHO)
+    with start(project) as process:
+        second = Terminal(process)
+        url = second.wait_for_line("http://").split()[1].removesuffix("/echo")
+        assert url != dev.url, "two projects side by side"
+        second.wait_for_line("Ctrl-C")
+        command = [PROGRAM, "send", "echo", "--url", url, "two\twords"]
+        subprocess.run(command, check=True, timeout=DEADLINE_S, capture_output=True)  # noqa: S603
+        _, agent, task, said = second.wait_for_line("completed").split("  ")
+        assert (agent, len(task), said) == ("echo", 36, "completed: first")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 0
+        assert "Traceback" not in str(second.seen)
+
+
+def test_an_interrupt_ends_it_while_an_agent_blocks_and_its_ports_are_free_at_once(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "blocking", sleeper="print('asleep')\ntime.sleep(3600)\nreturn ''")
+    with running(project) as dev:
+        dev.task("sleeper")
+        dev.wait_for_line("asleep")
+        dev.process.send_signal(signal.SIGINT)
+        assert dev.process.wait(DEADLINE_S) == 0
+    ports = [str(urlsplit(url).port) for url in (dev.url, dev.inbox)]
+    with running(project, "--port", ports[0], "--receiver-port", ports[1]) as second:
+        assert second.url == dev.url
+        second.process.kill()
+        second.process.wait(DEADLINE_S)
+    with running(project, "--port", ports[0], "--receiver-port", ports[1]) as third:
+        assert asked(third.url, "agents")["agents"][0]["id"] == "sleeper"
+
+
+def test_agents_that_cannot_be_imported_end_it_at_the_start_with_the_traceback(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "wrong", echo=ECHO)
+    (project.root / "workshop" / "echo.py").write_text("import nothing_of_this_name\n")
+    with start(project) as process:
+        said, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1
+    assert "echo.py" in said
+    assert said.splitlines()[-1].startswith("The agents cannot be imported: ModuleNotFoundError")
