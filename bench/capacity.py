@@ -22,8 +22,8 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 sys.path.insert(0, str(ROOT))
 
 from a2a_serverless import Agent, TaskContext
-from a2a_serverless.adapters.dynamodb import items, keys, log_format
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore, dump_event
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoTaskIndex
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
@@ -134,7 +134,7 @@ def _items(principal: Principal, number: int, count: int, now: int) -> list[dict
     pk, expires = keys.task(key), head.expires
     made = [items.make_item(pk, keys.HEAD, expires, items.head_item(head))]
     if number >= count - FULL:
-        body = {"by": {"S": event.append_id}, "body": {"S": log_format.dump_event(event)}}
+        body = {"by": {"S": event.append_id}, "body": {"S": dump_event(event)}}
         made.append(items.make_item(pk, keys.event(1), expires, body))
     return made
 

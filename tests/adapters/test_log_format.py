@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.dynamodb import log_format
+from a2a_serverless.adapters.dynamodb.payloads import dump_event, dump_step, load_event, load_step
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -80,27 +80,27 @@ chunks = st.builds(
 
 @given(statuses | chunks)
 def test_an_event_comes_back_as_it_was(event: Event) -> None:
-    text = log_format.dump_event(event)
-    assert repr(log_format.load_event(text, event.n, event.append_id)) == repr(event)
+    text = dump_event(event)
+    assert repr(load_event(text, event.n, event.append_id)) == repr(event)
     assert text.encode().decode() == text
 
 
 @given(texts, values)
 def test_a_result_comes_back_as_it_was(arguments: str, value: Json) -> None:
     result = StepResult(arguments, value)
-    assert repr(log_format.load_step(log_format.dump_step(result))) == repr(result)
+    assert repr(load_step(dump_step(result))) == repr(result)
 
 
 def test_what_is_not_given_takes_no_room() -> None:
     event = StatusEvent(2, 5, "by", TaskState.WORKING)
-    assert json.loads(log_format.dump_event(event)) == {"state": "TASK_STATE_WORKING", "at": 5}
+    assert json.loads(dump_event(event)) == {"state": "TASK_STATE_WORKING", "at": 5}
 
 
 def test_a_text_in_chinese_is_stored_in_its_own_letters() -> None:
     event = StatusEvent(
         2, 5, "by", TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(text="大纲"),))
     )
-    assert "大纲" in log_format.dump_event(event)
+    assert "大纲" in dump_event(event)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -109,8 +109,8 @@ def test_a_number_that_json_does_not_have_is_refused(value: float) -> None:
         2, 5, "by", TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(data=value),))
     )
     with pytest.raises(ValueError, match="JSON"):
-        log_format.dump_event(event)
+        dump_event(event)
     with pytest.raises(ValueError, match="JSON"):
-        log_format.dump_event(
+        dump_event(
             replace(event, message=Message(message_id="m", role=Role.AGENT, parts=(Part(data=["\ud800", value]),)))
         )

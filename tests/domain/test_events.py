@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.dynamodb.log_format import dump_snapshot, load_snapshot
+from a2a_serverless.adapters.dynamodb.payloads import dump_snapshot, load_snapshot
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay, contiguous, replay
 from a2a_serverless.domain.states import NEXT

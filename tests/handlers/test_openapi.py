@@ -17,8 +17,8 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
-from a2a_serverless.http import routes as rest
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.http.routes import ROUTES
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from schemathesis import Case
 
-NAMES = [f"{route.operation} {route.version} {route.verb}" for route in rest.ROUTES]
+NAMES = [f"{route.operation} {route.version} {route.verb}" for route in ROUTES]
 CHECKS = [
     checks.status_code_conformance,
     checks.content_type_conformance,

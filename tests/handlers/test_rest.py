@@ -9,8 +9,8 @@ import pytest
 from starlette.routing import Match, Route
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported
-from a2a_serverless.http import routes as rest
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.http.routes import ROUTES, TENANT_ROUTES
 from a2a_serverless.protocol.operations import Operation
 from tests.handlers.hostile import TASK
 from tests.handlers.test_hostile import Place
@@ -51,7 +51,7 @@ OLD_PATHS = [
 def found(verb: str, path: str) -> tuple[Operation, str, dict[str, Any]]:
     """Operation, version and fields of the first route that takes the path, as Starlette takes it."""
     scope = {"type": "http", "method": verb, "path": f"/echo{path}"}
-    for route in (*rest.ROUTES, *rest.TENANT_ROUTES):
+    for route in (*ROUTES, *TENANT_ROUTES):
         match, child = Route("/{agent:agent}" + route.path(typed=True), found, methods=[route.verb]).matches(scope)
         if match is Match.FULL:
             return route.operation, route.version, route.fields(HttpRequest(verb, path, params=child["path_params"]))
@@ -87,8 +87,8 @@ def test_a_path_below_v1_is_an_operation_of_0_3(
 
 
 def test_every_route_is_tested() -> None:
-    assert len(rest.ROUTES) == len(PATHS) + len(OLD_PATHS)
-    assert len(rest.TENANT_ROUTES) == len(PATHS)
+    assert len(ROUTES) == len(PATHS) + len(OLD_PATHS)
+    assert len(TENANT_ROUTES) == len(PATHS)
 
 
 def test_what_the_path_says_is_decoded() -> None:

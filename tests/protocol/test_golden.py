@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb import log_format
+from a2a_serverless.adapters.dynamodb.payloads import load_event, load_snapshot
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
@@ -87,8 +87,8 @@ def test_an_item_of_a_peer_is_read_or_refused_as_before(line: Any) -> None:
 def stored(text: Any) -> Any:
     """The object that a text of the first format holds."""
     if "snapshot" in text:
-        return log_format.load_snapshot(text["snapshot"])
-    event = log_format.load_event(text["event"], 1, "")
+        return load_snapshot(text["snapshot"])
+    event = load_event(text["event"], 1, "")
     if "message" in text:
         assert isinstance(event, StatusEvent)
         return event.message

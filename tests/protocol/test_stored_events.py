@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from a2a_serverless.adapters.dynamodb import log_format
+from a2a_serverless.adapters.dynamodb.payloads import dump_event, dump_snapshot, load_event, load_snapshot
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.protocol import v1
 from tests.protocol import strategies
@@ -37,15 +37,15 @@ def test_events_of_a_release_are_read(release: str) -> None:
     ]
     assert texts
     for text in texts:
-        event = log_format.load_event(text, 3, "by")
+        event = load_event(text, 3, "by")
         assert (event.n, event.append_id) == (3, "by")
-        assert log_format.load_event(log_format.dump_event(event), 3, "by") == event
+        assert load_event(dump_event(event), 3, "by") == event
 
 
 @given(strategies.EVENTS)
 @SOME
 def test_an_event_is_read_back_unchanged(event: Event) -> None:
-    assert log_format.load_event(log_format.dump_event(event), event.n, event.append_id) == event
+    assert load_event(dump_event(event), event.n, event.append_id) == event
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_an_event_is_read_back_unchanged(event: Event) -> None:
     ],
 )
 def test_all_that_an_event_says_is_stored(event: Any) -> None:
-    assert log_format.load_event(log_format.dump_event(event), event.n, "by") == event
+    assert load_event(dump_event(event), event.n, "by") == event
 
 
 def test_form_2_is_the_json_of_1_0() -> None:
     event = StatusEvent(1, 5, "by", v1.TaskState.INPUT_REQUIRED, SAID)
     said = {"role": "ROLE_AGENT", "messageId": "a", "parts": [{"text": "hello"}]}
-    assert json.loads(log_format.dump_event(event)) == {
+    assert json.loads(dump_event(event)) == {
         "state": "TASK_STATE_INPUT_REQUIRED",
         "at": 5,
         "message": said,
@@ -83,23 +83,23 @@ def test_form_2_is_the_json_of_1_0() -> None:
 @given(strategies.TASKS)
 @SOME
 def test_a_snapshot_is_the_task(task: v1.Task) -> None:
-    read = log_format.load_snapshot(log_format.dump_snapshot(task.as_of(7)))
+    read = load_snapshot(dump_snapshot(task.as_of(7)))
     assert (read, read.n) == (task, 7)
 
 
 def test_a_snapshot_of_a_later_form_is_refused() -> None:
     with pytest.raises(ValueError, match="another version"):
-        log_format.load_snapshot('{"v":3}')
+        load_snapshot('{"v":3}')
 
 
 @pytest.mark.parametrize("data", [float("nan"), {"a": [float("-inf")]}])
 def test_what_is_no_number_in_json_is_not_stored(data: Any) -> None:
     artifact = v1.Artifact(artifact_id="a", parts=(v1.Part(data=data),))
     with pytest.raises(ValueError, match="is not a JSON number"):
-        log_format.dump_event(ArtifactEvent(1, 0, "by", artifact))
+        dump_event(ArtifactEvent(1, 0, "by", artifact))
 
 
 def test_what_is_ours_is_read_whatever_bounds_hold_for_others() -> None:
     long = v1.Message(role=v1.Role.AGENT, message_id="", parts=(v1.Part(text="a", filename="f" * 5000),) * 5000)
     event = StatusEvent(1, 5, "by", v1.TaskState.WORKING, long)
-    assert log_format.load_event(log_format.dump_event(event), 1, "by") == event
+    assert load_event(dump_event(event), 1, "by") == event

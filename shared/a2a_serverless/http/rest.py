@@ -93,8 +93,8 @@ EMPTY: Final = b"{}"
 
 def make_rest(api: Api) -> ASGIApp:
     """The routes. Errors leave them as exceptions, for the middleware of the application."""
-    from a2a_serverless.http.openapi import describe
     from a2a_serverless.http.operator_api import OPERATIONS, check_operator
+    from a2a_serverless.http.routes import describe
 
     app = FastAPI(title="A2A Serverless", version="1.0", redoc_url=None, redirect_slashes=False)
 

@@ -1,18 +1,30 @@
-"""Stores the texts of the log: in their item, or, above the inline limit, as a blob that the item points to.
+"""The texts of the log: their JSON, and where they are stored.
 
-The blob is written before the item and its name ends with its SHA-256, so a pointer always finds complete content.
+Events and snapshots are in format 2: the JSON of A2A 1.0, with the members that the log adds. Format 1, with short
+names of its own, is read and no longer written; only it has the member ``k`` (events) or a ``v`` of 1 (snapshots). A
+member that an older text lacks gets the model's default. Stored texts are read without the bounds that hold for
+requests. Items of a newer release never get here: ``items.readable`` refuses them.
 
-Snapshots of long logs are blobs too; they save readers a replay from the beginning. The log alone holds the same task.
-The head names a snapshot by the number of its last event, its size in bytes and its SHA-256.
+A text is stored in its item or, above the inline limit, as a blob that the item points to. The blob is written before
+the item and its name ends with its SHA-256, so a pointer always finds complete content. Snapshots of long logs are
+blobs too; they save readers a replay from the beginning. The log alone holds the same task. The head names a snapshot
+by the number of its last event, its size in bytes and its SHA-256.
 """
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb import keys, log_format
-from a2a_serverless.domain.events import TaskReplay
+from pydantic_core import PydanticSerializationError, from_json
+
+from a2a_serverless.adapters.dynamodb import keys
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
+from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol import v1
+from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +98,7 @@ class SnapshotStore:
 
     def store(self, key: TaskKey, task: Task) -> str:
         """Stores the task as of its event ``n``; returns the name that the head must hold. Idempotent."""
-        content = log_format.dump_snapshot(task).encode()
+        content = dump_snapshot(task).encode()
         self._payloads.put(key, content)
         return snapshot_name(task, content)
 
@@ -102,6 +114,210 @@ class SnapshotStore:
     def _find(self, head: Head) -> Task | None:
         _, size, digest = head.fold.split(" ")
         try:
-            return log_format.load_snapshot(self._payloads.fetch(pointer(head.key, digest, int(size))))
+            return load_snapshot(self._payloads.fetch(pointer(head.key, digest, int(size))))
         except (PayloadCorrupted, ValueError):
             return None
+
+
+SNAPSHOT_VERSION: Final = 2
+_STATES: Final = {state.value: state for state in v1.TaskState}
+_PART_NAMES: Final = {"mt": "mediaType", "fn": "filename", "md": "metadata"}
+_ROLES: Final = {role.value: role for role in v1.Role}
+
+
+class StoredIncoming(ProtoModel):
+    """What a client's message brought along."""
+
+    message: v1.Message
+    accepted_output_modes: Names = ()
+    metadata: Metadata = None
+    extensions: Names = ()
+
+
+class StoredStatus(ProtoModel):
+    """A status event, without what its item carries apart: number and author."""
+
+    state: v1.StateName
+    at: int
+    message: v1.Message | None = None
+    incoming: StoredIncoming | None = None
+    fence: int = 0
+    usage: Metadata = None
+
+
+class StoredChunk(ProtoModel):
+    """An artifact event, likewise."""
+
+    artifact: v1.Artifact
+    at: int
+    append: bool = False
+    last_chunk: bool = False
+    emits: tuple[int, int] = (0, 0)
+    fence: int = 0
+    step: str = ""
+
+
+class StoredSnapshot(ProtoModel):
+    """A task as of event ``n``."""
+
+    v: int
+    n: int
+    task: v1.Task
+
+
+def dump_event(event: Event) -> str:
+    """An event as JSON in form 2."""
+    if isinstance(event, ArtifactEvent):
+        return _model_text(StoredChunk(**{name: getattr(event, name) for name in StoredChunk.model_fields}))
+    said = event.incoming
+    incoming = said and StoredIncoming(
+        message=said.message,
+        accepted_output_modes=said.accepted_output_modes,
+        metadata=said.metadata,
+        extensions=said.extensions,
+    )
+    stored = StoredStatus(
+        state=event.state,
+        at=event.at,
+        message=event.message,
+        incoming=incoming,
+        fence=event.fence,
+        usage=event.usage,
+    )
+    return _model_text(stored)
+
+
+def load_event(text: str, n: int, by: str) -> Event:
+    """The event that a release has stored."""
+    body = _parsed(text)
+    body = _event_1(body) if "k" in body else body
+    if "state" in body:
+        stored = StoredStatus.model_validate(body)
+        said = stored.incoming
+        incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
+        return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence, stored.usage)
+    return ArtifactEvent(n=n, append_id=by, **StoredChunk.model_validate(body).__dict__)
+
+
+def dump_snapshot(task: v1.Task) -> str:
+    """A task as of its ``n`` as JSON in form 2."""
+    return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task))
+
+
+def load_snapshot(text: str) -> v1.Task:
+    """The task that a release has stored; raises ValueError for a form of another version."""
+    body = _parsed(text)
+    if body["v"] not in {1, SNAPSHOT_VERSION}:
+        raise ValueError("a snapshot of another version")
+    stored = StoredSnapshot.model_validate(_snapshot_1(body) if body["v"] == 1 else body)
+    return stored.task.as_of(stored.n)
+
+
+def dump_step(result: StepResult) -> str:
+    """A step's result as JSON."""
+    said = {"f": result.fence or None, "c": result.counts or None, "u": result.usage or None}
+    given = {name: value for name, value in said.items() if value is not None}
+    return dump_json({"a": result.arguments, "v": result.value, **given})
+
+
+def load_step(text: str) -> StepResult:
+    """The result that ``dump_step`` wrote."""
+    body = json.loads(text)
+    return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}), body.get("u", {}))
+
+
+def dump_json(value: object) -> str:
+    """Compact JSON. A lone surrogate has no UTF-8 form, so a text with one is escaped as a whole."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value. Only Python's own reader takes the escape of a lone surrogate."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)
+
+
+def _model_text(model: ProtoModel) -> str:
+    """JSON, as small as it gets. A lone surrogate has no UTF-8 form, so a text that holds one is escaped as a whole."""
+    with suppress(PydanticSerializationError, UnicodeEncodeError):
+        return printed(model).decode()
+    plain = model.model_dump(by_alias=True, exclude_defaults=True)
+    return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+
+
+# --- form 1, as form 2 -----------------------------------------------------------------------------------------------
+
+
+def _event_1(body: dict[str, Any]) -> dict[str, Any]:
+    return _status_1(body) if body["k"] == "s" else _chunk_1(body)
+
+
+def _status_1(body: dict[str, Any]) -> dict[str, Any]:
+    said = body.get("in")
+    incoming = said and {
+        "message": _message_1(said["m"]),
+        "acceptedOutputModes": said.get("o"),
+        "metadata": said.get("md"),
+    }
+    message, fence = _message_1(body.get("m")), body.get("f", 0)
+    return {"state": _STATES[body["s"]], "at": body["at"], "message": message, "incoming": incoming, "fence": fence}
+
+
+def _chunk_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "artifact": _artifact_1(body["a"]),
+        "at": body["at"],
+        "append": body.get("+", False),
+        "lastChunk": body.get("end", False),
+        "emits": body.get("e", (0, 0)),
+        "fence": body.get("f", 0),
+        "step": body.get("st", ""),
+    }
+
+
+def _snapshot_1(body: dict[str, Any]) -> dict[str, Any]:
+    status = {"state": _STATES[body["s"]], "timestamp": body["at"], "message": _message_1(body.get("m"))}
+    task = {
+        "id": body["i"],
+        "contextId": body["c"],
+        "status": status,
+        "artifacts": [_artifact_1(one) for one in body["a"]],
+        "history": [_message_1(one) for one in body["h"]],
+        "metadata": body.get("md"),
+    }
+    return {"v": body["v"], "n": body["n"], "task": task}
+
+
+def _message_1(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    return body and {
+        "role": _ROLES[body["r"]],
+        "messageId": body["i"],
+        "parts": [_part_1(part) for part in body["p"]],
+        "contextId": body.get("c"),
+        "taskId": body.get("t"),
+        "metadata": body.get("md"),
+        "extensions": body.get("x"),
+        "referenceTaskIds": body.get("ref"),
+    }
+
+
+def _artifact_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "artifactId": body["i"],
+        "parts": [_part_1(part) for part in body["p"]],
+        "name": body.get("n"),
+        "description": body.get("d"),
+        "metadata": body.get("md"),
+        "extensions": body.get("x"),
+    }
+
+
+def _part_1(body: dict[str, Any]) -> dict[str, Any]:
+    return {_PART_NAMES.get(name, name): value for name, value in body.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys, log_format
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.payloads import dump_json
 from a2a_serverless.domain.circuit_breaker import FORGET_MS, OpenBreaker
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 
@@ -29,7 +30,7 @@ class DynamoPublications:
         self._table = table
 
     def publish(self, name: str, document: Json) -> None:
-        body = {"body": {"S": log_format.dump_json(document)}}
+        body = {"body": {"S": dump_json(document)}}
         self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
 
     def get_document(self, name: str) -> Json:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys, log_format
-from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.adapters.dynamodb.push_store import config_actions
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
@@ -135,7 +135,7 @@ class DynamoTaskLog:
 
     def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         place = (keys.task(key), keys.step(name))
-        body = self._payloads.store(key, log_format.dump_step(result))
+        body = self._payloads.store(key, dump_step(result))
         item = items.make_item(*place, expires, {"name": {"S": name}, **body})
         refusal = self._table.write(self._table.put_new(item))
         found = self._found(item, refusal) if refusal else None
@@ -174,13 +174,13 @@ class DynamoTaskLog:
     def _events(self, found: Iterable[Item]) -> Iterable[Event]:
         for item in found:
             text = self._payloads.fetch(items.readable(item, items.EVENT_VERSION))
-            yield log_format.load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
+            yield load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
-        return log_format.load_step(self._payloads.fetch(items.readable(item)))
+        return load_step(self._payloads.fetch(items.readable(item)))
 
     def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
-        body = self._payloads.store(key, log_format.dump_event(event))
+        body = self._payloads.store(key, dump_event(event))
         if "body" not in body:  # what read_head must know of an event whose text is not in the item
             body |= {"status": {"BOOL": isinstance(event, StatusEvent)}, "fence": {"N": str(event.fence)}}
         attributes = {"by": {"S": event.append_id}, **body, "v": {"N": str(items.EVENT_VERSION)}}
@@ -211,7 +211,7 @@ def _has_moved_head(head: Head, item: Item) -> bool:
         return False
     known = items.readable(item, items.EVENT_VERSION)
     if "body" in known:
-        event = log_format.load_event(known["body"]["S"], n, known["by"]["S"])
+        event = load_event(known["body"]["S"], n, known["by"]["S"])
         return isinstance(event, StatusEvent) or event.fence > head.fence
     # An item of an earlier release lacks these fields: it is taken for a chunk, as nearly all events of that size are.
     return "status" in known and (known["status"]["BOOL"] or int(known["fence"]["N"]) > head.fence)
