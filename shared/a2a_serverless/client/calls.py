@@ -12,7 +12,7 @@ from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.errors import CODES
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import read_peer
+from a2a_serverless.protocol.protojson import ProtoModel, read_peer
 from a2a_serverless.protocol.sse import last_event_id
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.v1 import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import WireVersion
-    from a2a_serverless.protocol.protojson import ProtoModel
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"

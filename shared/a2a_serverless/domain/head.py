@@ -11,17 +11,14 @@ end of its life. The sweeper enqueues due tasks. A due time is changed only when
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import Final, TypedDict
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.model import JsonObject
 
 RUN_LEASE_MS: Final = 30_000
 RUN_RENEWAL_MS: Final = 10_000

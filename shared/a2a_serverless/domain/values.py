@@ -8,13 +8,10 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
-from a2a_serverless.domain.model import TaskKey
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
+from a2a_serverless.domain.model import Json, TaskKey
 
 KEY_LIMIT: Final = 512
 """Characters of a percent-encoded key."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.aws import Aws, emulated
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.settings import SettingsError
+from a2a_serverless.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.values import ValueStore
-    from a2a_serverless.settings import Settings
 
 
 def make_aws() -> Aws:
