@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,28 @@ def test_rule_07_a_name_that_cannot_be_kept_fails_the_task_and_says_why(case: st
     task = done(work)
     assert task.status.state is TaskState.FAILED
     assert last_word(task).startswith(reason)
+
+
+def test_rule_07_a_step_that_raised_may_be_tried_again_under_its_name() -> None:
+    tries: list[int] = []
+
+    async def fail_twice() -> int:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            raise ValueError
+        return tries[-1]
+
+    results: list[int] = []
+
+    async def work(task: TaskContext) -> None:
+        for _ in range(3):
+            with suppress(ValueError):
+                results.append(await task.step("try", fail_twice))
+                break
+        await asyncio.sleep(3600 if len(results) < 2 else 0)
+
+    assert done(work, runs=2).status.state is TaskState.COMPLETED
+    assert (results, tries) == ([2, 2], [0, 1, 2])
 
 
 def test_rule_07_a_step_that_was_stored_with_other_arguments_fails_the_task() -> None:

@@ -170,7 +170,8 @@ class TaskContext(Protocol):
         A plain function runs in a thread.
         What the work emits is stored with the result; an interrupted step runs again, and then the new chunks count.
         Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
-        ``StepTimedOut`` when the step did not finish within three whole runs.
+        ``StepTimedOut`` when the step did not finish within three whole runs. A step that raised may be tried again
+        under its name.
         """
 
     async def record_usage(self, model: str, **amounts: float) -> None:

@@ -365,7 +365,11 @@ class DurableTaskContext:
         """The step's result, from the store or by running it."""
         kept = self._steps.get(name)
         if kept is None:
-            kept = await self._run_step(name, codec, arguments, work)
+            try:
+                kept = await self._run_step(name, codec, arguments, work)
+            except Exception:
+                self._used.discard(name)
+                raise
         else:
             self._read_back(name, kept)
         if kept.arguments != arguments:
