@@ -16,6 +16,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable,.a2a/venvs/bench-$(name)/.installed)
+FRAMEWORKS := pydantic-ai strands
 RUN := $(VENV)/bin/
 
 .PHONY: help
@@ -68,6 +69,14 @@ test: $(ENVIRONMENTS) ## run every test
 .PHONY: coverage
 coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one process
 	$(RUN)pytest --cov --cov-report=term $(ARGS)
+
+.PHONY: frameworks
+frameworks: SEEDS ?= 10
+frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents of other frameworks, each in its environment: make frameworks SEEDS=3
+	@for name in $(FRAMEWORKS); do \
+	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable .; \
+	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$${name//-/_}.py $(ARGS); \
+	done
 
 .PHONY: faults
 faults: SEEDS ?= 1
@@ -129,7 +138,7 @@ bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: 
 
 .PHONY: lock
 lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
-	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --extra cli --group dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
@@ -137,6 +146,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
+	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt

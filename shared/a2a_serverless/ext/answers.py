@@ -1,0 +1,58 @@
+"""The artifact with an agent's answer, and what other agents have answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless import AgentCallFailed, Message, TaskState
+
+if TYPE_CHECKING:
+    from a2a_serverless import Task, TaskContext
+    from a2a_serverless.domain.model import Json
+
+ANSWER: Final = "answer"
+"""The name of the artifact."""
+_YES: Final = frozenset({"yes", "y", "ok", "approve", "approved", "true"})
+
+
+class AnswerStream:
+    """Emits the text of one model response while it arrives, in place of the text of an earlier response.
+
+    The last piece waits for ``end``, which knows whether it is the last chunk of the answer.
+    """
+
+    def __init__(self, task: TaskContext) -> None:
+        self._task = task
+        self._piece = ""
+        self._append = False
+
+    async def add(self, text: str) -> None:
+        """Emits the piece before this one."""
+        if text and self._piece:
+            await self._emit(last=False)
+        self._piece = text or self._piece
+
+    async def end(self, *, last: bool) -> None:
+        """Emits the last piece."""
+        if self._piece:
+            await self._emit(last=last)
+
+    async def _emit(self, *, last: bool) -> None:
+        await self._task.emit(ANSWER, self._piece, append=self._append, last=last)
+        self._append = True
+
+
+def is_yes(text: str) -> bool:
+    """Whether a client's text approves."""
+    return text.strip().rstrip(".!").lower() in _YES
+
+
+def content_of(answer: Task | Message) -> Json:
+    """What another agent has answered: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
+    if isinstance(answer, Message):
+        return answer.data() or answer.text()
+    said = answer.status.message.text() if answer.status.message else ""
+    if answer.status.state is not TaskState.COMPLETED:
+        raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {said}")
+    contents: list[Json] = [artifact.data() or artifact.text() for artifact in answer.artifacts]
+    return contents[0] if len(contents) == 1 else contents or said

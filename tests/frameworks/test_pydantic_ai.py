@@ -1,0 +1,478 @@
+"""Pydantic AI agents through the framework's own loop, with its own fake model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from random import Random
+from runpy import run_path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pydantic_ai", reason="Pydantic AI is not installed here: make frameworks")
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai.exceptions import ModelHTTPError, UserError
+from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from a2a_serverless import Message, Part, StoredValue, Task, TaskContext, VersionConflict, current_task
+from a2a_serverless import agent as plain
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.ext.history import load_history, save_turn
+from a2a_serverless.ext.pydantic_ai import agent, call_agent, run
+from a2a_serverless.protocol.v1 import Role
+from a2a_serverless.testing import AgentTestHarness
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from pydantic_ai.messages import ModelMessage
+
+    from a2a_serverless import Agent as A2AAgent
+
+SEEDS = range(int(os.environ.get("SEEDS", "1")))
+
+
+def step_of(what: str) -> str:
+    """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
+    kind, _, number = what.partition(" ")
+    if kind == "model":
+        return "model.request_stream" if number == "1" else f"model.request_stream#{number}"
+    return f":{what}"
+
+
+def shopper(ledger: Ledger, seed: int) -> A2AAgent:
+    """Calls tools in parallel, of which one asks for a retry and one needs an approval; then it answers in words."""
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    prices = chance.sample(range(1, 90), chance.randint(1, 3))
+    words = [f"word{number} " for number in range(chance.randint(3, 9))]
+    pause_s = chance.choice([0, 0.1, 0.4])
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        turn = 1 + sum(isinstance(message, ModelResponse) for message in messages)
+        tried = ledger.pay(f"model {turn}")
+        if turn == 1:
+            yield "I look at the prices. "
+            for place, price in enumerate(prices):
+                yield {place: DeltaToolCall("look", f'{{"price": {price}}}', tool_call_id=f"look-{place}")}
+            yield {len(prices): DeltaToolCall("stumble", "{}", tool_call_id="stumble-1")}
+        elif turn == 2:
+            yield {0: DeltaToolCall("buy", f'{{"price": {max(prices)}}}', tool_call_id="buy-1")}
+        else:
+            for word in words:
+                await asyncio.sleep(pause_s)
+                yield f"{word}{tried} "
+
+    shop = Agent(FunctionModel(stream_function=answer), name="shop")
+
+    @shop.tool_plain
+    async def look(price: int) -> int:
+        ledger.pay(f"look-{prices.index(price)}")
+        await asyncio.sleep(price / 100)
+        return price
+
+    @shop.tool_plain
+    def stumble() -> str:
+        ledger.pay("stumble-1")
+        raise ModelRetry("Do not ask for this again.")
+
+    @shop.tool_plain(requires_approval=True)
+    async def buy(price: int) -> str:
+        ledger.pay("buy-1")
+        return f"bought for {price}"
+
+    return agent(shop, description="Buys the most expensive thing.")
+
+
+def assert_whole(played: Played) -> None:
+    """The answer is the text of the last response that was stored, and nothing else."""
+    assert_one_answer(played)
+    last = max(
+        (name for name in played.steps if "model.request" in name), key=lambda name: name.partition("#")[2] or "1"
+    )
+    response = TypeAdapter(ModelResponse).validate_python(played.steps[last].value)
+    assert played.answer() == "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
+    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
+    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
+    assert not report.wrong
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
+    assert not kill_at_random(scenario, assert_whole, seed).wrong
+
+
+def talker(*turns: Sequence[Any], pause_s: float = 0, paid: list[int] | None = None) -> FunctionModel:
+    """A model that says in each turn what is given: pieces of text, and tool calls as (name, JSON, id)."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        (paid if paid is not None else []).append(turn)
+        for place, said in enumerate(turns[min(turn, len(turns) - 1)]):
+            await asyncio.sleep(pause_s)
+            if isinstance(said, str):
+                yield said
+            else:
+                yield {place: DeltaToolCall(said[0], said[1], tool_call_id=said[2])}
+
+    return FunctionModel(stream_function=answer)
+
+
+def test_the_card_is_that_of_the_agent() -> None:
+    made = agent(Agent("test", name="shop", description="Sells."), version="2.0.0")
+    assert (made.id, made.name, made.description, made.version) == ("shop", "shop", "Sells.", "2.0.0")
+    assert [(skill.id, skill.description) for skill in made.skills] == [("shop", "Sells.")]
+
+
+def test_an_agent_that_cannot_be_durable_is_refused_at_once() -> None:
+    with pytest.raises(UserError, match="id"):
+        agent(Agent("test", name="shop", toolsets=[FunctionToolset([len])]))
+
+
+def test_usage_is_on_the_task() -> None:
+    harness = AgentTestHarness(agent(Agent(talker(["Hello", "!"]), name="greeter"), history=0))
+    metadata = harness.send("hi").task.metadata or {}
+    usage: Any = metadata["a2a-serverless/usage"]
+    assert usage["function::answer"]["requests"] == 1
+    assert usage["function::answer"]["output_tokens"] > 0
+
+
+class Offer(BaseModel):
+    """A thing and its price."""
+
+    thing: str
+    price: int
+
+
+def test_a_structured_output_is_a_data_part() -> None:
+    reply = AgentTestHarness(agent(Agent(TestModel(), name="offers", output_type=Offer), history=0)).send("a car")
+    assert reply.data("answer") == {"thing": "a", "price": 0}
+
+
+def test_an_output_that_a_validator_refuses_is_replaced() -> None:
+    strict = Agent(talker(["no", "!"], ["yes", "!"]), name="strict")
+
+    @strict.output_validator
+    def check(said: str) -> str:
+        if said == "no!":
+            raise ModelRetry("Say yes.")
+        return said
+
+    assert AgentTestHarness(agent(strict, history=0)).send("well?").text("answer") == "yes!"
+
+
+def test_an_answer_without_streaming_is_one_chunk() -> None:
+    harness = AgentTestHarness(
+        agent(Agent(TestModel(custom_output_text="ok"), name="quiet"), history=0, streaming=False)
+    )
+    assert harness.send("hi").text("answer") == "ok"
+
+
+def test_a_tool_that_raises_fails_the_task_and_its_client_reads_a_reference() -> None:
+    broken = Agent(talker([("divide", "{}", "c1")]), name="broken")
+
+    @broken.tool_plain
+    def divide() -> float:
+        return 1 / 0
+
+    reply = AgentTestHarness(agent(broken, history=0)).send("divide")
+    assert reply.state == "failed"
+    assert reply.said.startswith("The agent stopped with an error (reference")
+    assert isinstance(reply.error, ZeroDivisionError)
+
+
+def guarded(done: list[str], says: str = "Done.") -> Agent[None, str]:
+    """Deletes files, if the client approves."""
+    guard = Agent(talker([("delete", '{"path": "a.txt"}', "c1")], [says]), name="guard")
+
+    @guard.tool_plain(requires_approval=True)
+    def delete(path: str) -> str:
+        done.append(path)
+        return "deleted"
+
+    return guard
+
+
+def test_an_approval_is_answered_after_a_deployment() -> None:
+    done: list[str] = []
+    harness = AgentTestHarness(agent(guarded(done), history=0))
+    asked = harness.send("delete a.txt")
+    question = asked.task.status.message
+    assert (asked.state, asked.said) == (
+        "input-required",
+        'May I call delete({"path": "a.txt"})? Answer yes, or no and why.',
+    )
+    assert question
+    assert question.data() == {
+        "kind": "approval",
+        "tool": "delete",
+        "tool_call_id": "c1",
+        "arguments": {"path": "a.txt"},
+    }
+    harness.deploy(agent(guarded(done, "Done by the new version."), history=0))
+    assert harness.send("Yes.", task_id=asked.task.id).text("answer") == "Done by the new version."
+    assert done == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "approved"),
+    [
+        ("yes", True),
+        ({"approved": True}, True),
+        ("no, keep it", False),
+        ("", False),
+        ({"approved": "yes"}, False),
+        ({"approved": False, "message": "keep it"}, False),
+        ([Part(data=[True])], False),
+    ],
+)
+def test_only_a_yes_approves(answer: Any, approved: bool) -> None:  # noqa: FBT001 - a column of the table
+    done: list[str] = []
+    harness = AgentTestHarness(agent(guarded(done), history=0))
+    asked = harness.send("delete a.txt")
+    assert harness.send(answer, task_id=asked.task.id).state == "completed"
+    assert done == (["a.txt"] if approved else [])
+
+
+def test_a_denial_tells_the_model_why() -> None:
+    heard: list[Any] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        heard.extend(part.content for part in messages[-1].parts if isinstance(part, ToolReturnPart))
+        if heard:
+            yield "Kept."
+        else:
+            yield {0: DeltaToolCall("delete", "{}", tool_call_id="c1")}
+
+    guard = Agent(FunctionModel(stream_function=answer), name="guard")
+
+    @guard.tool_plain(requires_approval=True)
+    def delete() -> str:
+        return "deleted"
+
+    harness = AgentTestHarness(agent(guard, history=0))
+    asked = harness.send("delete")
+    assert harness.send("I need it.", task_id=asked.task.id).text("answer") == "Kept."
+    assert heard == ["I need it."]
+
+
+def test_an_external_tool_is_a_question_whose_answer_is_its_result() -> None:
+    heard: list[Any] = []
+    remote = Agent(talker([("measure", "{}", "c1")], ["Noted."]), name="remote")
+
+    @remote.tool_plain
+    def measure() -> float:
+        raise CallDeferred
+
+    @remote.output_validator
+    def note(ctx: RunContext[None], said: str) -> str:
+        heard.extend(part.content for one in ctx.messages for part in one.parts if isinstance(part, ToolReturnPart))
+        return said
+
+    harness = AgentTestHarness(agent(remote, history=0))
+    asked = harness.send("measure")
+    assert asked.said == "What is the result of measure({})?"
+    assert harness.send({"degrees": 20}, task_id=asked.task.id).text("answer") == "Noted."
+    assert heard == [{"degrees": 20}]
+
+
+def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
+    harness = AgentTestHarness(agent(Agent(talker(["a", "b", "c", "d"], pause_s=10), name="slow"), history=0))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.later(25_000, lambda: harness.cancel(task.id))
+    harness.settle()
+    reply = harness.reply(task.id)
+    assert (reply.state, reply.text("answer")) == ("canceled", "a")
+
+
+def test_tools_get_dependencies_and_the_task() -> None:
+    named = Agent(talker([("greet", "{}", "c1")], ["Done."]), name="named", deps_type=str)
+    greeted: list[str] = []
+
+    @named.tool
+    async def greet(ctx: RunContext[str]) -> str:
+        greeted.append(f"{ctx.deps} {current_task().caller.owner}")
+        return "greeted"
+
+    async def deps(task: TaskContext) -> str:
+        return await task.step("deps", lambda: f"for {task.text()}")
+
+    AgentTestHarness(agent(named, deps=deps, history=0)).send("Ada")
+    assert greeted == ["for Ada client"]
+
+
+def test_a_function_of_ones_own_may_run_several_agents() -> None:
+    first, second = Agent(talker(["one"]), name="first"), Agent(talker(["two"]), name="second")
+
+    @plain(id="both", name="Both", description="Asks two agents.", skills=[])
+    async def both(task: TaskContext) -> str:
+        results = [await run(one, task.text()) for one in (first, second, first)]
+        return " ".join(result.output for result in results)
+
+    assert AgentTestHarness(both).send("?").said == "one two one"
+
+
+def test_two_other_agents_are_called_at_once_as_tools() -> None:
+    calls = [("call_echo", '{"message": "a"}', "c1"), ("call_echo", '{"message": "b"}', "c2")]
+    caller = Agent(talker(calls, ["Both."]), name="caller", tools=[call_agent("echo", description="Repeats.")])
+
+    @plain(id="echo", name="Echo", description="Repeats.", skills=[])
+    async def echo(task: TaskContext) -> None:
+        await asyncio.sleep(600)
+        await task.emit("said", task.text(), last=True)
+
+    harness = AgentTestHarness(agent(caller, history=0), echo)
+    reply = harness.send("call")
+    assert reply.text("answer") == "Both."
+    assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+
+
+def unreliable(ledger: Ledger) -> A2AAgent:
+    """Its first model always fails; the second one calls a tool and answers."""
+
+    async def fail(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del messages, info
+        raise ModelHTTPError(503, "first")
+        yield ""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        turn = 1 + sum(isinstance(message, ModelResponse) for message in messages)
+        tried = ledger.pay(f"model {turn}")
+        if turn == 1:
+            yield {0: DeltaToolCall("look", "{}", tool_call_id=f"look-{tried}")}
+        else:
+            yield f"answer {tried}"
+
+    models = FallbackModel(FunctionModel(stream_function=fail), FunctionModel(stream_function=answer))
+    made = Agent(models, name="fallback")
+
+    @made.tool_plain
+    async def look() -> str:
+        return "seen"
+
+    return agent(made, description="Has two models.", history=0)
+
+
+def test_a_death_after_a_fallback_does_not_pay_the_answer_again() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert played.answer().startswith("answer ")
+
+    assert not kill_everywhere(Scenario(unreliable, step_of), check).wrong
+
+
+def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_forgotten() -> None:
+    heard: list[list[str]] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        heard.append([str(part.content) for one in messages for part in one.parts if isinstance(part, UserPromptPart)])
+        yield f"answer {len(heard)}"
+
+    harness = AgentTestHarness(agent(Agent(FunctionModel(stream_function=answer), name="chat"), history=38))
+    context_id = harness.send("turn 0").task.context_id
+    for turn in range(1, 40):
+        assert harness.send(f"turn {turn}", context_id=context_id).text("answer") == f"answer {turn + 1}"
+    assert heard[37] == [f"turn {turn}" for turn in range(38)]
+    assert heard[39] == [f"turn {turn}" for turn in range(1, 40)]
+
+
+def test_another_conversation_another_owner_and_another_agent_have_another_history() -> None:
+    heard: list[int] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        heard.append(len(messages))
+        yield "Yes."
+
+    made = [agent(Agent(FunctionModel(stream_function=answer), name=name)) for name in ("one", "two")]
+    harness = AgentTestHarness(*made)
+    context_id = harness.send("a", to="one").task.context_id
+    harness.send("b", to="one")
+    harness.send("c", to="two", context_id=context_id)
+    message = Message(message_id="m", role=Role.USER, parts=(Part(text="d"),), context_id=context_id)
+    harness.take("one", message, Principal("tenant", "somebody"))
+    harness.settle()
+    assert heard == [1, 1, 1, 1]
+
+
+def test_a_file_is_read_by_the_model_once_and_is_only_named_in_the_history() -> None:
+    heard: list[Any] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        heard.append([part.content for one in messages for part in one.parts if isinstance(part, UserPromptPart)])
+        yield "Seen."
+
+    harness = AgentTestHarness(agent(Agent(FunctionModel(stream_function=answer), name="eyes")))
+    png = Part(raw="iVBOR0==", media_type="image/png")
+    first = harness.send([Part(text="Look"), png, Part(data={"at": 1})])
+    harness.send("And?", context_id=first.task.context_id)
+    assert heard[0][0][1].media_type == "image/png"
+    assert heard[1][0] == ["Look", "[image/png]", '{"at": 1}']
+
+
+def test_two_tasks_of_a_conversation_that_end_at_the_same_time_are_both_in_the_history() -> None:
+    class Store:
+        def __init__(self) -> None:
+            self.stored: list[tuple[Any, str]] = []
+            self.refused = 0
+
+        async def get(self, key: str) -> StoredValue | None:
+            return StoredValue(key, *self.stored[-1]) if self.stored else None
+
+        async def put(self, key: str, value: Any, *, version: str) -> None:
+            del key
+            if not self.refused:
+                self.refused += 1
+                self.stored.append(([{"task": "other", "messages": ["theirs"]}], "1"))
+                raise VersionConflict
+            assert version == "1"
+            self.stored.append((value, "2"))
+
+    store = Store()
+    task: Any = SimpleNamespace(id="this", conversation=store)
+    asyncio.run(save_turn(task, "chat", ["ours"], 40))
+    assert [turn["messages"] for turn in store.stored[-1][0]] == [["theirs"], ["ours"]]
+    assert asyncio.run(load_history(task, "chat")) == ["theirs"]
+
+
+def test_the_history_is_bounded_in_characters() -> None:
+    async def long(task: TaskContext) -> int:
+        for number in range(5):
+            await save_turn(replace_id(task, f"t{number}"), "chat", ["x" * 100_000], 40)
+        return len(await load_history(task, "chat"))
+
+    def replace_id(task: TaskContext, task_id: str) -> Any:
+        return SimpleNamespace(id=task_id, conversation=task.conversation)
+
+    @plain(id="long", name="Long", description="Long.", skills=[])
+    async def work(task: TaskContext) -> str:
+        return str(await long(task))
+
+    assert AgentTestHarness(work).send("go").said == "2"
+
+
+def test_the_example_asks_before_it_orders() -> None:
+    harness = AgentTestHarness(run_path("examples/pydantic_ai_agent.py")["shop_agent"])
+    asked = harness.send("a car")
+    assert asked.said == 'May I call order({"thing": "a"})? Answer yes, or no and why.'
+    assert "ordered: a" in harness.send("yes", task_id=asked.task.id).text("answer")

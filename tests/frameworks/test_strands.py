@@ -1,0 +1,256 @@
+"""Strands agents through the framework's own loop, with a fake model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from random import Random
+from runpy import run_path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("strands", reason="Strands is not installed here: make frameworks")
+
+from pydantic import BaseModel
+from strands import Agent, ToolContext, tool
+from strands.models import Model
+
+from a2a_serverless import Task, TaskContext
+from a2a_serverless import agent as plain
+from a2a_serverless.ext.strands import agent, call_agent
+from a2a_serverless.testing import AgentTestHarness
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+    from a2a_serverless import Agent as A2AAgent
+
+SEEDS = range(int(os.environ.get("SEEDS", "1")))
+
+
+class FakeModel(Model):
+    """Says what ``turns`` returns for the number of its turn: pieces of text, and tool calls as (name, id, input)."""
+
+    def __init__(self, turns: Callable[[int], Iterable[Any]], pause_s: float = 0) -> None:
+        self._turns = turns
+        self._pause_s = pause_s
+
+    def update_config(self, **model_config: Any) -> None:
+        pass
+
+    def get_config(self) -> dict[str, Any]:
+        return {"model_id": "fake"}
+
+    async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+        yield
+
+    async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        turn = 1 + sum(message["role"] == "assistant" for message in messages)
+        yield {"messageStart": {"role": "assistant"}}
+        calls = False
+        for said in self._turns(turn):
+            await asyncio.sleep(self._pause_s)
+            if isinstance(said, str):
+                yield {"contentBlockDelta": {"delta": {"text": said}}}
+                continue
+            calls = True
+            name, use_id, given = said
+            yield {"contentBlockStop": {}}
+            yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": use_id}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(given)}}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+        yield {
+            "metadata": {"usage": {"inputTokens": 5, "outputTokens": 3, "totalTokens": 8}, "metrics": {"latencyMs": 1}}
+        }
+
+
+def step_of(what: str) -> str:
+    """The end of the name of the step that stores a payment: "model 2", or the id of a tool use."""
+    kind, _, number = what.partition(" ")
+    if kind == "model":
+        return ": model" if number == "1" else f": model#{number}"
+    return f":{what}"
+
+
+def shopper(ledger: Ledger, seed: int) -> A2AAgent:
+    """Calls tools in parallel, of which one raises and one needs an approval; then it answers in words."""
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    prices = chance.sample(range(1, 90), chance.randint(1, 3))
+    words = [f"word{number} " for number in range(chance.randint(3, 9))]
+
+    def turns(turn: int) -> Iterable[Any]:
+        tried = ledger.pay(f"model {turn}")
+        if turn == 1:
+            looks = [("look", f"look-{place}", {"price": price}) for place, price in enumerate(prices)]
+            return ["I look at the prices.", *looks, ("stumble", "stumble-1", {}), ("buy", "buy-1", {"price": 9})]
+        return [f"{word}{tried} " for word in words]
+
+    pause_s = chance.choice([0, 0.1, 0.4])
+
+    @tool
+    async def look(price: int) -> str:
+        """Looks."""
+        ledger.pay(f"look-{prices.index(price)}")
+        await asyncio.sleep(price / 100)
+        return str(price)
+
+    @tool
+    def stumble() -> str:
+        """Stumbles."""
+        ledger.pay("stumble-1")
+        raise ValueError("no")
+
+    @tool(context=True)
+    async def buy(price: int, tool_context: ToolContext) -> str:
+        """Buys."""
+        if tool_context.interrupt("buy", reason={"price": price}) != "yes":
+            return "not bought"
+        ledger.pay("buy-1")
+        return "bought"
+
+    def make() -> Agent:
+        return Agent(FakeModel(turns, pause_s), tools=[look, stumble, buy], callback_handler=None)
+
+    return agent(make, id="shop", description="Buys the most expensive thing.")
+
+
+def assert_whole(played: Played) -> None:
+    """The answer is the text of the last response that was stored, and nothing else."""
+    assert_one_answer(played)
+    message = played.steps["Strands Agents: model#2"].value[1]
+    assert played.answer() == "".join(block.get("text", "") for block in message["content"])
+    assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
+    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
+    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
+    assert not report.wrong
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
+    assert not kill_at_random(scenario, assert_whole, seed).wrong
+
+
+def harness_of(
+    *turns: Iterable[Any], tools: Sequence[Any] = (), pause_s: float = 0, **options: Any
+) -> AgentTestHarness:
+    """An agent whose model says in each turn what is given."""
+
+    def make() -> Agent:
+        model = FakeModel(lambda turn: turns[min(turn, len(turns)) - 1], pause_s)
+        return Agent(model, tools=[*tools], callback_handler=None)
+
+    return AgentTestHarness(agent(make, id="fake", description="Says what it is told.", **options))
+
+
+def test_usage_is_on_the_task() -> None:
+    metadata = harness_of(["Hello."]).send("hi").task.metadata
+    assert metadata == {"a2a-serverless/usage": {"fake": {"requests": 1, "input_tokens": 5, "output_tokens": 3}}}
+
+
+class Offer(BaseModel):
+    """A thing and its price."""
+
+    thing: str
+
+
+def test_a_structured_output_is_a_data_part_also_after_the_task_has_waited() -> None:
+    @tool(context=True)
+    async def check(tool_context: ToolContext) -> str:
+        """Checks."""
+        return str(tool_context.interrupt("check", reason="Is it ready?"))
+
+    def make() -> Agent:
+        model = FakeModel(lambda turn: [("check", "c1", {})] if turn == 1 else [("Offer", "c2", {"thing": "car"})])
+        return Agent(model, tools=[check], structured_output_model=Offer, callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="offers", description="Offers."))
+    asked = harness.send("go")
+    assert (asked.state, asked.said) == ("input-required", "check: Is it ready?")
+    assert harness.send({"yes": True}, task_id=asked.task.id).data("answer") == {"thing": "car"}
+
+
+def test_an_answer_without_streaming_is_one_chunk() -> None:
+    assert harness_of(["a", "b"], streaming=False).send("hi").text("answer") == "ab"
+
+
+def test_an_interrupt_is_answered_after_a_deployment() -> None:
+    harness = AgentTestHarness(example("car"))
+    asked = harness.send("a car")
+    assert (asked.state, asked.said) == ("input-required", "order: May I order car?")
+    harness.deploy(example("car", "By the new version."))
+    assert harness.send("yes", task_id=asked.task.id).text("answer") == "By the new version."
+
+
+def example(thing: str, says: str = "Ordered.") -> A2AAgent:
+    """The agent of the example, with a fake model."""
+    model = FakeModel(lambda turn: [("order", "c1", {"thing": thing})] if turn == 1 else [says])
+    made = run_path("examples/strands_agent.py")
+    return agent(lambda: made["make_shop"](model), id="shop", description=made["shop_agent"].description)
+
+
+def test_a_tool_that_raises_tells_the_model() -> None:
+    @tool
+    def divide() -> float:
+        """Divides."""
+        return 1 / 0
+
+    reply = harness_of([("divide", "c1", {})], ["It failed."], tools=[divide]).send("divide")
+    assert (reply.state, reply.text("answer")) == ("completed", "It failed.")
+
+
+def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
+    harness = harness_of(["a", "b", "c", "d"], pause_s=10)
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.later(25_000, lambda: harness.cancel(task.id))
+    harness.settle()
+    reply = harness.reply(task.id)
+    assert (reply.state, reply.text("answer")) == ("canceled", "a")
+
+
+def test_two_other_agents_are_called_at_once_as_tools() -> None:
+    @plain(id="echo", name="Echo", description="Repeats.", skills=[])
+    async def echo(task: TaskContext) -> None:
+        await asyncio.sleep(600)
+        await task.emit("said", task.text(), last=True)
+
+    calls = [("call_echo", "c1", {"message": "a"}), ("call_echo", "c2", {"message": "b"})]
+    model = FakeModel(lambda turn: calls if turn == 1 else ["Both."])
+
+    def make() -> Agent:
+        return Agent(model, tools=[call_agent("echo", description="Repeats.")], callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="caller", description="Calls."), echo)
+    reply = harness.send("call")
+    assert reply.text("answer") == "Both."
+    assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+
+
+def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_forgotten() -> None:
+    heard: list[list[str]] = []
+
+    class Hearing(FakeModel):
+        async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            heard.append([one["content"][0]["text"] for one in messages if one["role"] == "user"])
+            async for event in super().stream([]):
+                yield event
+
+    def make() -> Agent:
+        return Agent(Hearing(lambda _: ["Yes."]), callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="chat", description="Talks.", history=18))
+    context_id = harness.send("turn 0").task.context_id
+    for turn in range(1, 40):
+        assert harness.send(f"turn {turn}", context_id=context_id).state == "completed"
+    assert heard[17] == [f"turn {turn}" for turn in range(18)]
+    assert heard[39] == [f"turn {turn}" for turn in range(21, 40)]
