@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -21,7 +21,9 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.engine.task_context import DurableTaskContext
     from a2a_serverless.protocol.v1 import Task
+from a2a_serverless.testing import AgentTestHarness
 
 Work = Callable[["TaskContext"], Awaitable[Any]]
 
@@ -226,3 +228,48 @@ def test_an_amount_is_a_number_from_zero_on(amount: float) -> None:
 def test_the_sum_of_usage_is_bounded() -> None:
     summed = add_usage({f"m{n}": {"a": 1} for n in range(40)}, {"m0": {f"a{n}": 1 for n in range(40)}})
     assert (len(summed), len(summed["m0"])) == (32, 32)
+
+
+# ---- Steps that wait
+
+
+async def sleeper(task: TaskContext) -> str:
+    del task
+    await asyncio.sleep(600)
+    return "awake"
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_step_that_waits_does_not_keep_a_task_with_waiting_calls_from_being_suspended(waits: bool) -> None:  # noqa: FBT001
+    async def work(task: TaskContext) -> str:
+        called = asyncio.Event()
+
+        async def called_first() -> str:
+            await called.wait()
+            return "then this"
+
+        waiting = asyncio.create_task(task.step(Step("wait", waits=waits), called_first))
+        await task.call("wake", "sleeper", "up")
+        called.set()
+        return await waiting
+
+    harness = AgentTestHarness(agent_of(work, "caller"), agent_of(sleeper, "sleeper"))
+    reply = harness.send("go")
+    assert (reply.error, reply.said) == (None, "then this")
+    runs = [end - began for task_id, began, end in harness.runs if task_id == reply.task.id]
+    assert (sum(runs) >= 600_000) is not waits
+
+
+def test_code_knows_its_step_and_what_earlier_runs_have_stored() -> None:
+    seen = list[object]()
+
+    async def work(task: DurableTaskContext) -> None:
+        async def name() -> str | None:
+            return task.current_step
+
+        seen.append((task.current_step, task.stored_steps("a/"), await task.step("a/1", name)))
+        await task.step("b", name)
+        await asyncio.sleep(5)
+
+    played(cast("Work", work), runs=2)
+    assert seen == [(None, {}, "a/1"), (None, {"a/1": "a/1"}, "a/1")]

@@ -7,7 +7,7 @@ import base64
 import inspect
 import json
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
 from hashlib import sha256
@@ -167,7 +167,7 @@ class DurableTaskContext:
         options = name if isinstance(name, Step) else Step(name)
         call = partial(_result_of, work, *args, **kwargs)
         with self._numbered(options) as numbered:
-            return await self._do_step(numbered, options.codec, digest([list(args), kwargs]), call)
+            return await self._do_step(numbered, options, digest([list(args), kwargs]), call)
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
@@ -217,7 +217,7 @@ class DurableTaskContext:
     @_remember_signals
     async def read_file(self, part: Part) -> bytes:
         """See ``TaskContext.read_file``."""
-        with self._at_work():
+        with self.at_work():
             return await asyncio.to_thread(self._files.read, self._session.key, part)
 
     @_remember_signals
@@ -287,6 +287,16 @@ class DurableTaskContext:
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
         return self._others.list_context(self.context_id, limit)
+
+    @property
+    def current_step(self) -> str | None:
+        """The name of the step that the calling code belongs to, or None."""
+        step = self._step()
+        return step.name if step else None
+
+    def stored_steps(self, prefix: str) -> dict[str, Json]:
+        """The stored results of the steps whose names begin with ``prefix``, by name, as JSON values."""
+        return {name: kept.value for name, kept in self._steps.items() if name.startswith(prefix)}
 
     @property
     def is_idle(self) -> bool:
@@ -359,14 +369,13 @@ class DurableTaskContext:
         finally:
             self._repeating.discard(step.name)
 
-    async def _do_step(
-        self, name: str, codec: Codec[Any] | None, arguments: str, work: Callable[[], Awaitable[object]]
-    ) -> object:
+    async def _do_step(self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]) -> object:
         """The step's result, from the store or by running it."""
         kept = self._steps.get(name)
         if kept is None:
             try:
-                kept = await self._run_step(name, codec, arguments, work)
+                with nullcontext() if options.waits else self.at_work():
+                    kept = await self._run_step(name, options.codec, arguments, work)
             except Exception:
                 self._used.discard(name)
                 raise
@@ -374,7 +383,7 @@ class DurableTaskContext:
             self._read_back(name, kept)
         if kept.arguments != arguments:
             raise StepConflict(f"The step {name!r} was stored with other arguments.")
-        return _loaded(name, codec, kept.value)
+        return _loaded(name, options.codec, kept.value)
 
     async def _run_step(
         self, name: str, codec: Codec[Any] | None, arguments: str, work: Callable[[], Awaitable[object]]
@@ -382,7 +391,7 @@ class DurableTaskContext:
         """Runs a step and returns its stored result."""
         self._check_fits(name)
         self._session.flush()
-        with self._entered_step(name) as step, self._at_work():
+        with self._entered_step(name) as step:
             try:
                 value = await work()
             except Exception:
@@ -450,7 +459,8 @@ class DurableTaskContext:
         return self._steps.get(f"{RUNNING}{name}/{number}")
 
     @contextmanager
-    def _at_work(self) -> Iterator[None]:
+    def at_work(self) -> Iterator[None]:
+        """While it is entered, the run is not suspended."""
         self._busy += 1
         try:
             yield
