@@ -33,6 +33,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
+from a2a_serverless.project_check import check_project as check_project  # noqa: PLC0414 - for the tests of a project
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,

@@ -24,6 +24,7 @@ GROUPS: Final = {
 # By the panel of the help, in its order.
 COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
     "On this machine": {
+        "init": stack.init,
         "dev": dev.dev,
         "demo": stack.demo,
         "up": stack.up,
@@ -63,6 +64,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 
 # The examples at the end of each command's help. A test parses each of them.
 _LINES: Final = """\
+init my-agents # A folder with one agent, its test, and what deploys it
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first
 dev --json # For programs: one JSON document per line

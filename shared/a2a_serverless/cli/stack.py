@@ -1,4 +1,4 @@
-"""The commands that run the project's own stack on this machine: demo, up, down, logs, build.
+"""The commands for a project and its stack on this machine: init, demo, up, down, logs, build.
 
 The commands import the stack's modules themselves, because they need the AWS SDK and talking to agents does not.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TAIL = 20
 PAUSE_S = 1.0
 
+Name = Annotated[str, typer.Argument(help="Such as my-agents; its package is my_agents.", show_default=False)]
 Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
@@ -58,6 +59,19 @@ def demo(
     else:
         cli.terminal.out.print("Done. Results:", style="bold", highlight=False)
         cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
+
+
+def init(cli: CliContext, name: Name) -> None:
+    """Make a project for agents of your own, in a new folder of this name."""
+    from a2a_serverless.stack.new_project import create
+
+    files = create(name, Path.cwd())
+    commands = [f"cd {name}", "uv run pytest", "uv run a2a-serverless up"]
+    listed = [path.relative_to(Path.cwd()).as_posix() for path in files]
+    cli.terminal.result(
+        {"folder": name, "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
+    )
+    cli.terminal.note("Next:\n" + "\n".join(f"  {command}" for command in commands))
 
 
 def up(

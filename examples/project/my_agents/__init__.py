@@ -1,0 +1,1 @@
+"""The agents of this project: pyproject.toml lists them."""

@@ -1,0 +1,16 @@
+"""An agent that asks a question and makes a coat, piece by piece."""
+
+from a2a_serverless import Skill, TaskContext, agent
+
+
+@agent(id="tailor", name="Tailor", description="Makes coats.", skills=[Skill("sew", "Sew", "Sews a coat.", ("demo",))])
+async def tailor(task: TaskContext) -> str:
+    colour = await task.ask("Which colour?")  # suspends the task until the client answers; nothing runs meanwhile
+    for piece in ("sleeves", "back", "collar"):
+        sewn = await task.step(piece, sew, piece, colour.text())  # a finished step is never run again
+        await task.emit("coat.txt", sewn, append=True)  # sent to streams and webhooks
+    return "It is ready."
+
+
+async def sew(piece: str, colour: str) -> str:
+    return f"{colour} {piece}\n"

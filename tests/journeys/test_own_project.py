@@ -1,0 +1,99 @@
+"""A project of one's own, from the wheel, in an empty folder: init, test, up, send, an edit, build."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.stack import processes
+from a2a_serverless.stack.environments import find_uv, package_index
+from tests.stack.wheels import dist
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["dist"]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+
+SECONDS = 900
+WAITS = 4
+
+
+class Folder:
+    """A folder in which commands are started, with the wheels beside the package index."""
+
+    def __init__(self, path: Path, environment: dict[str, str]) -> None:
+        self.path, self.environment = path, environment
+
+    def run(self, *command: str | Path, code: int = 0) -> str:
+        """What a command prints on stdout."""
+        done = subprocess.run(  # noqa: S603 - the project's commands
+            command, cwd=self.path, env=self.environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def cli(self, *words: str, code: int = 0) -> Any:
+        """The result of ``uv run a2a-serverless``, in the project's own environment."""
+        return json.loads(self.run(find_uv(), "run", "--quiet", "a2a-serverless", *words, "--json", code=code))
+
+
+@pytest.fixture(scope="module")
+def project(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
+    """A new project, made by the program in an environment that has the wheel only."""
+    folder = tmp_path_factory.mktemp("empty")
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "VIRTUAL_ENV", "PYTHON"))}
+    ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
+    url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1"}
+    links = {"UV_FIND_LINKS": str(dist), "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
+    made = Folder(folder, {**ours, **ports, **url, **links, **package_index()})
+    try:
+        made.run(find_uv(), "venv", "--quiet", "tool")
+        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", "a2a-serverless[cli]")
+    except AssertionError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(f"packages cannot be installed here: {str(error)[-200:]}")
+    said = json.loads(made.run("tool/bin/a2a-serverless", "init", "my-agents", "--json"))
+    assert said["next"] == ["cd my-agents", "uv run pytest", "uv run a2a-serverless up"]
+    there = Folder(folder / "my-agents", made.environment)
+    yield there
+    there.cli("down")
+
+
+def test_the_whole_way_of_a_new_project(project: Folder) -> None:
+    assert "2 passed" in project.run(find_uv(), "run", "--quiet", "pytest", "-q")
+    assert "agents" in project.cli("up")
+    asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
+    assert asked["task"]["status"]["message"]["parts"][0]["text"] == "Which colour?"
+
+    agent = project.path / "my_agents/tailor.py"
+    agent.write_text(agent.read_text().replace("Which colour?", "Which colour, please?"))
+    project.cli("up")
+    asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
+    assert asked["task"]["status"]["message"]["parts"][0]["text"] == "Which colour, please?"
+    done = project.cli("send", "tailor", "red", "--task", asked["task"]["id"])
+    parts = done["task"]["artifacts"][0]["parts"]
+    assert "".join(part["text"] for part in parts) == "red sleeves\nred back\nred collar\n"
+
+    here = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    sizes = project.cli("build", "--runtime", here, "--architecture", "x86_64")
+    assert sizes["WorkerFunction.zip"] > 0
+    assert (project.path / ".aws-sam/build/template.yaml").is_file()
+
+
+def test_what_is_missing_is_named_and_the_running_stack_goes_on(project: Folder) -> None:
+    project.cli("up")
+    agent = project.path / "my_agents/tailor.py"
+    before = agent.read_text()
+    agent.write_text(f"import no_such_module\n{before}")
+    said = project.cli("up", code=1)
+    agent.write_text(before)
+    assert "my_agents.tailor:tailor needs the module 'no_such_module'" in said["error"]["text"]
+    assert project.cli("send", "tailor", "A coat, please.", code=WAITS)
