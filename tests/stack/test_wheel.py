@@ -73,7 +73,7 @@ def test_what_a_package_index_reads_is_valid(wheel: zipfile.ZipFile) -> None:
         "Apache-2.0",
         "text/markdown",
     )
-    assert {"cli", "egress", "http", "jwt", "seal", "card", "picture"} == set(said.provides_extra or ())
+    assert {"cli", "egress", "http", "jwt", "seal", "card", "picture"} <= set(said.provides_extra or ())
 
 
 def test_the_source_archive_has_what_a_wheel_is_built_from_and_no_tests(dist: Path) -> None:
