@@ -23,12 +23,14 @@ from pydantic_ai.models.test import TestModel
 
 from a2a_serverless import Message, Part, StoredValue, Task, TaskContext, VersionConflict, current_task
 from a2a_serverless import agent as plain
+from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.pydantic_ai import agent, call_agent, run
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.testing import AgentTestHarness
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.pages import names_of, page_tests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -329,6 +331,26 @@ def test_a_function_of_ones_own_may_run_several_agents() -> None:
     assert AgentTestHarness(both).send("?").said == "one two one"
 
 
+def test_a_tool_that_is_no_step_may_ask_the_client_itself() -> None:
+    asker = Agent(talker([("ask", "{}", "c1")], ["Done."]), name="asker")
+    answers: list[str] = []
+
+    @asker.tool_plain(metadata={"a2a_serverless": False})
+    async def ask() -> str:
+        answers.append((await current_task().ask("Which colour?")).text())
+        return answers[-1]
+
+    harness = AgentTestHarness(agent(asker))
+    asked = harness.send("go")
+    assert asked.said == "Which colour?"
+    assert harness.send("red", task_id=asked.task.id).text("answer") == "Done."
+    assert answers == ["red"]
+
+
+def test_the_agent_has_what_a_card_needs() -> None:
+    assert by_id((agent(Agent("test", name="shop")),))
+
+
 def test_two_other_agents_are_called_at_once_as_tools() -> None:
     calls = [("call_echo", '{"message": "a"}', "c1"), ("call_echo", '{"message": "b"}', "c2")]
     caller = Agent(talker(calls, ["Both."]), name="caller", tools=[call_agent("echo", description="Repeats.")])
@@ -476,3 +498,8 @@ def test_the_example_asks_before_it_orders() -> None:
     asked = harness.send("a car")
     assert asked.said == 'May I call order({"thing": "a"})? Answer yes, or no and why.'
     assert "ordered: a" in harness.send("yes", task_id=asked.task.id).text("answer")
+
+
+@pytest.mark.parametrize("name", page_tests("pydantic-ai.md"))
+def test_what_the_page_says_is_so(name: str) -> None:
+    names_of("pydantic-ai.md")[name]()

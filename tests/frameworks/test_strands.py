@@ -19,9 +19,11 @@ from strands.models import Model
 
 from a2a_serverless import Task, TaskContext
 from a2a_serverless import agent as plain
+from a2a_serverless.agent_loader import by_id
 from a2a_serverless.ext.strands import agent, call_agent
 from a2a_serverless.testing import AgentTestHarness
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.pages import names_of, page_tests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -152,6 +154,10 @@ def harness_of(
     return AgentTestHarness(agent(make, id="fake", description="Says what it is told.", **options))
 
 
+def test_the_agent_has_what_a_card_needs() -> None:
+    assert by_id((agent(Agent, id="shop", description="Sells."),))
+
+
 def test_usage_is_on_the_task() -> None:
     metadata = harness_of(["Hello."]).send("hi").task.metadata
     assert metadata == {"a2a-serverless/usage": {"fake": {"requests": 1, "input_tokens": 5, "output_tokens": 3}}}
@@ -254,3 +260,8 @@ def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_f
         assert harness.send(f"turn {turn}", context_id=context_id).state == "completed"
     assert heard[17] == [f"turn {turn}" for turn in range(18)]
     assert heard[39] == [f"turn {turn}" for turn in range(21, 40)]
+
+
+@pytest.mark.parametrize("name", page_tests("strands.md"))
+def test_what_the_page_says_is_so(name: str) -> None:
+    names_of("strands.md")[name]()

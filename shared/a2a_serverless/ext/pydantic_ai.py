@@ -91,7 +91,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
         if history:
             await save_turn(task, id, _without_files(result.new_messages()), history)
 
-    described = tuple(skills) or (Skill(id, name, description, ()),)
+    described = tuple(skills) or (Skill(id, name, description, (id,)),)
     return Agent(id, name, description, described, work, streaming=streaming, **card)
 
 
