@@ -16,7 +16,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable,.a2a/venvs/bench-$(name)/.installed)
-FRAMEWORKS := pydantic-ai strands
+FRAMEWORKS := a2a-sdk a2a-sdk-0.3 pydantic-ai strands
 RUN := $(VENV)/bin/
 
 .PHONY: help
@@ -75,7 +75,7 @@ frameworks: SEEDS ?= 10
 frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents of other frameworks, each in its environment: make frameworks SEEDS=3
 	@for name in $(FRAMEWORKS); do \
 	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable .; \
-	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$${name//-/_}.py $(ARGS); \
+	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _).py $(ARGS); \
 	done
 
 .PHONY: faults
@@ -146,7 +146,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
-	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name) --group frameworks -o requirements/framework-$(name).txt;)
+	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name:-0.3=) $(if $(filter %-0.3,$(name)),--group sdk-0-3) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt

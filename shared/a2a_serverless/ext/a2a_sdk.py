@@ -1,0 +1,287 @@
+"""Runs an ``AgentExecutor`` of the official SDK (``a2a-sdk``, 1.x or 0.3) as an agent, unchanged.
+
+    agent = from_executor(MyExecutor, card, id="tailor")
+
+Each turn, from a message of the client to the executor's end or question, is one step: a turn that was stored is never
+run again, one that was interrupted runs again from its beginning, with a new executor. Its artifacts then restart with
+``append=false`` where they differ. The ids that the executor makes up for artifacts differ in each run, so artifacts
+are identified by their names and their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from functools import partial
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a import types
+from a2a.auth.user import User
+from a2a.server.agent_execution import RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueue
+from pydantic import BaseModel
+
+from a2a_serverless import Agent, AgentExtension, CancelReason, Skill, Step, TaskFailed, TaskRejected, TypeCodec
+from a2a_serverless.domain.contents import file_of
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol import v0_3, v1
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from a2a.server.agent_execution import AgentExecutor
+
+    from a2a_serverless import Answer, Artifact, Part, Task, TaskContext
+    from a2a_serverless.protocol.protojson import ProtoModel
+
+IS_0_3: Final = hasattr(types, "MessageSendParams")
+ENDS: Final = TERMINAL | INTERRUPTED
+UNNAMED: Final = "artifact"
+
+
+def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fields: Any) -> Agent:  # noqa: ANN401
+    """The agent that runs an executor. ``executor`` is its class, or a function that makes a new one for each turn.
+
+    ``card`` is the SDK's ``AgentCard``; its URLs and capabilities are not used, because the deployment has its own.
+    ``fields`` are those of ``Agent``: the ``id`` always, and what the card does not say.
+    """
+    if not callable(executor):
+        raise TypeError("pass the executor's class, or a function that makes one: each turn gets a new executor")
+    told = {} if card is None else _fields_of(_members(card))
+    return Agent(**(told | fields), work=partial(_work, executor))
+
+
+class TurnResult(BaseModel):
+    """How a turn ended. ``names`` are those of all artifacts so far, by the ids that executors gave them."""
+
+    state: v1.TaskState
+    message: v1.Message | None = None
+    names: dict[str, str] = {}
+
+
+async def _work(make: Callable[[], AgentExecutor], task: TaskContext) -> Answer:
+    """Runs turn after turn, until one does not end with a question."""
+    ended: TurnResult | None = None
+    while ended is None or ended.state in INTERRUPTED:
+        if ended:
+            await task.ask(ended.message or "", sign_in=ended.state is v1.TaskState.AUTH_REQUIRED)
+        step = Step("turn", repeat=True, codec=TypeCodec(TurnResult))
+        ended = await task.step(step, partial(_turn, make, task, ended))
+    return _answer(ended)
+
+
+def _answer(ended: TurnResult) -> Answer:
+    """The final message; raises what ends a task that was not completed."""
+    if ended.state is v1.TaskState.COMPLETED:
+        return ended.message
+    if ended.state is v1.TaskState.REJECTED:
+        raise TaskRejected(ended.message or "The agent has rejected the task.")
+    raise TaskFailed(ended.message or f"The agent has ended the task as {ended.state.value}.")
+
+
+async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: TurnResult | None) -> TurnResult:
+    """Runs a new executor for the client's last message."""
+    now, turn = await task.get_task(), Turn(task, before.names if before else {})
+    earlier = tuple(one for one in now.artifacts if one.name in turn.earlier)  # without those of an interrupted try
+    turn.names |= {one.artifact_id: one.name or "" for one in earlier}
+    current = _sdk_task(now.model_copy(update={"artifacts": earlier}))
+    executor, context = make(), await _context(task, current if before else None)
+    try:
+        await executor.execute(context, LogQueue(turn.take))
+    except asyncio.CancelledError:
+        if task.cancellation is CancelReason.CLIENT:
+            context.current_task = current
+            await executor.cancel(context, LogQueue(_ignore))
+        raise
+    return turn.result()
+
+
+class Turn:
+    """What an executor says in a turn, whose artifacts have other names than those of ``names``, the earlier ones."""
+
+    def __init__(self, task: TaskContext, names: dict[str, str]) -> None:
+        self._task = task
+        self._end: v1.TaskStatus | None = None
+        self.earlier = frozenset(names.values())
+        self.names = dict(names)
+
+    def result(self) -> TurnResult:
+        """How the turn ended: an executor that says nothing of it has completed its task."""
+        end = self._end or v1.TaskStatus(state=v1.TaskState.COMPLETED)
+        message = end.message if end.message and end.message.parts else None
+        return TurnResult(state=end.state, message=message, names=self.names)
+
+    async def take(self, item: Any) -> None:  # noqa: ANN401 - an event of 1.0
+        """Handles an event. Nothing counts after a terminal state."""
+        if self._end and self._end.state in TERMINAL:
+            return
+        if isinstance(item, v1.Message):
+            self._end = v1.TaskStatus(state=v1.TaskState.COMPLETED, message=item)
+        elif isinstance(item, v1.TaskArtifactUpdateEvent):
+            await self._emit(item.artifact, append=item.append, last=item.last_chunk)
+        elif isinstance(item, v1.Task):
+            await self._take_task(item)
+        else:
+            await self._take_status(item.status)
+
+    async def _take_task(self, task: Task) -> None:
+        for artifact in task.artifacts:
+            if artifact.artifact_id not in self.names:
+                await self._emit(artifact, append=False, last=True)
+        if task.status.state in ENDS:
+            await self._take_status(task.status)
+
+    async def _take_status(self, status: v1.TaskStatus) -> None:
+        """Notes an end or a question, which a later status takes back; other messages are progress."""
+        self._end = status if status.state in ENDS else None
+        if not self._end and status.message and status.message.parts:
+            await self._task.report_progress(status.message)
+
+    async def _emit(self, artifact: Artifact, *, append: bool, last: bool) -> None:
+        parts = artifact.parts or ((v1.Part(text=""),) if last else ())
+        name = self.names.setdefault(artifact.artifact_id, self._new_name(artifact))
+        if parts:
+            await self._task.emit(
+                name,
+                parts,
+                append=append,
+                last=last,
+                description=artifact.description,
+                metadata=artifact.metadata,
+                extensions=artifact.extensions,
+            )
+
+    def _new_name(self, artifact: Artifact) -> str:
+        """The artifact's name, with a number if an artifact before it has the name."""
+        name, used = artifact.name or UNNAMED, set(self.names.values())
+        numbered = (f"{name} {number}" for number in count(2))
+        return next(one for one in chain([name], numbered) if one not in used)
+
+
+class LogQueue(EventQueue):
+    """The queue that an executor writes to: each event goes to ``take`` at once. The parent's state is not used."""
+
+    def __init__(self, take: Callable[[Any], Awaitable[None]]) -> None:
+        self._take = take
+
+    async def enqueue_event(self, event: Any) -> None:  # noqa: ANN401 - the SDK's types
+        """Handles an event of the executor; it waits until the event is handled."""
+        await self._take(_event_of(event))
+
+    async def close(self, *_: object, **__: object) -> None:
+        """Closes nothing: some executors do this at their end."""
+
+
+async def _ignore(_: object) -> None:
+    """Ignores an event: the client has canceled the task, so nothing more is written."""
+
+
+class Owner(User):
+    """The client as the SDK sees it: authenticated, with the task's owner as its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client is known; it always is."""
+        return True
+
+    @property
+    def user_name(self) -> str:
+        """The task's owner."""
+        return self._name
+
+
+async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: ANN401 - the SDK's task, or None
+    """The context of a turn. Files that are stored outside the message are in it again."""
+    asked = task.request
+    parts = tuple([await _inlined(task, part) for part in asked.message.parts])
+    request = v1.SendMessageRequest(
+        message=asked.message.model_copy(update={"parts": parts}),
+        metadata=asked.metadata,
+        configuration=v1.SendMessageConfiguration(accepted_output_modes=asked.accepted_output_modes),
+    )
+    call = ServerCallContext(user=Owner(task.caller.owner), requested_extensions=set(asked.extensions))
+    if not IS_0_3:
+        call.tenant = task.caller.tenant
+    return RequestContext(
+        request=_sdk_request(request),
+        task_id=task.id,
+        context_id=task.context_id,
+        task=current,
+        related_tasks=[_sdk_task(one) for one in await task.get_referenced_tasks(asked.message)],
+        call_context=call,
+    )
+
+
+async def _inlined(task: TaskContext, part: Part) -> Part:
+    if file_of(part) is None:
+        return part
+    return part.with_content(raw=base64.b64encode(await task.read_file(part)).decode())
+
+
+# --- the SDK's objects: protobuf messages in 1.x, pydantic models in 0.3 ---------------------------------------------
+
+
+def _members(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types
+    """The members of an object of the SDK, as JSON has them."""
+    if IS_0_3:
+        members: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return members
+    from google.protobuf.json_format import MessageToDict
+
+    return dict(MessageToDict(thing))
+
+
+def _event_of(event: Any) -> Any:  # noqa: ANN401 - one of 1.0's four
+    members = _members(event)
+    if IS_0_3:
+        return v0_3.StreamItem.model_validate(members).to_v1()
+    name = type(event).__name__
+    model: type[v1.StreamContent] = getattr(v1, name)
+    return model.model_validate(members)
+
+
+def _sdk_request(request: v1.SendMessageRequest) -> Any:  # noqa: ANN401 - the SDK's types
+    if IS_0_3:
+        return types.MessageSendParams.model_validate_json(v0_3.REQUESTS.of(request).json_bytes())
+    return _parsed(request, types.SendMessageRequest())
+
+
+def _sdk_task(task: Task) -> Any:  # noqa: ANN401 - the SDK's types
+    if IS_0_3:
+        return types.Task.model_validate_json(v0_3.FAMILY.of(task).json_bytes())
+    return _parsed(task, types.Task())
+
+
+def _parsed(model: ProtoModel, empty: Any) -> Any:  # noqa: ANN401 - a protobuf message
+    from google.protobuf.json_format import Parse
+
+    return Parse(model.json_bytes(), empty)
+
+
+def _fields_of(card: dict[str, Any]) -> dict[str, Any]:
+    """The fields of ``Agent`` that a card has."""
+    names = {"name": "name", "description": "description", "version": "version"}
+    lists = {"input_modes": "defaultInputModes", "output_modes": "defaultOutputModes"}
+    found = {ours: card[theirs] for ours, theirs in names.items() if card.get(theirs)}
+    found |= {ours: tuple(card[theirs]) for ours, theirs in lists.items() if card.get(theirs)}
+    extensions = card.get("capabilities", {}).get("extensions", ())
+    return found | {
+        "skills": tuple(_skill(one) for one in card.get("skills", ())),
+        "extensions": tuple(_extension(one) for one in extensions),
+    }
+
+
+def _skill(skill: dict[str, Any]) -> Skill:
+    lists = {"tags": "tags", "examples": "examples", "input_modes": "inputModes", "output_modes": "outputModes"}
+    told = {ours: tuple(skill.get(theirs, ())) for ours, theirs in lists.items()}
+    return Skill(id=skill["id"], name=skill["name"], description=skill["description"], **told)
+
+
+def _extension(extension: dict[str, Any]) -> AgentExtension:
+    known = {name: extension[name] for name in ("description", "required", "params") if name in extension}
+    return AgentExtension(uri=extension["uri"], **known)
