@@ -15,7 +15,7 @@ def names_of(page: str) -> dict[str, Any]:
     """The names that the page defines, once all its blocks have run in their order."""
     blocks = re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"__name__": page}
-    exec(compile("\n".join(blocks), page, "exec"), names)  # noqa: S102 - our own page
+    exec(compile("\n".join(blocks), page, "exec", dont_inherit=True), names)  # noqa: S102 - our own page
     return names
 
 

@@ -16,13 +16,14 @@ _YES: Final = frozenset({"yes", "y", "ok", "approve", "approved", "true"})
 
 
 class AnswerStream:
-    """Emits the text of one model response while it arrives, in place of the text of an earlier response.
+    """Emits the text of one model response while it arrives, in place of what the artifact ``name`` had before.
 
     The last piece waits for ``end``, which knows whether it is the last chunk of the answer.
     """
 
-    def __init__(self, task: TaskContext) -> None:
+    def __init__(self, task: TaskContext, name: str = ANSWER) -> None:
         self._task = task
+        self._name = name
         self._piece = ""
         self._append = False
 
@@ -38,7 +39,7 @@ class AnswerStream:
             await self._emit(last=last)
 
     async def _emit(self, *, last: bool) -> None:
-        await self._task.emit(ANSWER, self._piece, append=self._append, last=last)
+        await self._task.emit(self._name, self._piece, append=self._append, last=last)
         self._append = True
 
 
