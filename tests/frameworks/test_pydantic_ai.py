@@ -15,9 +15,9 @@ pytest.importorskip("pydantic_ai", reason="Pydantic AI is not installed here: ma
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai.capabilities import ModelFallback
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -46,7 +46,7 @@ def step_of(what: str) -> str:
     """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
     kind, _, number = what.partition(" ")
     if kind == "model":
-        return "model.request_stream" if number == "1" else f"model.request_stream#{number}"
+        return "__model" if number == "1" else f"__model#{number}"
     return f":{what}"
 
 
@@ -97,9 +97,7 @@ def shopper(ledger: Ledger, seed: int) -> A2AAgent:
 def assert_whole(played: Played) -> None:
     """The answer is the text of the last response that was stored, and nothing else."""
     assert_one_answer(played)
-    last = max(
-        (name for name in played.steps if "model.request" in name), key=lambda name: name.partition("#")[2] or "1"
-    )
+    last = max((name for name in played.steps if "__model" in name), key=lambda name: name.partition("#")[2] or "1")
     response = TypeAdapter(ModelResponse).validate_python(played.steps[last].value)
     assert played.answer() == "".join(part.content for part in response.parts if isinstance(part, TextPart))
     assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
@@ -367,12 +365,8 @@ def test_two_other_agents_are_called_at_once_as_tools() -> None:
 
 
 def unreliable(ledger: Ledger) -> A2AAgent:
-    """Its first model always fails; the second one calls a tool and answers."""
-
-    async def fail(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        del messages, info
-        raise ModelHTTPError(503, "first")
-        yield ""
+    """Its first model fails once in each turn, so that the second one answers."""
+    failed: set[int] = set()
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         del info
@@ -383,22 +377,49 @@ def unreliable(ledger: Ledger) -> A2AAgent:
         else:
             yield f"answer {tried}"
 
-    models = FallbackModel(FunctionModel(stream_function=fail), FunctionModel(stream_function=answer))
-    made = Agent(models, name="fallback")
+    async def fail(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        if len(messages) not in failed:
+            failed.add(len(messages))
+            raise ModelHTTPError(503, "first")
+        async for said in answer(messages, info):
+            yield said
+
+    second = FunctionModel(stream_function=answer)
+    made = Agent(FunctionModel(stream_function=fail), name="fallback", capabilities=[ModelFallback(second)])
 
     @made.tool_plain
     async def look() -> str:
         return "seen"
 
-    return agent(made, description="Has two models.", history=0)
+    return agent(made, description="Has two models.", models={"second": second})
 
 
-def test_a_death_after_a_fallback_does_not_pay_the_answer_again() -> None:
+def test_a_death_after_a_fallback_does_not_pay_the_response_again() -> None:
     def check(played: Played) -> None:
         assert_one_answer(played)
         assert played.answer().startswith("answer ")
+        assert set(played.steps) >= {"fallback__model", "fallback__model#2"}
 
-    assert not kill_everywhere(Scenario(unreliable, step_of), check).wrong
+    report = kill_everywhere(Scenario(unreliable, step_of), check)
+    assert not report.wrong
+
+
+def test_work_over_several_time_limits_is_paid_once() -> None:
+    paid: list[int] = []
+    calls = [[("wait", "{}", f"c{turn}")] for turn in range(4)]
+    patient = Agent(talker(*calls, ["Done."], paid=paid), name="patient")
+    waited: list[str] = []
+
+    @patient.tool_plain
+    async def wait() -> str:
+        await asyncio.sleep(500)
+        waited.append("500 s")
+        return "waited"
+
+    harness = AgentTestHarness(agent(patient))
+    assert harness.send("go").text("answer") == "Done."
+    assert (paid, len(waited)) == ([0, 1, 2, 3, 4], 4)
+    assert len(harness.runs) >= 3
 
 
 def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_forgotten() -> None:

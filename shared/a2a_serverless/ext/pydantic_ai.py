@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin
 
 from pydantic_ai import BinaryContent, ModelRetry, RunContext, Tool, ToolDenied
 from pydantic_ai.durable_exec import (
@@ -42,11 +42,12 @@ from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.step_names import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 
     from pydantic_ai import Agent as PydanticAgent
     from pydantic_ai.durable_exec import DurableOperationId
     from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, UserContent
+    from pydantic_ai.models import Model
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 
@@ -64,13 +65,15 @@ def agent(  # noqa: PLR0913 - the fields of a card
     description: str = "",
     skills: Sequence[Skill] = (),
     deps: Callable[[TaskContext], Any] | None = None,
+    models: Mapping[str, Model] | None = None,
     history: int = 40,
     streaming: bool = True,
     **card: Any,  # noqa: ANN401 - the other fields of ``Agent``
 ) -> Agent:
     """Makes an ``Agent`` of a Pydantic AI agent. Its output is the artifact ``answer``.
 
-    ``deps`` makes the dependencies from the task, in each run of it. The id, the name and the description default to
+    ``deps`` makes the dependencies from the task, in each run of it. ``models`` are the models that the agent may use
+    beside its own, unless they are given by name. The id, the name and the description default to
     the agent's own, the skills to one with these. The agent gets the messages of the newest ``history`` tasks of the
     conversation. Raises ``pydantic_ai.exceptions.UserError`` for an agent without a
     model, or with toolsets that have no id.
@@ -78,7 +81,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     name = name or wrapped.name or id
     id = id or name  # noqa: A001 - as above
     description = description or str(wrapped.description or name)
-    _Durability(name=id).for_agent(wrapped)
+    _Durability(name=id, models=models).for_agent(wrapped)
     stream = streaming and _has_text(wrapped.output_type)
 
     async def work(task: TaskContext) -> None:
@@ -86,7 +89,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
         given = await made if inspect.isawaitable(made) else made
         before = ModelMessagesTypeAdapter.validate_python(await load_history(task, id) if history else [])
         prompt = await read_prompt(task)
-        result = await run(wrapped, prompt, name=id, stream=stream, deps=given, message_history=before)
+        options = {"models": models, "deps": given, "message_history": before}
+        result = await run(wrapped, prompt, name=id, stream=stream, **options)
         await _emit_output(task, result, streamed=stream)
         if history:
             await save_turn(task, id, _without_files(result.new_messages()), history)
@@ -100,15 +104,16 @@ async def run(
     prompt: str | Sequence[UserContent] | None = None,
     *,
     name: str | None = None,
+    models: Mapping[str, Model] | None = None,
     stream: bool = True,
     **options: Any,  # noqa: ANN401 - those of the framework
 ) -> AgentRunResult[Any]:
     """``wrapped.run(prompt, **options)`` with durable model requests and tool calls, in an agent's function.
 
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. ``name`` is the prefix of the steps; it
-    defaults to the agent's name. Approvals and external tools are questions to the client.
+    defaults to the agent's name. ``models`` as in ``agent``. Approvals and external tools are questions to the client.
     """
-    durability = _Durability(name=name, event_stream_handler=_emit_text if stream else None)
+    durability = _Durability(name=name, models=models, event_stream_handler=_emit_text if stream else None)
     own = options.pop("capabilities", None) or ()
     return await wrapped.run(prompt, capabilities=[*own, durability], **options)
 
@@ -190,7 +195,10 @@ class _Durability(BaseDurabilityCapability[Any]):
 
 
 class _Steps(CallableOperationBackend[bool]):
-    """Runs each operation as a step, under the framework's name and the id of the tool call."""
+    """Runs each operation as a step, under the framework's name and the id of the tool call.
+
+    Requests of all models have one name: where a fallback has answered, a later run finds its response at once.
+    """
 
     async def execute(
         self,
@@ -203,15 +211,17 @@ class _Steps(CallableOperationBackend[bool]):
     ) -> object:
         del config
         task = current_task()
-
-        async def work() -> object:
-            result = await body()
-            if isinstance(operation_id, ModelRequestId) and isinstance(result, dict):
-                await _record_usage(task, result)
-            return result
-
         call_id = next((key.tool_call_id for key in cache_key if isinstance(key, RunContext)), None)
-        return await numbered(task, f"{name}:{call_id}" if call_id else name, lambda named: task.step(named, work))
+        if not isinstance(operation_id, ModelRequestId):
+            return await numbered(task, f"{name}:{call_id}" if call_id else name, lambda named: task.step(named, body))
+
+        async def request() -> object:
+            response = await body()
+            await _record_usage(task, cast("dict[str, Any]", response))
+            return response
+
+        model = f"{name.rpartition('__model.request')[0]}__model"
+        return await numbered(task, model, lambda named: task.step(named, request))
 
 
 def _in_step(operation_id: DurableOperationId, tool: Any, name: str) -> bool:  # noqa: ANN401 - the framework's
