@@ -75,7 +75,7 @@ frameworks: SEEDS ?= 10
 frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents of other frameworks, each in its environment: make frameworks SEEDS=3
 	@for name in $(FRAMEWORKS); do \
 	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable .; \
-	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _).py $(ARGS); \
+	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _)*.py $(ARGS); \
 	done
 
 .PHONY: faults
@@ -146,13 +146,16 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
-	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name:-0.3=) $(if $(filter %-0.3,$(name)),--group sdk-0-3) --group frameworks -o requirements/framework-$(name).txt;)
+	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
 
+# Executors of other frameworks, of which each needs its version of the SDK.
+WITH-a2a-sdk := --group executors-1
+WITH-a2a-sdk-0.3 := --group executors-0-3
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--no-emit-package a2a-serverless --no-emit-package a2a-webhook-receiver \
 	--custom-compile-command "make lock"

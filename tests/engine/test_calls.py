@@ -441,7 +441,8 @@ def test_a_cancel_goes_all_the_way_down_a_chain_at_once() -> None:
 
 def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> None:
     async def choose(task: TaskContext) -> None:
-        colour = await task.ask("Which colour?")
+        form = Part(data={"choices": ["red", "blue"]})
+        colour = await task.ask([Part(text="Which colour?"), form])
         await task.emit("choice.txt", colour.text(), last=True)
 
     parent = Parent()
@@ -450,6 +451,8 @@ def test_a_childs_question_becomes_the_parents_and_the_answer_goes_back() -> Non
     world.wait(30_000)
     asked = world.get(task.id, "parent").status
     assert (asked.state, asked.message and asked.message.text()) == (TaskState.INPUT_REQUIRED, "Which colour?")
+    assert asked.message
+    assert asked.message.data() == {"choices": ["red", "blue"]}
     world.send("red", agent="parent", task_id=task.id)
     world.settle()
     assert result(world, task.id) == "completed: red"

@@ -32,6 +32,7 @@ from a2a_serverless.protocol.v1 import (
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Part, TaskStatus
     from a2a_serverless.protocol.v1_card import AgentCard
 
-Ask: TypeAlias = Callable[[str, str], Awaitable[Message]]
+Ask: TypeAlias = "Callable[[MessageContent, str], Awaitable[Message]]"
 """Asks the task's own client: takes the question and a unique name, returns the answer."""
 T = TypeVar("T")
 
@@ -266,8 +267,8 @@ class AgentCalls:
         record = f"{PREFIX}{name}/answer/{_question(task.status)}"
         if record in self._steps:
             return await self._wait_for_wake(wait)
-        question = task.status.message.text() if task.status.message else f"{agent} asks for input."
-        answer = await ask(question, record)
+        asked = task.status.message
+        answer = await ask(asked.parts if asked and asked.parts else f"{agent} asks for input.", record)
         identity = cast("dict[str, Any]", self._keep(f"{record}/id", {"message": self._registry.ids.new()}))
         message = Message(
             message_id=identity["message"],

@@ -58,6 +58,8 @@ ERASES = frozenset({"EraserFunction"})
 USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
+    "a2a_serverless/ext": RUN_AGENTS,
+    "a2a_serverless/adapters/dynamodb/values.py": RUN_AGENTS,
     "a2a_serverless/adapters/deployed_stack.py": ASKS_TO_ERASE,
     "a2a_serverless/adapters/dynamodb/erasure.py": ERASES,
     "a2a_serverless/handlers/eraser.py": ERASES,
