@@ -17,7 +17,7 @@ import uvicorn
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.local import BODY_S, BodyDeadline, in_threads
-from a2a_serverless.http.server import HEAD_S, BoundedHead
+from a2a_serverless.http.server import HEAD_S, BoundedHead, PortInUse, listen
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import World
@@ -118,3 +118,17 @@ def test_a_request_that_comes_in_pieces_is_answered() -> None:
         for piece in (HEAD[:10], HEAD[10:], BODY[:3], BODY[3:]):
             client.sendall(piece)
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_of_a_listener_sends_answers_without_delay() -> None:
+    """asyncio sets TCP_NODELAY on accepted sockets whose protocol is named."""
+    with listen(0) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
+            assert accepted.getpeername() == client.getsockname()
+
+
+def test_a_port_is_listened_on_by_one_program_only() -> None:
+    with listen(0) as listener, pytest.raises(PortInUse, match="cannot be used"):
+        listen(listener.getsockname()[1])

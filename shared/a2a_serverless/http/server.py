@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -36,11 +37,20 @@ class PortInUse(Exception):
 
 
 def listen(port: int) -> Listener:
-    """A socket that listens on 127.0.0.1; port 0 picks a free one. Raises PortInUse."""
+    """A socket that listens on 127.0.0.1; port 0 picks a free one. Raises PortInUse.
+
+    Its protocol is named: asyncio sets TCP_NODELAY only then, and without it each answer may wait for 40 ms.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((LOOPBACK, port))
+        if os.name == "posix":  # elsewhere two programs could then listen on one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen()
     except OSError as error:
+        listener.close()
         raise PortInUse(port, error.strerror or type(error).__name__) from error
+    return listener
 
 
 class BoundedHead(H11Protocol):
