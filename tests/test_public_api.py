@@ -8,8 +8,8 @@ import pytest
 import a2a_serverless
 
 NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact CancelReason Codec KeyValueStore Message Part Skill Step
-StepConflict StepTimedOut StoredValue Task TaskContext TaskFailed TaskRejected TaskState TypeCodec VersionConflict
-agent current_task
+SecretNotRead StepConflict StepTimedOut StoredValue Task TaskContext TaskFailed TaskRejected TaskState TypeCodec
+VersionConflict agent current_task
 with_retries"""
 
 

@@ -1,5 +1,5 @@
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, UnknownServiceError
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 
@@ -43,3 +43,8 @@ def test_exceptions_that_point_at_each_other_are_told_once() -> None:
     one, two = ValueError(), KeyError()
     one.__cause__, two.__cause__ = two, one
     assert safe_error_fields(one) == {"error": "ValueError < KeyError", "raised_at": []}
+
+
+def test_an_aws_service_that_was_left_out_of_the_zip_is_told_with_what_helps() -> None:
+    error = UnknownServiceError(service_name="textract", known_service_names=["s3"])
+    assert "names stand as text" in str(safe_error_fields(error)["remedy"])

@@ -16,7 +16,8 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NAMES = sorted(functions())
-LOCAL = {*LOCAL_SWITCHES, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
+BUILT = {"AGENT_SECRETS"}  # what the build sets for a project
+LOCAL = {*LOCAL_SWITCHES, *BUILT, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
 
 
 def mappings(kind: str) -> dict[str, dict[str, Any]]:

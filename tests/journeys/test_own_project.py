@@ -88,6 +88,21 @@ def test_the_whole_way_of_a_new_project(project: Folder) -> None:
     assert (project.path / ".aws-sam/build/template.yaml").is_file()
 
 
+def test_a_secret_is_given_by_a_variable_and_read_from_the_stack(project: Folder) -> None:
+    table, agent = project.path / "pyproject.toml", project.path / "my_agents/tailor.py"
+    before = table.read_text(), agent.read_text()
+    table.write_text(before[0].replace("# secrets =", "secrets ="))
+    agent.write_text(before[1].replace('ask("', 'ask(await task.secret("weather") + "? '))
+    said = project.cli("up", code=1)
+    assert "give them in A2A_SECRET_WEATHER" in said["error"]["text"]
+    project.environment["A2A_SECRET_WEATHER"] = "sunny"
+    project.cli("up")
+    asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
+    assert asked["task"]["status"]["message"]["parts"][0]["text"].startswith("sunny? ")
+    table.write_text(before[0])
+    agent.write_text(before[1])
+
+
 def test_what_is_missing_is_named_and_the_running_stack_goes_on(project: Folder) -> None:
     project.cli("up")
     agent = project.path / "my_agents/tailor.py"

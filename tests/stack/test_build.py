@@ -260,3 +260,45 @@ def test_variables_of_the_project_are_set_where_agents_run(project: Paths) -> No
     resources = build(project, HERE).template["Resources"]
     found = {name: one["Properties"].get("Environment") for name, one in resources.items()}
     assert {name: one for name, one in found.items() if one} == {"WorkerFunction": {"Variables": {"MY_KEY": "x"}}}
+
+
+FAR = "arn:aws:secretsmanager:eu-west-1:1:secret:far-abcdef"
+SECRETS = f'secrets = {{ weather = "shop/weather", mail = "ssm:/shop/mail", far = "{FAR}" }}'
+ROLE = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [{"PolicyDocument": {"Statement": []}}]}}
+
+
+def test_secrets_are_named_to_the_worker_which_alone_may_read_them(project: Paths) -> None:
+    template = json.loads(project.template.read_text())
+    template["Resources"] |= {"WorkerRole": ROLE, "ApiRole": ROLE}
+    template["Resources"]["WorkerFunction"]["Properties"]["Role"] = {"Fn::GetAtt": ["WorkerRole", "Arn"]}
+    project.template.write_text(json.dumps(template))
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", f"[tool.a2a-serverless]\n{SECRETS}")
+    resources = build(project, HERE).template["Resources"]
+    (policy,) = resources["WorkerRole"]["Properties"]["Policies"]
+    scope = "${AWS::Region}:${AWS::AccountId}"
+    assert {one["Action"]: one["Resource"] for one in policy["PolicyDocument"]["Statement"]} == {
+        "ssm:GetParameter": [{"Fn::Sub": f"arn:${{AWS::Partition}}:ssm:{scope}:parameter/shop/mail"}],
+        "secretsmanager:GetSecretValue": [
+            {"Fn::Sub": f"arn:${{AWS::Partition}}:secretsmanager:{scope}:secret:shop/weather-??????"},
+            FAR,
+        ],
+    }
+    assert resources["ApiRole"] == ROLE
+    named = json.loads(resources["WorkerFunction"]["Properties"]["Environment"]["Variables"]["AGENT_SECRETS"])
+    assert (named["weather"], named["mail"]) == ("shop/weather", "ssm:/shop/mail")
+
+
+def test_a_variable_that_the_template_sets_is_refused(project: Paths) -> None:
+    template = json.loads(project.template.read_text())
+    template["Globals"] = {"Function": {"Environment": {"Variables": {"AGENT_URLS": ""}}}}
+    project.template.write_text(json.dumps(template))
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { AGENT_URLS = "" }')
+    with pytest.raises(ProjectError, match=r"environment\] sets AGENT_URLS, which the template sets"):
+        build(project, HERE)
+
+
+def test_a_secret_without_a_value_stops_up_before_anything_is_built(project: Paths) -> None:
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", f"[tool.a2a-serverless]\n{SECRETS}")
+    with pytest.raises(ProjectError, match="give them in A2A_SECRET_WEATHER, A2A_SECRET_MAIL, A2A_SECRET_FAR"):
+        local_stack.up(project, local_stack.Options(), Console(file=io.StringIO()))
+    assert not (project.root / ".a2a/bases").exists()

@@ -54,6 +54,10 @@ class AgentCallFailed(TaskFailed):
     """Another agent could not be reached, or refused; the text says which and why."""
 
 
+class SecretNotRead(Exception):
+    """A secret is not listed, or has no value. The text names it."""
+
+
 class CancelReason(StrEnum):
     """Why an agent's work is being cancelled."""
 
@@ -209,6 +213,13 @@ class TaskContext(Protocol):
 
         URLs are checked as for webhooks: https, public addresses, no redirects; at most 100 MiB within a minute.
         Each run of the task fetches a URL again.
+        """
+
+    async def secret(self, name: str) -> str:
+        """The secret of this name, as ``[tool.a2a-serverless] secrets`` lists it. Raises ``SecretNotRead``.
+
+        It is read from AWS at most once in five minutes, and on a developer's machine from a variable such as
+        ``A2A_SECRET_WEATHER``. A step whose result contains it raises ``StepConflict``: results are stored.
         """
 
     async def ask(

@@ -9,7 +9,10 @@ def safe_error_fields(error: BaseException) -> dict[str, object]:
     """Fields for a log line: ``error`` has the classes of the exception and its causes, ``raised_at`` the traceback."""
     chain = list(_chain(error))
     kinds = " < ".join(_kind(one) for one in chain)
-    return {"error": kinds, "raised_at": [place for one in reversed(chain) for place in _places(one)]}
+    fields: dict[str, object] = {"error": kinds}
+    if "UnknownServiceError" in kinds:
+        fields["remedy"] = "the zip has data of AWS services only whose names stand as text in the project's code"
+    return fields | {"raised_at": [place for one in reversed(chain) for place in _places(one)]}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

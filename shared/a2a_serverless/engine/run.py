@@ -36,7 +36,7 @@ from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_child
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored
+from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, no_secret
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
@@ -74,8 +74,9 @@ class RunOutcome(Enum):
 class Engine:
     """What a run needs. ``now`` returns ms.
 
-    ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's exception.
-    ``is_replaced`` is true once newer code runs the agents: then this code's runs hand over.
+    ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
+    exception. ``read_secret`` returns the agents' secret of a name. ``is_replaced`` is true once newer code runs
+    the agents: then this code's runs hand over.
     """
 
     log: TaskLog
@@ -91,6 +92,7 @@ class Engine:
     files: TaskFiles = INLINE
     on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False
+    read_secret: Callable[[str], str] = no_secret
 
 
 class Suspended(Exception):
@@ -238,6 +240,7 @@ async def _run_agent(
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
     context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
+    context.read_secret = engine.read_secret
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):

@@ -13,7 +13,7 @@ from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import Codec, Content, Step, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.agent import Codec, Content, SecretNotRead, Step, StepConflict, StepTimedOut, TaskFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
@@ -95,6 +95,8 @@ class DurableTaskContext:
         values: ValueStore,
         files: TaskFiles = INLINE,
     ) -> None:
+        self.read_secret: Callable[[str], str] = no_secret
+        self._secrets: set[str] = set()
         self._files = files
         self._session = session
         self._others = others
@@ -219,6 +221,15 @@ class DurableTaskContext:
         """See ``TaskContext.read_file``."""
         with self.at_work():
             return await asyncio.to_thread(self._files.read, self._session.key, part)
+
+    @_remember_signals
+    async def secret(self, name: str) -> str:
+        """See ``TaskContext.secret``."""
+        self._check_open()
+        with self.at_work():
+            found = await asyncio.to_thread(self.read_secret, name)
+        self._secrets.add(found)
+        return found
 
     @_remember_signals
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
@@ -403,6 +414,7 @@ class DurableTaskContext:
         self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
         fence = self._session.fence if step.emitted else 0
         result = StepResult(arguments, _json_value(name, codec, value), fence, dict(step.counts), step.usage)
+        self._check_no_secret(name, result.value)
         kept = self._steps[name] = self._session.store_step(name, result)
         self._kept += 1
         if kept != result and (step.emitted or kept.fence):
@@ -475,6 +487,10 @@ class DurableTaskContext:
             kept = self._steps[name] = self._session.store_step(name, StepResult("", value))
         return kept.value
 
+    def _check_no_secret(self, name: str, value: Json) -> None:
+        if self._secrets and any(secret in text for secret in self._secrets for text in _texts(value)):
+            raise StepConflict(f"The result of the step {name!r} contains a secret. Results are stored.")
+
     def _check_open(self) -> None:
         if self._closed:
             raise LeaseLost
@@ -494,6 +510,20 @@ class DurableTaskContext:
         if name in self._used:
             raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
         self._used.add(name)
+
+
+def no_secret(name: str) -> str:
+    """Has no secrets."""
+    raise SecretNotRead(f"The secret {name!r} is not set.")
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """All texts in a JSON value, names of members too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        yield from (text for one in value for text in _texts(one))
+        yield from (text for one in (value.values() if isinstance(value, dict) else ()) for text in _texts(one))
 
 
 def _identity(message: Message) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from a2a_serverless.adapters.agent_secrets import PARAMETER
 from a2a_serverless.project import Project, own_packages
 from a2a_serverless.stack import library
 from a2a_serverless.stack.emulator import without_aws
@@ -56,6 +57,7 @@ def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> 
     if runs_agents:
         lines += project.dependencies
         services |= named_services(own_packages(project))
+        services |= {"ssm" for place in project.secrets.values() if place.startswith(PARAMETER)}
     expanded = tuple(library.expand(lines))
     constraints = _installed() if own else (library.FILES / "requirements/functions.txt").read_text()
     return Base(folder, expanded, constraints, services, not own, library.packages(lines))

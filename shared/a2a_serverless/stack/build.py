@@ -21,7 +21,7 @@ from typing import Any
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
 from a2a_serverless.project import Project, own_packages, read_project
 from a2a_serverless.project_check import Checked, check_project
-from a2a_serverless.stack import bases
+from a2a_serverless.stack import bases, settings
 from a2a_serverless.stack.bases import Base, parse_template, template_functions
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.imports import check_folder
@@ -138,7 +138,9 @@ class _Work:
     @cached_property
     def agents(self) -> bytes:
         """A digest of the project's own packages, and of what their import needs."""
-        return _digest([*_contents(*own_packages(self.project)), repr(self.project.environment).encode()]).encode()
+        return _digest(
+            [*_contents(*own_packages(self.project)), repr((self.project.environment, self.project.secrets)).encode()]
+        ).encode()
 
     @cached_property
     def library(self) -> dict[str, bytes]:
@@ -182,7 +184,7 @@ class _Work:
             os.link(zips[name], unfinished / f"{name}.zip")
             properties["CodeUri"] = f"{name}.zip"
             if name in self.runs_agents:
-                properties.setdefault("Environment", {}).setdefault("Variables", {}).update(self.project.environment)
+                settings.give(document, properties, self.project)
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
         write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)

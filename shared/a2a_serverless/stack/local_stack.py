@@ -1,5 +1,6 @@
 """Starts the whole local stack, and stops it."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
+from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
 
 READY_S = 30
 
@@ -68,6 +70,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
     Running servers are not touched before the build is complete. Raises `StackError`.
     """
+    secrets = local_secrets(read_project(paths.root))
     environments.ensure(paths, console)
     with _undone_on_failure(paths, console):
         with step(console, "Building the functions") as say:
@@ -79,13 +82,29 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 processes.stop(paths, process)
         receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
-            deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), local_switches(options))
+            _store_secrets(emulator, secrets)
+            switches = local_switches(options) | _switches_for(secrets)
+            deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), switches)
         with step(console, f"Starting the api on {options.api_url}"):
             api = start_api(paths, built, deployment, options)
             processes.wait_until_ready(api, "/", seconds=READY_S)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             processes.wait_until_ready(receiver, "/", seconds=READY_S)
     return RunningStack(built, deployment, emulator, api, receiver)
+
+
+def _store_secrets(emulator: Process, secrets: Mapping[str, str]) -> None:
+    """Store the agents' secrets in the emulator's Secrets Manager."""
+    client = sam.client("secretsmanager", emulator.url)
+    for name, value in secrets.items():
+        try:
+            client.create_secret(Name=local_place(name), SecretString=value)
+        except client.exceptions.ResourceExistsException:
+            client.put_secret_value(SecretId=local_place(name), SecretString=value)
+
+
+def _switches_for(secrets: Mapping[str, str]) -> dict[str, str]:
+    return {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
 
 
 def down(paths: Paths, console: Console) -> None:

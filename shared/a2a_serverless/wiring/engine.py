@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.adapters.agent_secrets import secrets_in_aws
 from a2a_serverless.adapters.dynamodb.stores import DynamoTaskIndex
 from a2a_serverless.adapters.kms import KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
@@ -53,6 +54,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         value_store(table, settings, aws),
         metrics,
         files=TaskFiles(contents(settings, aws), _fetch(settings)),
+        read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
     )
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.memory import (
     MemoryCallbackVerifier,
     MemoryMetrics,
@@ -109,7 +111,16 @@ class InProcessDeployment:
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.engine = Engine(
-            log, log, queues, ids, clock.now, self.agents, self.registry, log, files=TaskFiles(contents)
+            log,
+            log,
+            queues,
+            ids,
+            clock.now,
+            self.agents,
+            self.registry,
+            log,
+            files=TaskFiles(contents),
+            read_secret=secrets_in_environment(os.environ),
         )
         self.sweeper = Sweeper(log, log, queues, clock, ids)
         self.post = DeliveryContext(

@@ -1,0 +1,65 @@
+"""Gives a project's environment variables and secrets to the functions that run its agents."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
+from a2a_serverless.project import Project, ProjectError
+
+VARIABLE = "AGENT_SECRETS"
+_ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
+
+
+def give(template: dict[str, Any], function: dict[str, Any], project: Project) -> None:
+    """Add the project's variables to a function of a built template, and the right to read its secrets to the role.
+
+    Raises ProjectError for a variable that the template sets already.
+    """
+    variables = function.setdefault("Environment", {}).setdefault("Variables", {})
+    shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
+    if taken := sorted({*variables, *shared, VARIABLE} & {*project.environment}):
+        raise ProjectError(f"[tool.a2a-serverless.environment] sets {', '.join(taken)}, which the template sets")
+    variables.update(project.environment)
+    if project.secrets:
+        variables[VARIABLE] = json.dumps(project.secrets)
+        policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
+        policy["PolicyDocument"]["Statement"] += _statements(project.secrets)
+
+
+def local_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the secrets for a run on this machine, from the environment. Raises ProjectError, with what is missing.
+
+    Their places are of this run only, so that an ARN of an account is not needed.
+    """
+    missing = [variable_of(name) for name in project.secrets if not environment.get(variable_of(name))]
+    if missing:
+        raise ProjectError(f"secrets of this project are not set: give them in {', '.join(missing)}")
+    return {name: environment[variable_of(name)] for name in project.secrets}
+
+
+def local_place(name: str) -> str:
+    """Return the place of a secret in the emulator."""
+    return f"agent-secrets/{name}"
+
+
+def _statements(secrets: Mapping[str, str]) -> list[dict[str, Any]]:
+    parameters = [place.removeprefix(PARAMETER) for place in secrets.values() if place.startswith(PARAMETER)]
+    others = [place for place in secrets.values() if not place.startswith(PARAMETER)]
+    found = {
+        "ssm:GetParameter": [_resource("ssm", f"parameter/{place.lstrip('/')}") for place in parameters],
+        "secretsmanager:GetSecretValue": [_secret(place) for place in others],
+    }
+    return [
+        {"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in found.items() if resources
+    ]
+
+
+def _secret(place: str) -> object:
+    """A secret's ARN ends with a hyphen and six characters that its name does not have."""
+    return place if place.startswith("arn:") else _resource("secretsmanager", f"secret:{place}-??????")
+
+
+def _resource(service: str, name: str) -> object:
+    return {"Fn::Sub": _ARN % (service, name)}
