@@ -41,7 +41,7 @@ template = json.loads(pathlib.Path(given["--template-file"]).read_text())
 built = pathlib.Path(given["--build-dir"])
 built.mkdir(parents=True)
 for name, one in template["Resources"].items():
-    source = pathlib.Path(one["Properties"]["CodeUri"])
+    source = pathlib.Path(one["Properties"].get("CodeUri", "none"))
     if source.is_dir():
         shutil.copytree({packages!r}, built / name)
         print("installed", name, (source / "requirements.txt").read_text().split())
