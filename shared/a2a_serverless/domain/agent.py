@@ -141,7 +141,6 @@ class TaskContext(Protocol):
     @property
     def store(self) -> KeyValueStore:
         """Values of this task. They live as long as it."""
-        ...
 
     @property
     def conversation(self) -> KeyValueStore:
@@ -149,7 +148,6 @@ class TaskContext(Protocol):
 
         A value lives as long as the task that has written it. Tasks may run at the same time: use versions.
         """
-        ...
 
     @property
     def cancellation(self) -> CancelReason | None:
