@@ -118,6 +118,11 @@ drawings: $(ENVIRONMENTS) ## write anew the parts of documents that are made fro
 build: $(ENVIRONMENTS) ## build the functions for AWS into .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)
 
+.PHONY: wheel
+wheel: $(ENVIRONMENTS) ## build what would be published into dist/: the library and the receiver
+	@$(UV) build --quiet --out-dir dist .
+	@$(UV) build --quiet --out-dir dist webhook_receiver
+
 .PHONY: demo up down logs
 demo: $(ENVIRONMENTS) ## run a chain of agents with signed webhooks on this machine
 up: $(ENVIRONMENTS) ## start the local stack, or bring a running one up to date

@@ -524,3 +524,8 @@ def test_the_example_asks_before_it_orders() -> None:
 @pytest.mark.parametrize("name", page_tests("pydantic-ai.md"))
 def test_what_the_page_says_is_so(name: str) -> None:
     names_of("pydantic-ai.md")[name]()
+
+
+def test_the_page_for_those_who_have_an_agent_shows_one_that_runs() -> None:
+    support = names_of("../bring-your-agent.md")["support_agent"]
+    assert AgentTestHarness(support).send("Where is it?").text("answer") == "success (no tool calls)"

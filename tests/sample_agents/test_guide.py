@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from dataclasses import replace
@@ -67,3 +68,10 @@ def test_the_guide_names_every_member_of_the_authors_task() -> None:
 
     public = {name for name in vars(TaskContext) if not name.startswith("_")}
     assert {name for name in public if f"task.{name}" not in GUIDE} <= {"id", "context_id", "accepted_output_modes"}
+
+
+def test_the_tutorials_agent_is_the_one_that_init_makes() -> None:
+    block = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    written = ast.parse((ROOT / "examples/project/my_agents/tailor.py").read_text())
+    assert ast.unparse(ast.parse(block[1])) == ast.unparse(ast.Module(written.body[1:], []))  # without its docstring
