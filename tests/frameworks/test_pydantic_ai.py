@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPr
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from a2a_serverless import Message, Part, StoredValue, Task, TaskContext, VersionConflict, current_task
+from a2a_serverless import Message, Part, StoredValue, Task, TaskContext, TaskFailed, VersionConflict, current_task
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.model import Principal
@@ -249,6 +249,28 @@ def test_only_a_yes_approves(answer: Any, approved: bool) -> None:  # noqa: FBT0
     assert done == (["a.txt"] if approved else [])
 
 
+def test_two_approvals_are_two_questions_and_the_tools_run_once_each() -> None:
+    done: list[str] = []
+    calls = [("delete", '{"path": "a"}', "c1"), ("look", "{}", "c2"), ("delete", '{"path": "b"}', "c3")]
+    guard = Agent(talker(calls, ["Done."]), name="guard")
+
+    @guard.tool_plain
+    def look() -> None:
+        done.append("look")
+
+    @guard.tool_plain(requires_approval=True)
+    def delete(path: str) -> None:
+        done.append(path)
+
+    harness = AgentTestHarness(agent(guard))
+    asked = harness.send("delete both")
+    assert 'delete({"path": "a"})' in asked.said
+    again = harness.send("yes", task_id=asked.task.id)
+    assert 'delete({"path": "b"})' in again.said
+    assert harness.send("no", task_id=asked.task.id).text("answer") == "Done."
+    assert done == ["look", "a"]
+
+
 def test_a_denial_tells_the_model_why() -> None:
     heard: list[Any] = []
 
@@ -362,6 +384,31 @@ def test_two_other_agents_are_called_at_once_as_tools() -> None:
     reply = harness.send("call")
     assert reply.text("answer") == "Both."
     assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+
+
+def test_a_called_agent_that_fails_or_is_absent_is_a_retry_for_the_model() -> None:
+    calls = [("call_broken", '{"message": "a"}', "c1"), ("call_absent", '{"message": "b"}', "c2")]
+    tools = [call_agent(name, description="Fails.") for name in ("broken", "absent")]
+    heard: list[str] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        del info
+        heard.extend(str(part.content) for part in messages[-1].parts if isinstance(part, ToolReturnPart))
+        if len(messages) > 1:
+            yield "Without them."
+            return
+        for place, (name, given, call_id) in enumerate(calls):
+            yield {place: DeltaToolCall(name, given, tool_call_id=call_id)}
+
+    @plain(id="broken", name="Broken", description="Fails.", skills=[])
+    async def broken(task: TaskContext) -> None:
+        del task
+        raise TaskFailed("No paper.")
+
+    caller = Agent(FunctionModel(stream_function=answer), name="caller", tools=tools)
+    assert AgentTestHarness(agent(caller), broken).send("go").text("answer") == "Without them."
+    assert "The task of the other agent is failed: No paper." in str(heard)
+    assert "no agent 'absent'" in str(heard)
 
 
 def unreliable(ledger: Ledger) -> A2AAgent:

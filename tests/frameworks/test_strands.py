@@ -16,8 +16,9 @@ pytest.importorskip("strands", reason="Strands is not installed here: make frame
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.models import Model
+from strands.types.exceptions import ModelThrottledException
 
-from a2a_serverless import Task, TaskContext
+from a2a_serverless import Part, Task, TaskContext
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.ext.strands import agent, call_agent
@@ -212,6 +213,81 @@ def test_a_tool_that_raises_tells_the_model() -> None:
 
     reply = harness_of([("divide", "c1", {})], ["It failed."], tools=[divide]).send("divide")
     assert (reply.state, reply.text("answer")) == ("completed", "It failed.")
+
+
+def throttled(ledger: Ledger) -> A2AAgent:
+    """Its model is throttled at the first request of each turn."""
+    asked: set[int] = set()
+
+    def turns(turn: int) -> Iterable[Any]:
+        if turn not in asked:
+            asked.add(turn)
+            raise ModelThrottledException("slow down")
+        tried = ledger.pay(f"model {turn}")
+        return [("look", f"look-{tried}", {})] if turn == 1 else [f"answer {tried}"]
+
+    @tool
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    def make() -> Agent:
+        return Agent(FakeModel(turns), tools=[look], callback_handler=None)
+
+    return agent(make, id="throttled", description="Is slow.")
+
+
+def test_a_death_after_a_throttled_request_does_not_pay_the_response_again() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert played.answer().startswith("answer ")
+
+    assert not kill_everywhere(Scenario(throttled, step_of), check).wrong
+
+
+def test_the_text_that_a_guardrail_replaces_is_replaced() -> None:
+    class Guarded(FakeModel):
+        async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            async for event in super().stream(messages):
+                if "messageStop" in event:
+                    yield {"redactContent": {"redactAssistantContentMessage": "[removed]"}}
+                yield event
+
+    def make() -> Agent:
+        return Agent(Guarded(lambda _: ["The secret ", "is 42."]), callback_handler=None)
+
+    made = agent(make, id="guarded", description="Says nothing.")
+    assert AgentTestHarness(made).send("?").text("answer") == "[removed]"
+
+
+def test_the_messages_of_a_task_with_a_question_are_the_history_of_the_next_one() -> None:
+    heard: list[list[str]] = []
+
+    class Hearing(FakeModel):
+        async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            heard.append([kind for message in messages for block in message["content"] for kind in block])
+            async for event in super().stream(messages):
+                yield event
+
+    @tool(context=True)
+    async def check(tool_context: ToolContext) -> str:
+        """Checks."""
+        return str(tool_context.interrupt("check"))
+
+    def make() -> Agent:
+        model = Hearing(lambda turn: [("check", "c1", {})] if turn == 1 else ["Yes."])
+        return Agent(model, tools=[check], callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="asks", description="Asks."))
+    asked = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png")])
+    assert asked.said == "check"
+    harness.send("yes", task_id=asked.task.id)
+    harness.send("And?", context_id=asked.task.context_id)
+    assert heard == [
+        ["text", "image"],
+        ["text", "image", "toolUse", "toolResult"],
+        ["text", "text", "toolUse", "toolResult", "text", "text"],
+    ]
 
 
 def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:

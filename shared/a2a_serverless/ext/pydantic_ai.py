@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin
 
@@ -73,30 +74,39 @@ def agent(  # noqa: PLR0913 - the fields of a card
     """Makes an ``Agent`` of a Pydantic AI agent. Its output is the artifact ``answer``.
 
     ``deps`` makes the dependencies from the task, in each run of it. ``models`` are the models that the agent may use
-    beside its own, unless they are given by name. The id, the name and the description default to
-    the agent's own, the skills to one with these. The agent gets the messages of the newest ``history`` tasks of the
-    conversation. Raises ``pydantic_ai.exceptions.UserError`` for an agent without a
-    model, or with toolsets that have no id.
+    beside its own, unless they are given by name. The id, the name and the description default to the agent's own, the
+    skills to one with these. The agent gets the messages of the newest ``history`` tasks of the conversation. Raises
+    ``pydantic_ai.exceptions.UserError`` for an agent without a model, or with toolsets that have no id.
     """
     name = name or wrapped.name or id
     id = id or name  # noqa: A001 - as above
     description = description or str(wrapped.description or name)
     _Durability(name=id, models=models).for_agent(wrapped)
-    stream = streaming and _has_text(wrapped.output_type)
-
-    async def work(task: TaskContext) -> None:
-        made = deps(task) if deps else None
-        given = await made if inspect.isawaitable(made) else made
-        before = ModelMessagesTypeAdapter.validate_python(await load_history(task, id) if history else [])
-        prompt = await read_prompt(task)
-        options = {"models": models, "deps": given, "message_history": before}
-        result = await run(wrapped, prompt, name=id, stream=stream, **options)
-        await _emit_output(task, result, streamed=stream)
-        if history:
-            await save_turn(task, id, _without_files(result.new_messages()), history)
-
+    work = _AgentRun(wrapped, id, deps, models, history, streaming and _has_text(wrapped.output_type))
     described = tuple(skills) or (Skill(id, name, description, (id,)),)
     return Agent(id, name, description, described, work, streaming=streaming, **card)
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentRun:
+    """An agent's function: a run with the conversation's messages, and its output as the artifact."""
+
+    wrapped: PydanticAgent[Any, Any]
+    id: str
+    deps: Callable[[TaskContext], Any] | None
+    models: Mapping[str, Model] | None
+    history: int
+    stream: bool
+
+    async def __call__(self, task: TaskContext) -> None:
+        deps = self.deps(task) if self.deps else None
+        options = {"deps": await deps if inspect.isawaitable(deps) else deps, "models": self.models}
+        before = ModelMessagesTypeAdapter.validate_python(await load_history(task, self.id) if self.history else [])
+        prompt = await read_prompt(task)
+        result = await run(self.wrapped, prompt, name=self.id, stream=self.stream, message_history=before, **options)
+        await _emit_output(task, result, streamed=self.stream)
+        if self.history:
+            await save_turn(task, self.id, _without_files(result.new_messages()), self.history)
 
 
 async def run(

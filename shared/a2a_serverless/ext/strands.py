@@ -233,7 +233,8 @@ async def _ask(task: TaskContext, interrupt: Interrupt) -> dict[str, Any]:
     """The client's answer to an interrupt: its data, or else its text."""
     data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
     said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
-    answer = await task.ask([Part(text=f"{interrupt.name}: {said}"), Part(data=data)])
+    text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
+    answer = await task.ask([Part(text=text), Part(data=data)])
     response = answer.text() if answer.data() is None else answer.data()
     return {"interruptResponse": {"interruptId": interrupt.id, "response": response}}
 
