@@ -26,6 +26,7 @@ from langgraph.types import RetryPolicy, Send, interrupt
 from pydantic import BaseModel
 
 from a2a_serverless import Part, Task, current_task
+from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ext.langgraph import agent
 from a2a_serverless.testing import AgentTestHarness
@@ -240,6 +241,10 @@ def chat(*messages: AIMessage | str, **options: Any) -> Agent:
     return agent(graph, id="chat", **options)
 
 
+def test_the_agent_has_what_a_card_needs() -> None:
+    assert by_id((asker(),))
+
+
 def test_the_answer_streams_as_an_artifact_and_is_the_last_message() -> None:
     reply = AgentTestHarness(chat("Good morning to you")).send("hi")
     assert (reply.state, reply.said, reply.text("talk@1")) == (
@@ -275,6 +280,20 @@ def test_a_node_and_a_model_that_run_in_a_thread_stream_too() -> None:
     reply = AgentTestHarness(agent(outer, id="threads")).send("hi")
     assert (reply.error, reply.said) == (None, "From a thread")
     assert reply.text("ask@1/talk@1") == "From a thread"
+
+
+def test_a_model_that_a_plain_function_of_a_step_calls_says_everything_at_once() -> None:
+    def think() -> str:
+        return str(model_of("A step in a thread").invoke("x").text)
+
+    async def talk(state: MessagesState) -> Any:
+        del state
+        return {"messages": [AIMessage(await current_task().step("think", think))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("talk", talk)
+    graph.add_edge(START, "talk")
+    assert AgentTestHarness(agent(graph, id="steps")).send("hi").text("talk@1/think") == "A step in a thread"
 
 
 def test_structured_output_is_a_data_part() -> None:

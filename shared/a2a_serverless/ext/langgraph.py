@@ -85,8 +85,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
 
     ``read_input`` makes the graph's input from the task; by default the message is appended to ``messages``, and a
     graph without that channel gets the message's data part. ``write_answer`` makes the final message from the state's
-    values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Raises ValueError for graphs
-    with static breakpoints or with a ``DeltaChannel``.
+    values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Without ``skills`` the agent
+    has one, with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``.
     """
     compiled = _checked(graph.compile() if isinstance(graph, StateGraph) else graph)
     name = name or id
@@ -98,9 +98,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
         values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), made)
         return (write_answer or answer_of)(values)
 
-    return Agent(
-        id, name, description or name, tuple(skills) or (Skill(id, name, description or name, ()),), work, **card
-    )
+    described = tuple(skills) or (Skill(id, name, description or name, (id,)),)
+    return Agent(id, name, description or name, described, work, **card)
 
 
 def answer_of(values: Any) -> Answer:  # noqa: ANN401 - any state
@@ -255,20 +254,20 @@ class _Saver(BaseCheckpointSaver[int]):
     async def load(self) -> bool:
         """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
         async for key, data in self._stored_values():
-            self._take_point(self._load(data), int(key.removeprefix(PREFIX)))
+            self._take_point(data, int(key.removeprefix(PREFIX)))
         for name, stored in self._task.stored_steps(f"{PREFIX}node/").items():
             self._take_writes(name, str(stored))
         if self._points:
             self._free_slots()
             return True
         if kept := await self._task.conversation.get(self._conversation):
-            for point in self._load(cast("bytes", kept.value)):
-                self._take_point(point)
+            for data in self._load(cast("bytes", kept.value)):
+                self._take_point(data)
         return False
 
     async def store_for_conversation(self) -> None:
         """Stores the newest checkpoints for the context's next task: the graph's, and those of lasting subgraphs."""
-        points = [self._load(self._points[one].data) for one in self._points if ":" not in one]
+        points = [point.data for namespace, point in self._points.items() if ":" not in namespace]
         await self._task.conversation.put(self._conversation, self._dump(points))
 
     def pending_interrupts(self) -> list[Interrupt[Any]]:
@@ -353,8 +352,9 @@ class _Saver(BaseCheckpointSaver[int]):
             self._check_sent()
             await self.streams.drain()
             slot = self._slot(namespace)
-            await self._task.store.put(f"{PREFIX}{slot}", self._dump(point))
-            self._take_point(point, slot)
+            data = self._dump(point)
+            await self._task.store.put(f"{PREFIX}{slot}", data)
+            self._take_point(data, slot)
             if not namespace:
                 self._free_slots()
         return self._config(namespace, checkpoint["id"])
@@ -392,8 +392,9 @@ class _Saver(BaseCheckpointSaver[int]):
             self._attempts[record["task"]] += 1
             self._writes[record["ns"], record["id"]].append({**record, "name": name})
 
-    def _take_point(self, point: dict[str, Any], slot: int | None = None) -> None:
-        self._points[point["ns"]] = _Record(point["ns"], point["id"], self._dump(point))
+    def _take_point(self, data: bytes, slot: int | None = None) -> None:
+        point = self._load(data)
+        self._points[point["ns"]] = _Record(point["ns"], point["id"], data)
         if slot is not None:
             self._slots[point["ns"]] = slot
 
@@ -562,10 +563,11 @@ class _Reply:
         """Emits a chunk, when the next one is known."""
         await self._text.add(text)
 
-    async def end(self, amounts: Mapping[str, float]) -> None:
+    async def end(self, text: str, amounts: Mapping[str, float]) -> None:
         """Records the usage, and emits the last chunk."""
         if amounts:
             await self._task.record_usage(self.model, **amounts)
+        await self._text.add(text)
         await self._text.end(last=True)
         self._busy.close()
 
@@ -614,7 +616,7 @@ class _Listener(AsyncCallbackHandler):
         """Emits a chunk."""
         reply = self._replies.get(run_id)
         text = str(chunk.message.text) if chunk and hasattr(chunk, "message") else ""
-        if reply and text and not reply.silent:
+        if reply and text and not reply.silent and not self._in_thread(reply):
             reply.said = True
             await self._do(reply, partial(reply.add, text))
 
@@ -624,20 +626,18 @@ class _Listener(AsyncCallbackHandler):
         if reply is None:
             return
         message = getattr(response.generations[0][0], "message", None) if response.generations else None
-        text = str(message.text) if isinstance(message, AIMessage) else ""
-        if text and not (reply.said or reply.silent):
-            await self._do(reply, partial(reply.add, text))
+        rest = str(message.text) if isinstance(message, AIMessage) and not (reply.said or reply.silent) else ""
         if isinstance(message, AIMessage):
             reply.model = str(message.response_metadata.get("model_name") or reply.model)
         used: Any = getattr(message, "usage_metadata", None) or {}
         amounts = {name: used[name] for name in ("input_tokens", "output_tokens") if name in used}
-        await self._do(reply, partial(reply.end, amounts))
+        await self._do(reply, partial(reply.end, rest, amounts))
 
     async def on_llm_error(self, *_: object, run_id: UUID, **__: object) -> None:
         """Ends the artifact as it is. The next reply of the node replaces it."""
         if reply := self._replies.pop(run_id, None):
             self._counts[reply.key] -= not reply.silent
-            await self._do(reply, partial(reply.end, {}))
+            await self._do(reply, partial(reply.end, "", {}))
 
     def _label(self, metadata: dict[str, Any]) -> str:
         """The name of a node, after that of the node that its graph is."""
@@ -654,10 +654,14 @@ class _Listener(AsyncCallbackHandler):
         """Does an action in the step of the node, or in the step of the agent's author that the model is called in."""
         if not reply.in_step:
             self._streams.add(reply.task_id, action)
-        elif asyncio.get_running_loop() is self._loop:
-            await action()
-        else:  # a plain function runs in a thread; its step ends later than what is scheduled now
+        elif self._in_thread(reply):  # the step ends later than the first part of what is scheduled now
             self._loop.call_soon_threadsafe(partial(self._start, action), context=copy_context())
+        else:
+            await action()
+
+    def _in_thread(self, reply: _Reply) -> bool:
+        """Whether a plain function of a step, in a thread, calls the model. Then everything is emitted at its end."""
+        return reply.in_step and asyncio.get_running_loop() is not self._loop
 
     def _start(self, action: _Action) -> None:
         self._started = asyncio.create_task(action())
