@@ -91,6 +91,13 @@ def test_content_that_is_no_message_fails_the_task_with_a_reference(content: Any
     assert "(reference " in said(task).text()
 
 
+def test_a_reason_may_be_another_exception_whose_text_the_client_reads() -> None:
+    async def work(_: TaskContext) -> None:
+        raise TaskFailed(OSError("no route"))
+
+    assert said(world_with_task(work)[1]).text() == "no route"
+
+
 def test_progress_may_have_parts_and_metadata() -> None:
     async def work(task: TaskContext) -> None:
         await task.report_progress(FORM, metadata={"percent": 10})

@@ -33,9 +33,9 @@ Answer: TypeAlias = "MessageContent | None"
 class _ClientReads(Exception):
     """``content`` is the reason that the client reads; the exception's text is its text."""
 
-    def __init__(self, content: MessageContent = "") -> None:
-        super().__init__(_text_of(content))
-        self.content = content
+    def __init__(self, content: MessageContent | Exception = "") -> None:
+        self.content: MessageContent = str(content) if isinstance(content, Exception) else content
+        super().__init__(_text_of(self.content))
 
 
 class TaskRejected(_ClientReads):
