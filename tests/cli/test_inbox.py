@@ -53,6 +53,20 @@ def test_a_chunk_is_told_by_its_size() -> None:
     assert entry_of(CHUNK).says == "+ d.md, 1,200 characters"
 
 
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        ({"kind": "file", "text": "boat.png, image/png, 293,888 bytes"}, "287 KB"),
+        ({"kind": "file", "text": "a name that was cut…"}, "a file"),
+        ({"kind": "image", "text": "boat.png", "source": "data:image/png;base64,AAAA"}, "3 bytes"),
+        ({"kind": "link", "text": "https://blobs.example.com/" + "x" * 300}, "a file by link"),
+    ],
+)
+def test_a_picture_is_told_by_its_bytes(part: dict[str, str], size: str) -> None:
+    view = CHUNK | {"artifacts": [{"name": "boat.png", "parts": [part]}]}
+    assert entry_of(view).says == f"+ boat.png, {size}"
+
+
 @pytest.mark.parametrize(("outcome", "verified"), [("late", True), ("duplicate", False), ("challenge", False)])
 def test_only_what_is_new_and_genuine_counts(outcome: str, verified: bool) -> None:  # noqa: FBT001 - a table
     assert entry_of(ACCEPTED | {"outcome": outcome}).verified is verified

@@ -48,6 +48,9 @@ class Deployed:
 
     world: World
     commands: list[Mapping[str, str]] = field(default_factory=list)
+    rings: list[JsonObject] = field(default_factory=lambda: [RING])
+    answer: bool | None = None
+    asked: list[str] = field(default_factory=list)
 
     def operations(self, stack: StackName) -> Operations:
         if stack != StackName("a2a-serverless"):
@@ -71,13 +74,23 @@ class Deployed:
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)
-        return RING
+        if command["command"] == "rotate" and len(self.rings) > 1:
+            self.rings.pop(0)
+        return self.rings[0]
+
+    def ask(self, question: str) -> bool:
+        self.asked.append(question)
+        return bool(self.answer)
 
     def type(self, *arguments: str, state: Path | None = None) -> tuple[int, str, str]:
         out, err = (Console(file=io.StringIO(), width=200, highlight=False) for _ in range(2))
         environment = {"A2A_STATE": str(state)} if state else {}
         outside = Outside(
-            Terminal(out, err), environment=environment, operations=self.operations, sleep=self.world.clock.sleep
+            Terminal(out, err),
+            environment=environment,
+            operations=self.operations,
+            sleep=self.world.clock.sleep,
+            ask=None if self.answer is None else self.ask,
         )
         with pytest.raises(SystemExit) as ended:
             run(arguments, outside)
@@ -196,8 +209,24 @@ def test_the_key_ring_is_shown_turned_and_cleared_of_a_key(deployed: Deployed) -
     assert deployed.json("keys", "show")["next"]["promotableAt"] == "2026-09-21T15:15:20.000Z"
     assert "kid-1" in deployed.type("keys", "rotate")[1]
     deployed.type("keys", "revoke", "kid-0")
-    assert [command["command"] for command in deployed.commands] == ["show", "rotate", "show", "revoke", "show"]
-    assert deployed.commands[3]["kid"] == "kid-0"
+    assert [command["command"] for command in deployed.commands] == ["show", "show", "rotate", "show", "revoke", "show"]
+    assert deployed.commands[4]["kid"] == "kid-0"
+
+
+def test_a_rotation_that_did_nothing_says_so_and_why(deployed: Deployed) -> None:
+    code, _, err = deployed.type("keys", "rotate")
+    assert (code, err) == (
+        0,
+        "Not rotated: the next key may sign from 2026-09-21T15:15:20.000Z, when receivers have read it.\n",
+    )
+    assert deployed.json("keys", "rotate")["rotated"] is False
+
+
+def test_a_rotation_says_that_it_rotated(deployed: Deployed) -> None:
+    deployed.rings.append(RING | {"current": RING["next"] | {"signsSince": 1}})  # type: ignore[operator]
+    assert deployed.json("keys", "rotate")["rotated"] is True
+    deployed.rings.append(RING)
+    assert deployed.type("keys", "rotate")[2] == ""
 
 
 def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed) -> None:
@@ -217,7 +246,7 @@ def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, wha
     counted = deployed.json("erase", what, path, "--dry-run")
     assert counted["tasks"] == (2 if what == "owner" else 1)
     assert deployed.world.table.read_head(ME.key(task.id)) is not None
-    code, out, _ = deployed.type("erase", what, path)
+    code, out, _ = deployed.type("erase", what, path, "--yes")
     assert (code, out.partition(",")[0]) == (0, f"Erased {counted['tasks']} tasks")
     assert deployed.world.table.read_head(ME.key(task.id)) is None
     assert deployed.json("erase", what, path, "--dry-run")["tasks"] == 0
@@ -225,4 +254,21 @@ def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, wha
 
 @pytest.mark.parametrize("line", ["task tenant/me", "owner tenant", "owner tenant/me/task", "context //", "owner /me"])
 def test_nobody_erases_more_by_naming_less(deployed: Deployed, line: str) -> None:
-    assert deployed.type("erase", *line.split())[0] == 2
+    assert deployed.type("erase", *line.split(), "--yes")[0] == 2
+
+
+@pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 1)])
+def test_before_it_erases_it_says_how_much_and_asks(deployed: Deployed, *, answer: bool, code: int) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    deployed.answer = answer
+    assert deployed.type("erase", "task", f"tenant/me/{task.id}")[0] == code
+    (question,) = deployed.asked
+    assert question.startswith("Erase 1 tasks, ")
+    assert "stack a2a-serverless" in question
+    assert (deployed.world.table.read_head(ME.key(task.id)) is None) == answer
+
+
+def test_without_a_terminal_to_ask_on_nothing_is_erased(deployed: Deployed) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    assert deployed.type("erase", "task", f"tenant/me/{task.id}")[0] == 2
+    assert deployed.world.table.read_head(ME.key(task.id)) is not None

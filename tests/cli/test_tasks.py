@@ -1,3 +1,4 @@
+import base64
 import io
 import json
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_serverless.cli.formatting import bytes_words, file_size
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
 from a2a_serverless.domain.agent import TaskContext, TaskRejected
 from tests.cli.shell import Shell
@@ -159,6 +161,23 @@ def test_a_task_is_shown_as_names_and_values() -> None:
     rows = dict(line.split(maxsplit=1) for line in done.out.splitlines())
     assert rows["Task"] == task_id
     assert (rows["State"], rows["Artifact"]) == ("completed", "document.md  38 characters")
+
+
+async def paint_boat(task: TaskContext) -> None:
+    await task.emit("boat.png", bytes(293_884), media_type="image/png", last=True)
+
+
+def test_a_picture_is_shown_with_its_name_and_size() -> None:
+    done = Shell(Deployment(agent_of(paint_boat))).run("send", "echo", "hello")
+    assert done.out == "[boat.png, image/png, 287 KB: save it with --out]\n"
+    assert "+ boat.png  287 KB" in done.err
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(0, "0 bytes"), (1023, "1023 bytes"), (293_884, "287 KB"), (5 * 1024 * 1024, "5.0 MB")]
+)
+def test_sizes_are_words(size: int, words: str) -> None:
+    assert bytes_words(file_size(base64.b64encode(bytes(size)).decode())) == words
 
 
 def test_a_person_sees_the_same_in_columns() -> None:

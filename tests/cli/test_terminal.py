@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from a2a_serverless.cli.terminal import Terminal, one_line, plain, program
+from a2a_serverless.cli.terminal import Terminal, aligned, one_line, plain, program
 
 
 def test_a_long_text_is_cut_to_one_line() -> None:
@@ -43,3 +43,20 @@ def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
 def test_a_program_whose_file_is_gone_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/nowhere/python"])
     assert program() == "a2a-serverless"
+
+
+def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
+    assert [*aligned([("echo", "回声", "a"), ("slow", "Slow", "b"), ("x", "é", "c")])] == [
+        "echo  回声  a\n",
+        "slow  Slow  b\n",
+        "x     é     c\n",
+    ]
+    assert [*aligned([])] == []
+
+
+@pytest.mark.parametrize("screen", [True, False])
+def test_a_table_has_a_head_on_a_terminal_only(*, screen: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=screen, color_system=None)
+    Terminal(out=console).table([], ("AGENT", "NAME"), [("a", "回声代理代理")])
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines == (["AGENT  NAME", "a      回声代理代理"] if screen else ["a  回声代理代理"])

@@ -27,3 +27,8 @@ def test_every_phase_has_a_mark_and_no_line_is_wider_than_another(spans: list[li
     assert {
         line.rindex(" s") - len(f"{end - begin:5.1f}") for line, (begin, end) in zip(lines, spans, strict=True)
     } == {width + 5}
+
+
+def test_bars_begin_below_each_other_also_behind_chinese_names() -> None:
+    lines = draw([Phase("回声.txt", 0.0, 1.0), Phase("GetTask", 1.0, 2.0)], width=8)
+    assert lines == ["回声.txt  ━━━━        1.0 s", "GetTask       ━━━━    1.0 s"]

@@ -186,10 +186,10 @@ def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(operator: 
     )
     operator.ended_long_ago()
     assert operator.http("POST", "operator/erase", asked_for)["tasks"] == 1
-    assert operator.type("erase", "task", operator.task) == as_json(make_response())
+    assert operator.type("erase", "task", operator.task, "--yes") == as_json(make_response())
     operator.send()
     eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
     operator.ended_long_ago()
-    assert operator.type("erase", "task", operator.task)["tasks"] == 1
+    assert operator.type("erase", "task", operator.task, "--yes")["tasks"] == 1
     with pytest.raises(AssertionError, match="TASK_NOT_FOUND"):
         operator.http("GET", f"operator/deliveries/{operator.task}")

@@ -6,9 +6,15 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ReadTimeoutError,
+)
 
-from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
+from a2a_serverless.domain.deployed import CommandFailed, NoCredentials, NoRegion, StackNotFound
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
@@ -48,7 +54,7 @@ class DeployedStack:
             client: Any = self._aws.client("cloudwatch")
             pages = [client.describe_alarms(AlarmNames=names[at : at + PAGE]) for at in range(0, len(names), PAGE)]
         except (BotoCoreError, ClientError) as error:
-            raise StackNotFound(f"the alarms of the stack {self._name} cannot be read: {error}") from error
+            raise _not_found(f"the alarms of the stack {self._name} cannot be read", error) from error
         return {one["AlarmName"]: one["StateValue"] for page in pages for one in page["MetricAlarms"]}
 
     def _alarm_names(self, stack: str) -> Iterator[str]:
@@ -66,8 +72,16 @@ class DeployedStack:
             client: Any = self._aws.client("cloudformation")
             answer = client.describe_stacks(StackName=self._name)
         except (BotoCoreError, ClientError) as error:
-            raise StackNotFound(f"the stack {self._name} cannot be read: {error}") from error
+            raise _not_found(f"the stack {self._name} cannot be read", error) from error
         return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}
+
+
+def _not_found(text: str, error: Exception) -> StackNotFound:
+    if isinstance(error, NoRegionError):
+        return NoRegion("no AWS region is set")
+    if isinstance(error, NoCredentialsError):
+        return NoCredentials("there are no AWS credentials")
+    return StackNotFound(f"{text}: {error}")
 
 
 REQUEST_TIMEOUT_S: Final = 25  # API Gateway takes 29 for a buffered answer

@@ -6,7 +6,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from importlib.metadata import version
+from typing import Annotated, Final
 
 import typer
 
@@ -107,7 +108,8 @@ callers add alice --tenant acme --note laptop --stack my-agents # In its own ten
 callers add duty --operator # Also for the operator's API
 callers add monitor --scope a2a:read # A key that may only read
 erase task default/alice/TASK --dry-run # Count first
-erase task default/alice/TASK # Then erase
+erase task default/alice/TASK # Then erase: it asks first
+erase task default/alice/TASK --yes # In a script
 erase context default/alice/CONTEXT --stack my-agents # A whole conversation
 erase owner default/alice --dry-run # Count first, without erasing
 erase owner default/alice # Erase everything. After an interruption, start it again
@@ -138,16 +140,29 @@ def _examples(command: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *shown])
 
 
+def _print_version(ctx: typer.Context, *, wanted: bool) -> None:
+    if wanted:
+        (ctx.find_object(CliContext) or CliContext()).terminal.raw(f"a2a-serverless {version('a2a-serverless')}\n")
+        raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+
+
+def _options(*, version: Version = False) -> None:
+    del version  # its callback has printed it
+
+
 def _make_app() -> typer.Typer:
     made = typer.Typer(
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         help="Run agents on AWS Lambda and talk A2A to them: on this machine, or in your account.",
         epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
         "4 the task waits for you.",
     )
+    made.callback()(_options)
     groups = {"": made}
     for panel, commands in COMMANDS.items():
         for name, function in commands.items():

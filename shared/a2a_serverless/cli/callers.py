@@ -84,15 +84,16 @@ def remove_caller(stack: StackContext, key: KeyId) -> None:
 
 
 def _list(stack: StackContext, keys: list[ApiKey], none: str) -> None:
-    stack.terminal.result([_printed(key) for key in keys], "".join(map(_line, keys)))
+    head = ("ID", "TENANT", "OWNER", "MAY", "NOTE")
+    stack.terminal.table([_printed(key) for key in keys], head, [*map(_cells, keys)])
     if not keys:
         stack.terminal.note(none)
 
 
-def _line(key: ApiKey) -> str:
+def _cells(key: ApiKey) -> list[str]:
     may = ",".join(["operator"] * key.operator + sorted(key.scopes))
     words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, may, key.note)
-    return "  ".join(one_line(word, 60) for word in words).rstrip() + "\n"
+    return [one_line(word, 60) for word in words]
 
 
 def _printed(key: ApiKey) -> "JsonObject":

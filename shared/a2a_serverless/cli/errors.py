@@ -5,13 +5,18 @@ import sys
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
-from a2a_serverless.domain.deployed import CommandFailed, StackNotFound
+from a2a_serverless.domain.deployed import CommandFailed, NoCredentials, NoRegion, StackNotFound
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.project import ProjectError
 from a2a_serverless.protocol.errors import code_of
 
 UNAUTHORIZED = 401
+LOCALLY = "or use --local for the stack on this machine"
+DEPLOYED: dict[type[Exception], str] = {
+    NoRegion: f"set AWS_DEFAULT_REGION, such as AWS_DEFAULT_REGION=eu-central-1, {LOCALLY}",
+    NoCredentials: f"set AWS_PROFILE, or sign in with `aws login` or `aws configure`, {LOCALLY}",
+}
 # Errors of API Gateway itself, and what helps.
 GATEWAYS = {
     413: "a request has at most 10 MB: --file uploads big files",
@@ -40,13 +45,17 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
 
 def _explain_of_stack(error: Exception) -> Explained | None:
     if isinstance(error, StackNotFound | CommandFailed):
-        remedy = "name it with --stack, AWS_PROFILE and AWS_REGION, or use --local for this machine"
-        return Explained(type(error).__name__, f"{error}.", remedy)
+        remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
+        return Explained(type(error).__name__, _sentence(error), remedy)
     if isinstance(error, ProjectError):
-        return Explained("ProjectError", f"{error}.")
+        return Explained("ProjectError", _sentence(error))
     # The wheel has no local stack. Its errors can only occur once their module is imported.
     stack = sys.modules.get("a2a_serverless.stack.errors")
     return Explained("StackError", str(error)) if stack and isinstance(error, stack.StackError) else None
+
+
+def _sentence(error: Exception) -> str:
+    return f"{str(error).rstrip('.')}."
 
 
 def _with_violations(error: A2AError) -> str:

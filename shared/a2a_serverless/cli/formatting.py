@@ -25,6 +25,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 WIDTH = 60
+KB = 1024
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")
 _MARKS[TaskState.COMPLETED] = "✓"
 
@@ -59,13 +60,27 @@ def _chunk_words(artifact: Artifact) -> str:
 
 
 def size_words(artifact: Artifact) -> str:
-    """Formats the size of an artifact: characters, files, data parts."""
+    """Formats the size of an artifact: characters of texts, bytes of files, data parts, links."""
     characters = len(artifact.text())
-    files = sum(part.kind in {"raw", "url"} for part in artifact.parts)
+    files = [file_size(str(part.value)) for part in artifact.parts if part.kind == "raw"]
+    links = [part.media_type or "a file" for part in artifact.parts if part.kind == "url"]
     data = sum(part.kind == "data" for part in artifact.parts)
     words = [f"{characters:,} characters"] if characters else []
-    words += [f"{count} {name}" for count, name in ((files, "file"), (data, "data")) if count]
-    return ", ".join(words) or "empty"
+    words += [bytes_words(sum(files))] if files else []
+    words += [f"{data} data"] if data else []
+    return ", ".join([*words, *(f"{one} by link" for one in links)]) or "empty"
+
+
+def file_size(encoded: str) -> int:
+    """Returns how many bytes a text in base64 is."""
+    return len(encoded) * 3 // 4 - encoded.count("=", -2)
+
+
+def bytes_words(size: int) -> str:
+    """Formats a number of bytes: 287 KB."""
+    if size < KB:
+        return f"{size} bytes"
+    return f"{size / KB:,.0f} KB" if size < KB * KB else f"{size / KB / KB:,.1f} MB"
 
 
 def task_rows(task: Task) -> list[Row]:
@@ -103,7 +118,7 @@ def result_text(task: Task) -> str:
 
 def artifact_text(artifact: Artifact) -> str:
     """Formats an artifact as text: its chunks joined; if it has no text, data as JSON and one line for each file."""
-    return artifact.text() or "\n".join(map(_part_text, artifact.parts))
+    return artifact.text() or "\n".join(_part_text(part, artifact) for part in artifact.parts)
 
 
 def moment(at: int) -> str:
@@ -111,12 +126,14 @@ def moment(at: int) -> str:
     return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 
 
-def _part_text(part: Part) -> str:
+def _part_text(part: Part, artifact: Artifact) -> str:
     if part.kind == "data":
         return json.dumps(part.value, ensure_ascii=False, indent=2)
     if part.kind == "url":
         return str(part.value)
-    return f"[{part.filename or 'a file'}, {part.media_type or 'of unknown type'}: save it with --out]"
+    size = bytes_words(file_size(str(part.value)))
+    about = [part.filename or artifact.name or "a file", part.media_type or "of unknown type", size]
+    return f"[{', '.join(about)}: save it with --out]"
 
 
 def _binding(interface: AgentInterface) -> str:

@@ -4,9 +4,11 @@ It uses the receiver's HTTP API only: nothing of the receiver is imported.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from a2a_serverless.cli.formatting import bytes_words, file_size
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
 from a2a_serverless.client.calls import read_events
 from a2a_serverless.client.discovery import fetch
@@ -47,7 +49,7 @@ class InboxEntry:
     @property
     def says(self) -> str:
         """A short description of its content."""
-        artifacts = [f"+ {name}, {size:,} characters" for name, size in _artifacts(self.view)]
+        artifacts = [f"+ {name}, {size}" for name, size in _artifacts(self.view)]
         words = [*filter(None, [self.state, *artifacts, _text(self.view.get("message"))])]
         return ": ".join(words) or self.outcome
 
@@ -113,15 +115,35 @@ def entry_of(view: JsonObject) -> InboxEntry:
     )
 
 
-def _artifacts(view: JsonObject) -> Iterator[tuple[str, int]]:
-    """Yields name and length of each artifact in a notification. The receiver shortens long texts."""
-    artifacts = view.get("artifacts")
-    for artifact in map(_object, artifacts if isinstance(artifacts, list) else []):
-        yield str(artifact.get("name")), len(_text(artifact.get("parts")))
+def _artifacts(view: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yields name and size of each artifact in a notification. The receiver shortens long texts."""
+    for artifact in _objects(view.get("artifacts")):
+        parts = [*_objects(artifact.get("parts"))]
+        files = [size for part in parts if (size := _file_words(part))]
+        characters = len(_text([part for part in parts if not _file_words(part)]))
+        words = [f"{characters:,} characters"] if characters or not files else []
+        yield str(artifact.get("name")), ", ".join(words + files)
+
+
+def _file_words(part: JsonObject) -> str:
+    """Returns the size of a file as words; empty for texts and data."""
+    match part.get("kind"):
+        case "link":
+            return "a file by link"
+        case "image":
+            return bytes_words(file_size(str(part.get("source")).partition(",")[2]))
+        case "file":
+            size = re.search(r"(?:^|, )([0-9,]{1,20}) bytes$", str(part.get("text")))
+            return bytes_words(int(size[1].replace(",", ""))) if size else "a file"
+    return ""
 
 
 def _text(parts: object) -> str:
-    return "".join(str(_object(part).get("text", "")) for part in (parts if isinstance(parts, list) else []))
+    return "".join(str(part.get("text", "")) for part in _objects(parts))
+
+
+def _objects(values: object) -> Iterator[JsonObject]:
+    yield from (value for value in (values if isinstance(values, list) else []) if isinstance(value, dict))
 
 
 def _object(value: object) -> JsonObject:

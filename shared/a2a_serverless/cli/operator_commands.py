@@ -30,6 +30,7 @@ from a2a_serverless.services.delivery_admin import (
 )
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
+HEAD = ("TASK", "CONFIG", "STATE", "URL")
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Task = Annotated[
@@ -54,7 +55,7 @@ def list_pushes(
     """Show the webhooks of a task, or all webhooks that were given up."""
     given_up = _selection(host, since)
     found = _statuses(stack.admin, task) if task else list_exhausted(stack.admin, limit, given_up)
-    stack.terminal.result({"deliveries": [_printed(one) for one in found]}, "".join(map(_line, found)))
+    stack.terminal.table({"deliveries": [_printed(one) for one in found]}, HEAD, [*map(_cells, found)])
     if not found:
         stack.terminal.note("There are no such webhooks.")
 
@@ -101,7 +102,14 @@ def resume_push(stack: StackContext, task: Task, config: Config) -> None:
 
 def show_keys(stack: StackContext) -> None:
     """Show the key ring, without its secrets."""
-    ring: Any = _with_times(stack.operations.rotator({"command": "show"}))
+    _show_ring(stack, _read_ring(stack))
+
+
+def _read_ring(stack: StackContext) -> Any:  # noqa: ANN401 - any JSON
+    return _with_times(stack.operations.rotator({"command": "show"}))
+
+
+def _show_ring(stack: StackContext, ring: Any) -> None:  # noqa: ANN401 - any JSON
     current, following, previous = ring["current"], ring["next"], ring["previous"]
     rows = [
         ("current", f"{current['kid']}  signs since {current['signsSince']}"),
@@ -113,8 +121,14 @@ def show_keys(stack: StackContext) -> None:
 
 def rotate_keys(stack: StackContext) -> None:
     """Promote the next key, if it has been public for long enough."""
+    before = _read_ring(stack)
     stack.operations.rotator({"command": "rotate"})
-    show_keys(stack)
+    ring = _read_ring(stack)
+    is_same = ring["current"]["kid"] == before["current"]["kid"]
+    _show_ring(stack, {"rotated": not is_same, **ring})
+    if is_same:
+        since = ring["next"]["promotableAt"]
+        stack.terminal.note(f"Not rotated: the next key may sign from {since}, when receivers have read it.")
 
 
 def revoke_key(stack: StackContext, kid: Kid) -> None:
@@ -168,7 +182,7 @@ def _change(
 ) -> None:
     change(stack.admin, _key(task), config)
     (one,) = _statuses(stack.admin, task, config)
-    stack.terminal.result(_printed(one), _line(one))
+    stack.terminal.table(_printed(one), HEAD, [_cells(one)])
 
 
 def _redrive_all(stack: StackContext, selection: DeliverySelection) -> None:
@@ -192,11 +206,11 @@ def _printed(one: WebhookStatus) -> JsonObject:
     return printed
 
 
-def _line(one: WebhookStatus) -> str:
+def _cells(one: WebhookStatus) -> list[str]:
     printed = _printed(one)
-    where = f"{printed['task']}  {printed['id']}"
     how = f"{printed['state']}, {printed['verification']}, {printed['deliveredUpTo']}/{printed['lastEvent']} delivered"
-    return f"{where}  {how}, {printed['failuresInARow']} failures in a row  {printed['url']}\n"
+    cells = printed["task"], printed["id"], f"{how}, {printed['failuresInARow']} failures in a row", printed["url"]
+    return [str(cell) for cell in cells]
 
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON

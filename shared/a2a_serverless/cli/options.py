@@ -39,6 +39,10 @@ def _read_stdin(limit: int) -> bytes:
     return sys.stdin.buffer.read(limit)
 
 
+def _ask_on_terminal() -> Callable[[str], bool] | None:
+    return partial(typer.confirm, err=True) if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
 def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
     """Calls a function of ``wiring.operators``, imported only now: most commands do not need the AWS SDK."""
     return getattr(import_module("a2a_serverless.wiring.operators"), name)(stack)
@@ -50,7 +54,8 @@ class CliContext:
 
     ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
     ``api_keys`` its API keys, ``earlier_api_keys`` those that an earlier release stored in another table, and
-    ``alarms`` the state of each alarm by name.
+    ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered with yes or no; None without a
+    terminal.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -66,6 +71,7 @@ class CliContext:
     )
     alarms: Callable[[StackName], Mapping[str, str]] = field(default_factory=lambda: partial(_wired, "alarm_states"))
     clock: Callable[[], float] = time.monotonic
+    ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -62,7 +62,7 @@ def list_cards(cli: CliContext, *, url: Url = LOCAL_URL) -> None:
     """List the agents of a deployment."""
     agents = agents_of(url, cli.transport, cli.headers)
     words = [[one_line(str(agent.get(name, "")), LONGEST) for name in ("id", "name", "url")] for agent in agents]
-    cli.terminal.result([*agents], [(agent, f"{name}  {where}") for agent, name, where in words])
+    cli.terminal.table([*agents], ("AGENT", "NAME", "URL"), words)
 
 
 def show_card(cli: CliContext, agent: Agent, *, url: Url = LOCAL_URL) -> None:
@@ -145,7 +145,9 @@ def versions(
         cli.terminal.data({key: [_printed(one) for one in wanted[key]] for key in wanted})
     elif not wanted:
         there = f"No artifact has that name. There are: {', '.join(made)}."
-        cli.terminal.note(there if made else "This conversation has no artifacts.")
+        cli.terminal.note(
+            there if made else f"This conversation has no artifacts: `tasks list {agent}` shows contexts."
+        )
     else:
         for key, found in wanted.items():
             cli.terminal.rows([(f"{key} {one.number}", _words(one)) for one in found])

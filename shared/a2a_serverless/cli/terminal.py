@@ -8,11 +8,12 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -74,15 +75,21 @@ class Terminal:
 
     def rows(self, rows: Sequence[Row]) -> None:
         """Writes names and values: in two columns on a terminal, one line each for programs."""
-        width = max((len(name) for name, _ in rows), default=0)
         if not self.out.is_terminal:
-            self.raw("".join(f"{name:{width}}  {value}\n" for name, value in rows))
+            self.raw("".join(aligned([(name, str(value)) for name, value in rows])))
             return
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim")
         for name, value in rows:
             table.add_row(name, Text(value) if isinstance(value, str) else value)
         self.out.print(table)
+
+    def table(self, value: Json, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Writes a JSON value for programs, or aligned columns, on a terminal with ``head`` above them."""
+        if self.json:
+            self.data(value)
+        else:
+            self.raw("".join(aligned([head, *rows] if self.out.is_terminal and rows else rows)))
 
     def fail(self, explained: Explained) -> None:
         """Writes an error: to stderr for people, as JSON to stdout for programs."""
@@ -97,6 +104,18 @@ class Terminal:
         """Writes a line to stderr; nothing with ``--json``."""
         if not self.json:
             self.err.print(text, markup=False, soft_wrap=True)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yields a line for each row, with its cells in columns. A Chinese character is as wide as two others."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(map(pad, row, widths)).rstrip() + "\n"
+
+
+def pad(text: str, width: int) -> str:
+    """Fills a text with spaces up to ``width`` cells of a terminal."""
+    return text + " " * (width - cell_len(text))
 
 
 def plain(text: str) -> str:

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
+from a2a_serverless.cli.terminal import pad
+
 WIDTH = 40
 BAR = "━"
 SHORTEST_S = 1e-6
@@ -26,7 +30,7 @@ def draw(phases: list[Phase], width: int = WIDTH) -> list[str]:
         return []
     start, end = min(phase.begin for phase in phases), max(phase.end for phase in phases)
     scale = width / (end - start) if end - start > SHORTEST_S else 0.0
-    names = max(len(phase.name) for phase in phases)
+    names = max(cell_len(phase.name) for phase in phases)
     return [_line(phase, start, scale, names, width) for phase in phases]
 
 
@@ -34,4 +38,4 @@ def _line(phase: Phase, start: float, scale: float, names: int, width: int) -> s
     left = min(width - 1, round((phase.begin - start) * scale))
     right = max(left + 1, min(width, round((phase.end - start) * scale)))
     bar = " " * left + BAR * (right - left)
-    return f"{phase.name:{names}}  {bar:{width}}  {phase.seconds:5.1f} s"
+    return f"{pad(phase.name, names)}  {bar:{width}}  {phase.seconds:5.1f} s"

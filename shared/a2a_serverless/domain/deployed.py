@@ -17,5 +17,13 @@ class StackNotFound(Exception):
     """The stack does not exist for the current AWS credentials and region."""
 
 
+class NoRegion(StackNotFound):
+    """No AWS region is set, so no stack can be looked for."""
+
+
+class NoCredentials(StackNotFound):
+    """There are no AWS credentials, so no stack can be looked for."""
+
+
 class CommandFailed(Exception):
     """A function of the stack failed; its log says why."""
