@@ -21,13 +21,24 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPr
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from a2a_serverless import Message, Part, StoredValue, Task, TaskContext, TaskFailed, VersionConflict, current_task
+from a2a_serverless import (
+    Artifact,
+    Message,
+    Part,
+    StoredValue,
+    Task,
+    TaskContext,
+    TaskFailed,
+    VersionConflict,
+    current_task,
+)
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.ext.answers import content_of
 from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.pydantic_ai import agent, call_agent, run
-from a2a_serverless.protocol.v1 import Role
+from a2a_serverless.protocol.v1 import Role, TaskState, TaskStatus
 from a2a_serverless.testing import AgentTestHarness
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests
@@ -409,6 +420,12 @@ def test_a_called_agent_that_fails_or_is_absent_is_a_retry_for_the_model() -> No
     assert AgentTestHarness(agent(caller), broken).send("go").text("answer") == "Without them."
     assert "The task of the other agent is failed: No paper." in str(heard)
     assert "no agent 'absent'" in str(heard)
+
+
+def test_a_called_agent_s_data_is_data_also_if_it_is_zero() -> None:
+    artifact = Artifact(artifact_id="a", parts=(Part(data=0),))
+    task = Task(id="t", context_id="c", status=TaskStatus(state=TaskState.COMPLETED), artifacts=(artifact,))
+    assert content_of(task) == 0
 
 
 def unreliable(ledger: Ledger) -> A2AAgent:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless import AgentCallFailed, Message, TaskState
 
 if TYPE_CHECKING:
-    from a2a_serverless import Task, TaskContext
+    from a2a_serverless import Artifact, Task, TaskContext
     from a2a_serverless.domain.model import Json
 
 ANSWER: Final = "answer"
@@ -51,9 +51,14 @@ def is_yes(text: str) -> bool:
 def content_of(answer: Task | Message) -> Json:
     """What another agent has answered: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
     if isinstance(answer, Message):
-        return answer.data() or answer.text()
+        return _data_or_text(answer)
     said = answer.status.message.text() if answer.status.message else ""
     if answer.status.state is not TaskState.COMPLETED:
         raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {said}")
-    contents: list[Json] = [artifact.data() or artifact.text() for artifact in answer.artifacts]
+    contents: list[Json] = [_data_or_text(artifact) for artifact in answer.artifacts]
     return contents[0] if len(contents) == 1 else contents or said
+
+
+def _data_or_text(said: Message | Artifact) -> Json:
+    data = said.data()
+    return said.text() if data is None else data
