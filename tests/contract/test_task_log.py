@@ -13,6 +13,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, StepResult
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW
@@ -601,6 +602,16 @@ def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_n
     event = replace(chunk(3), step="think")
     assert store.log.append_chunk(KEY, event, EXPIRES)
     assert store.log.read(KEY, 2) == [event]
+
+
+def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_with_them(store: Store) -> None:
+    store.log.store_step(KEY, "draw", StepResult("", "x" * (LIMIT + 1), began_at=5, ended_at=9), EXPIRES)
+    store.log.store_step(KEY, "@call/one", StepResult("", None, ended_at=7), EXPIRES)
+    store.log.store_step(KEY, "of an earlier release", StepResult("", None), EXPIRES)
+    assert sorted(store.log.list_step_times(KEY, 10), key=str) == [StepTime("@call/one", 0, 7), StepTime("draw", 5, 9)]
+    assert len(store.log.list_step_times(KEY, 1)) == 1
+    store.now.ms = EXPIRES * 1000
+    assert store.log.list_step_times(KEY, 10) == []
 
 
 def test_steps_are_told_apart_by_any_name(store: Store) -> None:

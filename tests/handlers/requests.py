@@ -172,9 +172,13 @@ BINDINGS: Final[dict[str, dict[Operation, Make]]] = {
 }
 
 
-def _deliveries(names: Names) -> HttpRequest:
-    query = (("tenant", names.tenant),) if names.tenant else ()
-    return HttpRequest("GET", f"/echo/tasks/{names.task}/deliveries", query=query)
+def _of_task(what: str) -> Make:
+    def make(names: Names) -> HttpRequest:
+        query = (("tenant", names.tenant),) if names.tenant else ()
+        return HttpRequest("GET", f"/echo/tasks/{names.task}/{what}", query=query)
+
+    return make
 
 
-DELIVERIES: Final[Make] = _deliveries
+DELIVERIES: Final[Make] = _of_task("deliveries")
+TIMELINE: Final[Make] = _of_task("timeline")

@@ -30,7 +30,7 @@ from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse
-from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names
+from tests.handlers.requests import BINDINGS, DELIVERIES, TIMELINE, Make, Names
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
@@ -183,6 +183,7 @@ def _operator(below: str, verb: str = "GET") -> Make:
 ROUTES: Final[dict[tuple[str, str], Make]] = {
     **{(binding, str(operation)): make for binding, made in BINDINGS.items() for operation, make in made.items()},
     ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
+    ("ours", "GET /{agent}/tasks/{id}/timeline"): TIMELINE,
     ("ours", "POST /callbacks/{callback}"): _callback,
     ("operator", "GET /operator/deliveries/{task}"): _operator("deliveries/{task}"),
     ("operator", "GET /operator/deliveries/{task}/{config}"): _operator("deliveries/{task}/{config}"),

@@ -71,7 +71,8 @@ class MemoryItems:
             rows = [self.partitions[pk][sk] for sk in (reversed(found) if newest_first else found)]
         return islice(self._live(rows), limit or None)
 
-    def query_prefix(self, pk: str, prefix: str) -> Iterator[Item]:
+    def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
+        del only
         return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:

@@ -248,7 +248,7 @@ class RunSession:
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
-        kept = self._log.store_step(self.key, name, result, self.head.expires)
+        kept = self._log.store_step(self.key, name, replace(result, ended_at=self.now()), self.head.expires)
         self._usage = add_usage(self._usage, kept.usage)
         return kept
 
@@ -274,7 +274,7 @@ class RunSession:
         Also returns whether our task has ended meanwhile. Then the head is marked again as having calls, because an
         earlier cancellation of its calls has not seen this one.
         """
-        kept = self._log.store_step(self.key, name, result, self.head.expires)
+        kept = self._log.store_step(self.key, name, replace(result, ended_at=self.now()), self.head.expires)
 
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None

@@ -334,7 +334,9 @@ class DurableTaskContext:
                     self._interrupted_step(step.name, number) is not None for number in range(1, UNFINISHED_LIMIT)
                 )
                 ms = self._session.now() - step.began_at
-                self._session.store_step(f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms))
+                self._session.store_step(
+                    f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms, began_at=step.began_at)
+                )
 
     async def _answer(
         self, question: MessageContent, name: str, state: TaskState = TaskState.INPUT_REQUIRED
@@ -413,7 +415,9 @@ class DurableTaskContext:
             self._emits.settle(step)
         self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
         fence = self._session.fence if step.emitted else 0
-        result = StepResult(arguments, _json_value(name, codec, value), fence, dict(step.counts), step.usage)
+        result = StepResult(
+            arguments, _json_value(name, codec, value), fence, dict(step.counts), step.usage, step.began_at
+        )
         self._check_no_secret(name, result.value)
         kept = self._steps[name] = self._session.store_step(name, result)
         self._kept += 1

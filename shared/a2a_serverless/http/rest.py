@@ -28,6 +28,7 @@ from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Des
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
+    Timeline,
     UploadedPart,
     UploadRequest,
     UploadResponse,
@@ -38,6 +39,7 @@ from a2a_serverless.protocol.errors import VerbNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.services.delivery_admin import list_deliveries
+from a2a_serverless.services.timeline import read_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.http.routes import OperationRoute
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.protocol.strict_json import Limits
 
@@ -71,17 +75,29 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
 
 def show_deliveries(api: Api, request: HttpRequest) -> Response:
     """The delivery status of the webhooks of the caller's task. Raises TaskNotFound, InsufficientScope."""
+    found = list_deliveries(*_own_task(api, request))
+    return json_answer(Deliveries(deliveries=tuple(map(Delivery.of, found))).json_bytes())
+
+
+def show_timeline(api: Api, request: HttpRequest) -> Response:
+    """What the caller's task spent its time on. Raises TaskNotFound, InsufficientScope."""
+    found = read_timeline(*_own_task(api, request))
+    return json_answer(Timeline.of(found).json_bytes())
+
+
+def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskKey, str]:
+    """Where the task of the path is, if it is the caller's, and whose it is. Raises InsufficientScope."""
     agent, caller = api.agent(request), api.sign_in(request)
     caller.check(agent.id, "read")
     key = api.principal(caller, dict(request.query).get("tenant")).key(request.params["taskId"])
-    found = list_deliveries(api.service.log, api.service.webhooks.store, key, agent.id)
-    return json_answer(Deliveries(deliveries=tuple(map(Delivery.of, found))).json_bytes())
+    return api.service.log, api.service.webhooks.store, key, agent.id
 
 
 TASK: Final = "/{agent:agent}/tasks/{taskId:name}"
 ADDED: Final = (
     ("/{agent:agent}/uploads", "POST", "CreateUpload", create_upload, Description(UploadResponse, UploadRequest)),
     (TASK + "/deliveries", "GET", "ListTaskDeliveries", show_deliveries, Description(Deliveries)),
+    (TASK + "/timeline", "GET", "GetTaskTimeline", show_timeline, Description(Timeline)),
 )
 
 

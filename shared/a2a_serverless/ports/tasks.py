@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.protocol.v1 import Task, TaskState
 
@@ -48,6 +49,7 @@ class StepResult:
 
     ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
     ``counts`` says how often the step reported progress and asked each question, ``usage`` what models have used in it.
+    The times (ms) are written and not read back with the result: ``TaskLog.list_step_times`` lists them.
     """
 
     arguments: str
@@ -55,6 +57,8 @@ class StepResult:
     fence: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=dict)
+    began_at: int = field(default=0, compare=False)
+    ended_at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,10 @@ class TaskLog(Protocol):
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         """The results of all steps that have finished."""
+
+    def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
+        """When the task's steps ran, at most ``limit``, in no order; without those of releases that kept no times."""
+        ...
 
     def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         """Stores a step's result unless one is stored already, and returns the stored one."""

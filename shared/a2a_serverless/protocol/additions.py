@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import ConfigDict, PlainValidator, WithJsonSchema, model_validator
 
 from a2a_serverless.domain.contents import LARGEST
+from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.protocol.protojson import Flag, ProtoModel, ShortText, Timestamp, violation, whole
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.push import Attempt, WebhookStatus
+    from a2a_serverless.domain.timeline import Span, TaskTimeline
 
 LISTED: Final = 100
 LISTED_MOST: Final = 1000
@@ -99,6 +102,76 @@ class Deliveries(ProtoModel):
     """The webhooks of a task, or those that were given up."""
 
     deliveries: tuple[Delivery, ...]
+
+
+# --- the timeline of a task -------------------------------------------------------------------------------------------
+
+
+class TimelineSpan(ProtoModel):
+    """A part of the task's time; without ``ended_at`` it goes on."""
+
+    kind: str
+    name: str | None = None
+    began_at: Timestamp
+    ended_at: Timestamp = None
+
+    @classmethod
+    def of(cls, span: Span) -> Self:
+        """A span of the task."""
+        return cls(kind=span.kind.value, name=span.name or None, began_at=span.began_at, ended_at=span.ended_at)
+
+
+class TimelineEvent(ProtoModel):
+    """One event of the log: a state, or a chunk of an artifact. ``bytes`` is the approximate size of its parts.
+
+    ``run`` is the number of the run that wrote it; without one it is of the client or of the deployment.
+    """
+
+    event_number: int
+    at: Timestamp
+    run: int | None = None
+    state: str | None = None
+    artifact_id: str | None = None
+    artifact_name: str | None = None
+    bytes: int
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """What may be shown of an event without its contents."""
+        told = {"event_number": event.n, "at": event.at, "run": event.fence or None, "bytes": event_size(event)}
+        if isinstance(event, StatusEvent):
+            return cls(**told, state=event.state.value)
+        return cls(**told, artifact_id=event.artifact.artifact_id, artifact_name=event.artifact.name)
+
+
+class Timeline(ProtoModel):
+    """What a task spent its time on. A long log is shown from its beginning up to the last of ``events``."""
+
+    task_id: str
+    context_id: str
+    state: str
+    created_at: Timestamp
+    status_at: Timestamp
+    last_event: int
+    spans: tuple[TimelineSpan, ...]
+    events: tuple[TimelineEvent, ...]
+    deliveries: tuple[Delivery, ...]
+
+    @classmethod
+    def of(cls, timeline: TaskTimeline) -> Self:
+        """What was read of a task."""
+        head = timeline.snapshot.head
+        return cls(
+            task_id=head.key.task,
+            context_id=head.context_id,
+            state=head.state.value,
+            created_at=head.created_at,
+            status_at=head.status_at,
+            last_event=timeline.snapshot.last,
+            spans=tuple(map(TimelineSpan.of, timeline.spans)),
+            events=tuple(map(TimelineEvent.of, timeline.events)),
+            deliveries=tuple(map(Delivery.of, timeline.webhooks)),
+        )
 
 
 # --- the operator's API ----------------------------------------------------------------------------------------------

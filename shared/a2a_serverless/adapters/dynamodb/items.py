@@ -17,6 +17,7 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 
@@ -102,6 +103,12 @@ def entry_of(item: Mapping[str, Any]) -> TaskEntry:
     """The entry of a task list index."""
     task = keys.task_key(item["pk"]["S"]).task
     return TaskEntry(task, item["agent"]["S"], TaskState(item["state"]["S"]), item["st"]["S"])
+
+
+def step_time_of(item: Mapping[str, Any]) -> StepTime:
+    """When a step ran."""
+    began, ended = (int(item[name]["N"]) if name in item else 0 for name in ("began", "ended"))
+    return StepTime(item["name"]["S"], began, ended)
 
 
 def due_of(item: Mapping[str, Any]) -> DueItem:

@@ -103,13 +103,19 @@ class Table:
         }
         return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
 
-    def query_prefix(self, pk: str, prefix: str) -> Iterator[Item]:
-        """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent."""
+    def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
+        """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent.
+
+        With ``only``, just these attributes of them (``expires`` among them, or expired items are there, too).
+        """
+        names = {f"#{name}": name for name in only}
+        part = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
         return self._pages(
             {
                 "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
                 "ExpressionAttributeValues": {":pk": {"S": pk}, ":prefix": {"S": prefix}},
                 "ConsistentRead": True,
+                **part,
             }
         )
 

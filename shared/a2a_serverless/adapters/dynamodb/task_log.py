@@ -6,7 +6,7 @@ writer, a configuration its incarnation, and a head or cursor that already has i
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.ports.tasks import DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
 
@@ -133,10 +134,15 @@ class DynamoTaskLog:
         found = self._table.query_prefix(keys.task(key), keys.STEPS)
         return {item["name"]["S"]: self._step(item) for item in found}
 
+    def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
+        found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "expires")
+        return [items.step_time_of(item) for item in islice((one for one in found if "ended" in one), limit)]
+
     def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         place = (keys.task(key), keys.step(name))
         body = self._payloads.store(key, dump_step(result))
-        item = items.make_item(*place, expires, {"name": {"S": name}, **body})
+        times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
+        item = items.make_item(*place, expires, {"name": {"S": name}, **times, **body})
         refusal = self._table.write(self._table.put_new(item))
         found = self._found(item, refusal) if refusal else None
         return self._step(found) if found else result

@@ -1,0 +1,123 @@
+"""What a task spent its time on: spans of its states, steps and calls, made from its log. No contents are in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.protocol.v1 import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.events import Event, StatusEvent
+    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.push import WebhookStatus
+
+CALL: Final = "@call/"
+RUNNING: Final = "@running/"
+INTERNAL: Final = "@"
+ENDS: Final = ("/done", "/failed")
+DETAILS: Final = frozenset({"sent", "told", "done", "failed"})
+ANSWER: Final = "/answer/"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """When a step, or what the engine stores like a step, began and was stored (ms); ``began_at`` is 0 if unknown."""
+
+    name: str
+    began_at: int
+    ended_at: int
+
+
+class SpanKind(StrEnum):
+    """What a span of a task's time was."""
+
+    QUEUED = "queued"
+    WORKING = "working"
+    INPUT = "input-required"
+    AUTH = "auth-required"
+    STEP = "step"
+    INTERRUPTED = "interrupted"
+    CALL = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a task's time; ``ended_at`` is None if it goes on. ``name`` is that of the step or call, or the run's.
+
+    An interrupted span is a step that did not end within its run.
+    """
+
+    kind: SpanKind
+    name: str
+    began_at: int
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimeline:
+    """A task's first events, its spans by their beginning, and its webhooks."""
+
+    snapshot: HeadSnapshot
+    events: list[Event]
+    spans: list[Span]
+    webhooks: list[WebhookStatus]
+
+
+_WAITS: Final = {TaskState.INPUT_REQUIRED: SpanKind.INPUT, TaskState.AUTH_REQUIRED: SpanKind.AUTH}
+
+
+def state_spans(events: Iterable[StatusEvent]) -> list[Span]:
+    """The spans of the task's states, from its status events: in the queue, in a run, waiting for the client."""
+    spans: list[Span] = []
+    for event in events:
+        last = spans[-1] if spans else None
+        after = _span_of(event, last)
+        if last and after and (last.kind, last.name) == (after.kind, after.name):
+            continue
+        if last:
+            spans[-1] = replace(last, ended_at=event.at)
+        if after:
+            spans.append(after)
+    return spans
+
+
+def _span_of(event: StatusEvent, last: Span | None) -> Span | None:
+    """The span that a status event begins or continues; None for a terminal one."""
+    if event.state in _WAITS:
+        return Span(_WAITS[event.state], "", event.at)
+    if event.state is TaskState.WORKING and event.fence:
+        return Span(SpanKind.WORKING, str(event.fence), event.at)
+    if event.state is TaskState.WORKING and last and last.kind is SpanKind.WORKING:
+        return last  # a further message while a run goes on
+    return Span(SpanKind.QUEUED, "", event.at) if event.state in {TaskState.WORKING, TaskState.SUBMITTED} else None
+
+
+def step_spans(times: Iterable[StepTime]) -> list[Span]:
+    """The spans of steps and of calls of other agents, by their beginning."""
+    known = {one.name: one for one in times}
+    spans = filter(None, (_step_span(one, known) for one in known.values()))
+    return sorted(spans, key=lambda span: (span.began_at, span.name))
+
+
+def _step_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
+    if one.name.startswith(RUNNING):
+        name = one.name.removeprefix(RUNNING).rpartition("/")[0]
+        return Span(SpanKind.INTERRUPTED, name, one.began_at or one.ended_at, one.ended_at)
+    if one.name.startswith(CALL):
+        return _call_span(one, known)
+    if one.name.startswith(INTERNAL):
+        return None
+    return Span(SpanKind.STEP, one.name, one.began_at or one.ended_at, one.ended_at)
+
+
+def _call_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
+    """The span of a call, for the entry that opened it."""
+    call, _, detail = one.name.rpartition("/")
+    if (detail in DETAILS and call in known) or one.name.rpartition(ANSWER)[0] in known:
+        return None
+    ended = [known[one.name + end].ended_at for end in ENDS if one.name + end in known]
+    return Span(SpanKind.CALL, one.name.removeprefix(CALL), one.ended_at, ended[0] if ended else None)

@@ -1,0 +1,46 @@
+"""What a task spent its time on, for its owner: from the beginning of its log, its steps' times and its webhooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
+from a2a_serverless.services.delivery_admin import list_statuses
+from a2a_serverless.services.task_changes import read_existing_head
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.tasks import TaskLog
+
+PAGE: Final = 100
+EVENTS: Final = 1000
+BYTES: Final = 4 * 1024 * 1024
+STEPS: Final = 1000
+
+
+def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> TaskTimeline:
+    """The timeline of the owner's task: its first events, at most ``EVENTS`` of about ``BYTES``, and ``STEPS`` steps.
+
+    Raises TaskNotFound.
+    """
+    snapshot = read_existing_head(log, key, agent)
+    events = _first_events(log, key)
+    spans = state_spans(event for event in events if isinstance(event, StatusEvent))
+    spans += step_spans(log.list_step_times(key, STEPS))
+    spans.sort(key=lambda span: span.began_at)
+    return TaskTimeline(snapshot, events, spans, list_statuses(log, store, key))
+
+
+def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:
+    events: list[Event] = []
+    size = 0
+    while len(events) < EVENTS and size < BYTES:
+        page = log.read(key, len(events), PAGE)
+        events += page
+        size += sum(map(event_size, page))
+        if len(page) < PAGE:
+            break
+    return events

@@ -1,0 +1,69 @@
+"""``GET /{agent}/tasks/{id}/timeline``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.protocol.v1 import Artifact, Part
+from a2a_serverless.services.timeline import EVENTS
+from tests.echo import Writer, agent_of
+from tests.handlers.test_deliveries import asked
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless import TaskContext
+
+SECRET = "what only the answer says"
+
+
+async def work(task: TaskContext) -> str:
+    async def draw() -> str:
+        await task.emit("drawing", SECRET)
+        return SECRET
+
+    await task.step("draw", draw)
+    return SECRET
+
+
+def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> None:
+    world = World([agent_of(work)])
+    task_id = world.send("hello").id
+    world.settle()
+    answer = asked(world, f"/echo/tasks/{task_id}/timeline")
+    found = json.loads(answer.body)
+    assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
+    assert [(span["kind"], span.get("name")) for span in found["spans"]] == [
+        ("queued", None),
+        ("working", "1"),
+        ("step", "draw"),
+    ]
+    assert all("endedAt" in span for span in found["spans"])
+    assert [event.get("state") or event["artifactName"] for event in found["events"]] == [
+        "submitted",
+        "working",
+        "drawing",
+        "completed",
+    ]
+    assert [event["eventNumber"] for event in found["events"]] == [1, 2, 3, 4]
+    assert (found["lastEvent"], found["state"]) == (4, "completed")
+    assert found["deliveries"][0]["attempts"]
+    assert SECRET.encode() not in answer.body
+
+
+def test_a_long_log_is_shown_from_its_beginning() -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").id
+    artifact = Artifact(artifact_id="a", parts=(Part(text="x"),))
+    for n in range(2, EVENTS + 10):
+        world.table.append_chunk(ME.key(task_id), ArtifactEvent(n, n, str(n), artifact), 2**40)
+    found = json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
+    assert (len(found["events"]), found["lastEvent"]) == (EVENTS, EVENTS + 9)
+
+
+@pytest.mark.parametrize("path", ["/echo/tasks/none/timeline", "/other/tasks/none/timeline"])
+def test_what_is_not_the_owners_does_not_exist(path: str) -> None:
+    assert asked(World([Writer().agent]), path).status == 404
