@@ -157,12 +157,14 @@ class Form:
     """The form of the answer to a request: ``errors`` are the forms of an error, ``result`` checks a result.
 
     ``item`` checks an item of a stream. ``ids`` are the ids that a JSON-RPC answer may have; None means no JSON-RPC.
+    A ``page`` is a file of the console.
     """
 
     errors: tuple[str, ...]
     result: Callable[[Any], None] | None = None
     item: Callable[[Any], None] | None = None
     ids: tuple[object, ...] | None = None
+    page: bool = False
 
 
 def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = False) -> Form:
@@ -172,6 +174,8 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = Fals
     first, _, below = path.partition("/")
     if path.endswith(CARDS) and first != LEGACY and public:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
+    if first in {"", "-"}:
+        return Form(("REST 1.0", "REST 0.3"), page=True)
     if public or first in OWN:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
@@ -282,7 +286,10 @@ def conforming(form: Form, answer: HttpResponse) -> HttpResponse:
         assert answer.headers["content-type"] == "text/event-stream"
         assert form.item or form.ids is not None, "this answer is no stream"
         return replace(answer, stream=_Checked(form, answer.stream))
-    if answer.status in {204, 304}:
+    if form.page and answer.status == 200:
+        assert answer.headers["content-type"].startswith("text/")
+        return answer
+    if answer.status in {204, 303, 304}:
         assert answer.body == b""
         return answer
     assert answer.headers["content-type"].startswith(("application/json", "application/a2a+json"))

@@ -142,6 +142,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "oidc_issuer",
         "oidc_audience",
         "oidc_claims",
+        "console",
         "cors_origins",
         "webhooks_per_owner_per_day",
         "agent_urls",

@@ -130,6 +130,7 @@ class Settings(BaseModel):
     streams_per_owner: Annotated[int, _whole(0, 10_000)] = 0
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
+    console: _Switch = False
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
     local_agents: _Switch = False
     anonymous_access: _Switch = False

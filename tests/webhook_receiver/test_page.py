@@ -2,17 +2,11 @@
 
 import base64
 import json
-import os
 import re
-import shutil
-import struct
-import subprocess
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -21,26 +15,16 @@ from a2a_webhook_receiver.errors import Unreadable
 from a2a_webhook_receiver.http import create_app
 from a2a_webhook_receiver.receive import Receiver, WebhookRequest
 from a2a_webhook_receiver.wiring import tell_time
+from tests.browser import NEEDED, Browser, png, started
 from tests.webhook_receiver.sending import EXPECTED, event, receiving, settings_for
 from tests.webhook_receiver.serving import post, serving
 from vectors.cases import STATUS_UPDATE, TASK
 
-HERE = Path(__file__).parent / "browser"
-NODE = shutil.which("node")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 AUDIENCE = "http://127.0.0.1:8010/webhook"
 REFUSED = "Failed to load resource: the server responded with a status of 422 "
 AGENT = "http://127.0.0.1:8000/document"
 
-pytestmark = [
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(NODE is None, reason="BROWSER TEST NOT RUN: no node"),
-    pytest.mark.skipif(CHROMIUM is None, reason="BROWSER TEST NOT RUN: no chromium"),
-    pytest.mark.skipif(
-        not (HERE / "node_modules").exists(),
-        reason="BROWSER TEST NOT RUN: npm ci --prefix tests/webhook_receiver/browser",
-    ),
-]
+pytestmark = NEEDED
 
 
 class OneTask:
@@ -52,21 +36,6 @@ class OneTask:
         artifact: Any = {"artifactId": "a-1", "name": "document.md", "parts": [{"text": "Wind and water."}]}
         status: Any = {"state": "TASK_STATE_COMPLETED"}
         return read_task({"id": task_id, "contextId": "c", "status": status, "artifacts": [artifact]})
-
-
-@dataclass
-class Browser:
-    """The page under test. Every method is one command to the browser."""
-
-    commands: IO[str]
-    answers: IO[str]
-
-    def do(self, command: str) -> Any:
-        self.commands.write(command + "\n")
-        self.commands.flush()
-        answer = json.loads(self.answers.readline())
-        assert "error" not in answer, answer
-        return answer["value"]
 
 
 @dataclass
@@ -82,21 +51,6 @@ class World:
 
     def deliver(self, request: WebhookRequest) -> int:
         return post(self.port, request)[0]
-
-
-@contextmanager
-def started(profile: Path) -> Iterator[Browser]:
-    """A browser that shows nothing yet."""
-    assert NODE
-    assert CHROMIUM
-    pictures = os.environ.get("PICTURES", "")
-    arguments = [NODE, "inbox.mjs", CHROMIUM, str(profile), pictures]
-    process = subprocess.Popen(arguments, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    assert process.stdin
-    assert process.stdout
-    with process:
-        yield Browser(process.stdin, process.stdout)
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -126,23 +80,6 @@ def showing(browser: Browser, *, live: bool) -> Iterator[World]:
         browser.do(f"status {'live' if live else 'polling'}")
         yield World(browser, receiver, port)
         browser.do("open about:blank")  # or the page would complain of its server's end, to the next test
-
-
-def png(width: int, height: int) -> str:
-    """A picture of a sea at dusk, in base64."""
-    rows = b"".join(
-        b"\x00" + b"".join(bytes((30 + 150 * y // height, 80 + 60 * x // width, 140)) for x in range(width))
-        for y in range(height)
-    )
-    chunks = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(rows, 9)),
-        (b"IEND", b""),
-    )
-    framed = (
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
-    )
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(framed)).decode()
 
 
 def status(state: str, text: str | None = None) -> dict[str, Any]:

@@ -164,6 +164,7 @@ class Api:
     origins: tuple[str, ...] = ()
     run: Run | None = None
     base_url: str = ""
+    console: bool = False
 
     def agent(self, request: HttpRequest) -> Agent:
         """The agent that the path names."""

@@ -24,7 +24,15 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.invocations import InvocationFailed
 from a2a_serverless.http.api import Responder, no_such_path
-from a2a_serverless.http.messages import JSON, encoded_path, error_answer, json_answer, log_error, read_request
+from a2a_serverless.http.messages import (
+    JSON,
+    UNCACHED,
+    encoded_path,
+    error_answer,
+    json_answer,
+    log_error,
+    read_request,
+)
 from a2a_serverless.http.operations import Envelope, make_handler
 from a2a_serverless.ports.agents import CallbackRequest
 from a2a_serverless.protocol import jsonrpc
@@ -54,6 +62,8 @@ UNAVAILABLE: Final = 503
 def answer_call(api: Api, request: HttpRequest) -> Response:
     """The answer to a call. What is wrong with a call is said in the body, with status 200."""
     agent = api.agent(request)
+    if api.console and request.verb in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", ""):
+        return Response(status_code=303, headers={"location": f"./?agent={agent.id}", "vary": "accept"} | UNCACHED)
     if request.verb != "POST":
         raise VerbNotAllowed(("POST",))
     try:
@@ -151,11 +161,24 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
 
 
+def show_console(api: Api, request: HttpRequest) -> Response:
+    """The console: its page, or one of the files of that. Raises MethodNotFound where there is none."""
+    if not api.console:
+        raise no_such_path()
+    if request.verb not in {"GET", "HEAD"}:
+        raise VerbNotAllowed(("GET", "HEAD"))
+    from a2a_serverless.http.console import serve_file, show_page
+
+    return serve_file(request.params["file"]) if "file" in request.params else show_page(api.agents)
+
+
 def make_asgi_app(api: Api) -> ASGIApp:
     """The application."""
     rest = Late(api)
     routes = [
         Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
+        Route("/", Responder(api, show_console)),
+        Route("/-/{file}", Responder(api, show_console)),
         Route("/docs", rest),
         Route("/openapi.json", rest),
         Route("/{agent}", Responder(api, answer_call)),

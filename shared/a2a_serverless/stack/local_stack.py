@@ -60,8 +60,8 @@ def local_parameters(options: Options) -> dict[str, str]:
 
 def local_switches(options: Options) -> dict[str, str]:
     """Return the variables that functions of a local run get besides the template's."""
-    switches = {"PUBLIC_BASE_URL": options.api_url, "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*", "ANONYMOUS_ACCESS": "on"}
-    return {**switches, **options.switches}
+    switches = {"PUBLIC_BASE_URL": options.api_url, "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*"}
+    return {**switches, "ANONYMOUS_ACCESS": "on", "CONSOLE": "on", **options.switches}
 
 
 def up(paths: Paths, options: Options, console: Console) -> RunningStack:

@@ -103,6 +103,7 @@ def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metr
         rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
         limiter=_rate_limiter(settings, table, service),
         origins=settings.cors_origins,
+        console=settings.console,
         eraser=partial(invoke_function, aws, settings.need("ERASER_FUNCTION_NAME"), waits_s=REQUEST_TIMEOUT_S),
     )
 

@@ -127,6 +127,7 @@ class LocalDeployment(InProcessDeployment):
             JWKS_MAX_AGE_S,
             run=self._run,
             base_url=self.base_url,
+            console=True,
         )
 
     @property

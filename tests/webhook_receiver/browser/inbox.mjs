@@ -1,12 +1,16 @@
-// Drives the inbox page in a real browser. Usage: node inbox.mjs <chromium> <profile folder> [<pictures folder>]
+// Drives a page (the inbox, the console) in a real browser. Usage: node inbox.mjs <chromium> <profile folder> [<pictures folder>]
 // Reads one command per line from stdin, so that the test decides when what arrives; answers each with one line of JSON.
 import { createInterface } from "node:readline";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const [executablePath, profile, pictures] = process.argv.slice(2);
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
+const LONGEST = 12_000; // a longer page is too much for a picture
+const AXE = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
 
 const browser = await chromium.launchPersistentContext(profile, {
@@ -22,7 +26,7 @@ page.on("dialog", (dialog) => { problems.push(`dialog: ${dialog.message()}`); di
 page.setDefaultTimeout(10_000);
 
 const commands = {
-  async open(address) { url = address; problems.length = 0; await page.goto(url); },
+  async open(address) { url = new URL(address).origin; problems.length = 0; await page.goto(address); },
   async wait(selector) { await page.waitForSelector(selector); },
   async status(state) { await page.waitForSelector(`#status[data-state="${state}"]`); },
   async cards(count) { await page.waitForFunction((n) => document.querySelectorAll(".card").length === Number(n), count); },
@@ -34,8 +38,16 @@ const commands = {
   async size(name) { await page.setViewportSize(SIZES[name]); },
   async scheme(colorScheme) { await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); },
   async overflow() { return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"); },
-  async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true }); },
+  async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: await page.evaluate("document.documentElement.scrollHeight") < LONGEST }); },
   async problems() { return problems; },
+  async press(key) { await page.keyboard.press(key); },
+  async type(text) { await page.keyboard.type(text); },
+  async upload(argument) { const [selector, ...files] = argument.split(" :: "); await page.setInputFiles(selector, files); },
+  async serious() {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate("axe.run()");
+    return violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" ")}`);
+  },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

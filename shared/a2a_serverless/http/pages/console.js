@@ -1,0 +1,447 @@
+// The console: agents, a conversation with one of them, and what its task does.
+import { agentUrl, ApiError, credentials, getJson, post, taskPath } from "./api.js";
+import { $, badge, clock, copyButton, el, ENDED, name, plain, size, stateName, WAITS } from "./dom.js";
+import { artifact, parts } from "./parts.js";
+import { LANGUAGES } from "./requests.js";
+import { follow, fromJson, isOver, reload } from "./task.js";
+import { waterfall } from "./waterfall.js";
+
+const FILE_LIMIT = 3 * 1024 * 1024;
+const LISTED = 20;
+const SHOWN_REQUEST = 20_000;
+const LOOKS = 30;
+const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
+const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
+const current = () => state.turns.at(-1)?.task ?? null;
+
+// ---- Errors and sign-in
+
+function show(error) {
+  if (error?.name === "AbortError") return;
+  if (error?.status === 401) signIn();
+  const text = error?.status === 401 ? "Sign in to use this deployment." : error?.message ?? String(error);
+  $("problem").replaceChildren(plain(text, 1000), ...(error?.details ?? []).filter((one) => !text.includes(one.split(": ").at(-1))).slice(0, 10).map((one) => el("span", {}, plain(one, 500))));
+  $("problem").hidden = false;
+}
+
+const clear = () => { $("problem").hidden = true; };
+
+async function attempt(work) {
+  try {
+    clear();
+    return await work();
+  } catch (error) {
+    show(error);
+    return undefined;
+  }
+}
+
+function signIn() {
+  $("sign-in").hidden = false;
+  if (!$("dialog").open) $("dialog").showModal();
+}
+
+function showSignIn() {
+  $("sign-in").textContent = credentials.get() ? "Sign out" : "Sign in";
+}
+
+// ---- Agents
+
+async function openAgent(id, task = "") {
+  stop();
+  Object.assign(state, { agent: id, card: null, turns: [], contextId: null, last: null });
+  for (const link of agents()) link.toggleAttribute("aria-current", link.dataset.agent === id);
+  $("talk").hidden = $("side").hidden = $("card").hidden = !id;
+  if (!id) return;
+  draw();
+  await attempt(async () => {
+    state.card = await getJson(`${agentUrl(id)}/.well-known/agent-card.json`);
+    drawCard();
+  });
+  await attempt(listTasks);
+  if (task) await attempt(() => openTask(task));
+}
+
+function drawCard() {
+  const { card } = state;
+  const can = Object.entries(card.capabilities ?? {}).filter(([, on]) => on === true).map(([what]) => what);
+  document.title = `${plain(card.name, 60)} · Agents`;
+  const facts = [["Address", el("code", {}, agentUrl(state.agent))], ["Version", plain(card.version)], ["Can", can.join(", ") || "answer"],
+    ["Takes", plain((card.defaultInputModes ?? []).join(", "), 300)], ["Makes", plain((card.defaultOutputModes ?? []).join(", "), 300)]];
+  $("card").replaceChildren(
+    el("h2", {}, name(card.name)), el("p", { dir: "auto" }, plain(card.description, 1000)),
+    el("ul", { class: "skills", "aria-label": "Skills" }, (card.skills ?? []).slice(0, 50).map(skill)),
+    el("details", {}, el("summary", {}, "Card"), el("dl", {}, facts.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, value)])),
+      el("a", { href: `${agentUrl(state.agent)}/.well-known/agent-card.json` }, "agent-card.json")));
+}
+
+function skill(one) {
+  const examples = (one.examples ?? []).slice(0, 3).map((text) => el("button", { type: "button", class: "example", onclick: () => fill(text) }, el("bdi", {}, plain(text, 120))));
+  return el("li", {}, el("strong", {}, name(one.name)), " ", el("span", { class: "dim", dir: "auto" }, plain(one.description, 400)), examples.length ? el("div", { class: "examples" }, examples) : null);
+}
+
+function fill(text) {
+  $("text").value = text;
+  $("text").focus();
+  drawRequest();
+}
+
+// ---- Tasks
+
+async function listTasks() {
+  const { tasks = [] } = await getJson(`${agentUrl(state.agent)}/tasks?pageSize=${LISTED}&historyLength=0&includeArtifacts=false`);
+  $("recent").hidden = false;
+  const link = (task) => el("a", { href: `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`, "data-task": task.id, "aria-current": task.id === current()?.id },
+    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, clock(task.status?.timestamp, { hour: "2-digit", minute: "2-digit", hour12: false })));
+  $("tasks").replaceChildren(...(tasks.length ? tasks.map((task) => el("li", {}, link(task))) : [el("li", { class: "note" }, "No tasks yet.")]));
+}
+
+async function openTask(id) {
+  stop();
+  const task = fromJson(await getJson(agentUrl(state.agent) + taskPath(id)));
+  Object.assign(state, { turns: [turn(task)], contextId: task.contextId, last: null });
+  draw();
+  refresh();
+  if (!isOver(task)) run(task, null);
+}
+
+const turn = (task) => ({ task, node: el("div", { class: "turn" }) });
+
+function stop() {
+  state.running?.abort();
+  state.running = null;
+}
+
+// ---- Sending
+
+function message() {
+  const found = [];
+  if ($("text").value.trim()) found.push({ text: $("text").value });
+  if (!$("extra-data").hidden && $("data").value.trim()) found.push({ data: JSON.parse($("data").value), mediaType: "application/json" });
+  for (const file of state.files) found.push({ raw: file.raw, filename: file.name, mediaType: file.type || "application/octet-stream" });
+  const task = current();
+  const ids = { ...(state.contextId && { contextId: state.contextId }), ...(task && !ENDED.has(task.state) && task.id && { taskId: task.id }) };
+  return { messageId: state.draftId, role: "ROLE_USER", parts: found, ...ids };
+}
+
+function request() {
+  const configuration = {};
+  if (!$("extra-hook").hidden && $("hook-url").value.trim()) {
+    configuration.taskPushNotificationConfig = { url: $("hook-url").value.trim(), ...($("hook-token").value && { token: $("hook-token").value }) };
+  }
+  const streams = state.card?.capabilities?.streaming === true;
+  if (!streams) configuration.returnImmediately = true;
+  const body = { message: message(), ...(Object.keys(configuration).length && { configuration }) };
+  return { url: `${agentUrl(state.agent)}/message:${streams ? "stream" : "send"}`, body, streams, key: Boolean(credentials.get()) };
+}
+
+async function send() {
+  let asked;
+  try {
+    asked = request();
+  } catch {
+    show(new ApiError(0, "The data is not JSON."));
+    return;
+  }
+  if (!asked.body.message.parts.length) {
+    show(new ApiError(0, "Write a message, or add a file or data."));
+    return;
+  }
+  clear();
+  const sent = { ...asked.body.message, local: true };
+  let task = current();
+  if (task && sent.taskId) task.messages.push(sent);
+  else {
+    task = { id: "", contextId: state.contextId, state: "submitted", messages: [sent], artifacts: [], after: null };
+    state.turns.push(turn(task));
+  }
+  state.last = asked;
+  const draft = { text: $("text").value, data: $("data").value, files: state.files, draftId: state.draftId };
+  setDraft({ text: "", data: "", files: [], draftId: crypto.randomUUID() });
+  draw();
+  $("flow").scrollTop = $("flow").scrollHeight;
+  if (!(await run(task, asked)) && refused(task, sent)) setDraft(draft);
+}
+
+function setDraft({ text, data, files, draftId }) {
+  $("text").value = text;
+  $("data").value = data;
+  Object.assign(state, { files, draftId });
+  drawFiles();
+}
+
+// Takes back a message that did not arrive; returns whether it is one.
+function refused(task, sent) {
+  if (sent.taskId ? !task.messages.includes(sent) : task.id) return false;
+  task.messages = task.messages.filter((one) => one !== sent);
+  if (!sent.taskId) state.turns = state.turns.filter((one) => one.task !== task);
+  draw();
+  return true;
+}
+
+async function run(task, asked) {
+  stop();
+  const running = (state.running = new AbortController());
+  const changed = (what) => later(task, what);
+  drawTask();
+  const arrived = await attempt(async () => {
+    if (asked && !asked.streams) await sendOnce(task, asked, changed, running.signal);
+    else await follow(state.agent, task, { body: asked?.body ?? null, changed, signal: running.signal });
+    return true;
+  });
+  if (state.running !== running) return true;
+  state.running = null;
+  state.looks = 0;
+  if (!arrived) return false;
+  later(task, "task");
+  say(`The task is ${task.state}.`);
+  if (WAITS.has(task.state)) $("text").focus();
+  listTasks().catch(() => {});
+  return true;
+}
+
+async function sendOnce(task, asked, changed, signal) {
+  const answer = await post(asked.url, asked.body);
+  if (answer.message) {
+    task.messages.push(answer.message);
+    task.state = "completed";
+    return;
+  }
+  Object.assign(task, { id: answer.task.id, contextId: answer.task.contextId, state: stateName(answer.task.status.state) });
+  for (let wait = 500; !isOver(task) && !signal.aborted; wait = Math.min(5000, wait * 1.5)) {
+    await new Promise((done) => setTimeout(done, wait));
+    await reload(state.agent, task, changed);
+  }
+}
+
+async function cancel(task) {
+  await attempt(async () => {
+    await post(`${agentUrl(state.agent)}${taskPath(task.id)}:cancel`, {});
+    await reload(state.agent, task, () => later(task, "task"));
+  });
+}
+
+const say = (text) => { $("said").textContent = text; };
+
+// ---- Drawing. Changes of one frame are drawn together.
+
+const waiting = new Map();
+
+function later(task, what) {
+  if (!waiting.size) requestAnimationFrame(drawWaiting);
+  waiting.set(task, (waiting.get(task) ?? new Set()).add(what));
+}
+
+function drawWaiting() {
+  const flow = $("flow");
+  const atEnd = flow.scrollHeight - flow.scrollTop - flow.clientHeight < 60;
+  for (const [task, changes] of waiting) {
+    const found = state.turns.find((one) => one.task === task);
+    if (found) for (const what of changes) drawTurn(found, what);
+    if (task.contextId) state.contextId = task.contextId;
+  }
+  waiting.clear();
+  if (atEnd) flow.scrollTop = flow.scrollHeight;
+  drawTask();
+  refreshSoon();
+}
+
+function draw() {
+  $("flow").replaceChildren(...(state.turns.length ? state.turns.map((one) => (drawTurn(one, "task"), one.node)) : [empty()]));
+  drawTask();
+  drawRequest();
+  if (!current()) $("timeline").replaceChildren(el("p", { class: "empty" }, "Send a message, or open a task: its time is shown here."));
+}
+
+const empty = () => el("p", { class: "empty" }, "Nothing was said yet. Write a message below, or take an example above.");
+
+function drawTurn({ task, node }, what) {
+  const old = task.artifacts.find((one) => one.artifactId === what);
+  const place = old && [...node.children].find((child) => child.dataset.artifact === what);
+  if (place) {
+    place.replaceWith(artifact(old, task.artifacts));
+    return;
+  }
+  const latest = task.messages.at(-1);
+  node.replaceChildren(
+    ...task.messages.slice(0, -1).map((one) => bubble(one)), ...(latest && latest.role === "ROLE_USER" ? [bubble(latest)] : []),
+    ...task.artifacts.map((one) => artifact(one, task.artifacts)), ...(latest && latest.role !== "ROLE_USER" ? [bubble(latest, WAITS.has(task.state))] : []));
+}
+
+function bubble(one, asks = false) {
+  const mine = one.role === "ROLE_USER";
+  return el("div", { class: `said ${mine ? "mine" : "theirs"}`, "data-asks": asks },
+    el("span", { class: "who" }, mine ? "You" : asks ? "The agent asks" : "Agent"), parts(one.parts ?? [], { prose: !mine }));
+}
+
+function drawTask() {
+  const task = current();
+  const ongoing = Boolean(task && !ENDED.has(task.state));
+  $("task").hidden = !task;
+  $("fresh").hidden = !task;
+  $("send").textContent = task && WAITS.has(task.state) ? "Answer" : "Send";
+  $("reply").hidden = !(task && WAITS.has(task.state));
+  $("reply").textContent = task?.state === "auth-required" ? "The task waits until you have signed in where it says." : "The task waits for your answer.";
+  if (!task) return;
+  $("task").replaceChildren(badge(task.state), state.running ? el("span", { class: "live" }, "live") : "",
+    task.id ? el("code", {}, plain(task.id, 64)) : "", el("span", { class: "space" }),
+    task.id ? copyButton(task.id, "Copy id") : "",
+    ongoing && task.id ? el("button", { type: "button", id: "cancel", onclick: () => cancel(task) }, "Cancel task") : "");
+  if (task.id && new URLSearchParams(location.search).get("task") !== task.id) {
+    history.replaceState(null, "", `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`);
+  }
+}
+
+function drawFiles() {
+  $("files").hidden = !state.files.length;
+  $("files").replaceChildren(...state.files.map((file) => el("li", {}, name(file.name, 80), el("span", { class: "dim" }, size(file.size)),
+    el("button", { type: "button", class: "quiet", "aria-label": `Remove ${plain(file.name, 80)}`, onclick: () => remove(file) }, "Remove"))));
+  drawRequest();
+}
+
+function remove(file) {
+  state.files = state.files.filter((one) => one !== file);
+  drawFiles();
+}
+
+async function addFiles(chosen) {
+  for (const file of chosen) {
+    const taken = state.files.reduce((sum, one) => sum + one.size, 0);
+    if (taken + file.size > FILE_LIMIT) show(new ApiError(0, `${plain(file.name, 80)} is too big: a message holds ${size(FILE_LIMIT)} of files. Bigger ones go by POST /${state.agent}/uploads.`));
+    else state.files.push({ name: file.name, type: file.type, size: file.size, raw: await base64(file) });
+  }
+  drawFiles();
+}
+
+const base64 = (file) => new Promise((done, failed) => {
+  const reader = new FileReader();
+  reader.addEventListener("load", () => done(String(reader.result).split(",", 2)[1] ?? ""));
+  reader.addEventListener("error", () => failed(reader.error));
+  reader.readAsDataURL(file);
+});
+
+// ---- Timeline and request
+
+let refreshing = 0;
+
+function refreshSoon() {
+  if (!refreshing) refreshing = setTimeout(() => { refreshing = 0; refresh(); }, 700);
+}
+
+async function refresh() {
+  const task = current();
+  if (!task?.id) return;
+  try {
+    const timeline = await getJson(`${agentUrl(state.agent)}${taskPath(task.id)}/timeline`);
+    if (current() !== task) return;
+    const open = [...$("timeline").querySelectorAll("details")].map((one) => one.open);
+    $("timeline").replaceChildren(...waterfall(timeline));
+    $("timeline").querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
+    const delivers = timeline.deliveries.some((one) => one.state === "active" && one.deliveredUpTo < one.lastEvent);
+    if (state.running || (delivers && (state.looks += 1) < LOOKS)) refreshSoon();
+  } catch (error) {
+    $("timeline").replaceChildren(el("p", { class: "problem" }, plain(error.message, 500)));
+  }
+}
+
+function drawRequest() {
+  if (!state.agent) return;
+  let asked = state.last;
+  try {
+    const drafted = request();
+    if (drafted.body.message.parts.length || !asked) asked = drafted;
+  } catch { /* the data is not JSON yet */ }
+  const [, write] = LANGUAGES[state.language];
+  const text = asked ? write(asked) : "";
+  const choose = Object.entries(LANGUAGES).map(([id, [label]]) => el("button", { type: "button", "aria-pressed": String(id === state.language), onclick: () => { state.language = id; drawRequest(); $("request").querySelector("[aria-pressed=true]").focus(); } }, label));
+  $("request").replaceChildren(
+    el("div", { class: "row" }, el("div", { class: "choice", role: "group", "aria-label": "Language" }, choose), el("span", { class: "space" }), copyButton(text)),
+    el("p", { class: "note" }, asked === state.last ? "The request that was sent last." : "The request that the draft would send.", asked?.key ? " A2A_KEY holds your key." : ""),
+    el("pre", { class: "code", tabindex: "0" }, text.length > SHOWN_REQUEST ? `${text.slice(0, SHOWN_REQUEST)}\n… (${size(text.length)} in all: copy it)` : text));
+}
+
+// ---- The page
+
+function toggle(button, box) {
+  const opens = $(box).hidden;
+  $(box).hidden = !opens;
+  $(button).setAttribute("aria-expanded", String(opens));
+  if (opens) $(box).querySelector("input, textarea").focus();
+  drawRequest();
+}
+
+function chooseTab(tab) {
+  for (const one of document.querySelectorAll("[role=tab]")) {
+    const on = one === tab;
+    one.setAttribute("aria-selected", String(on));
+    one.tabIndex = on ? 0 : -1;
+    $(one.getAttribute("aria-controls")).hidden = !on;
+  }
+}
+
+function start() {
+  const asked = new URLSearchParams(location.search);
+  const known = agents().map((link) => link.dataset.agent);
+  $("none").hidden = known.length > 0;
+  showSignIn();
+  $("sign-in").hidden = !credentials.get();
+  const agent = known.includes(asked.get("agent")) ? asked.get("agent") : known[0] ?? "";
+  if (asked.get("agent") && agent !== asked.get("agent")) show(new ApiError(404, "There is no such agent here."));
+  openAgent(agent, asked.get("task") ?? "");
+}
+
+function go(link) {
+  history.pushState(null, "", link.href);
+  if (link.dataset.task) attempt(async () => { await openTask(link.dataset.task); await listTasks(); });
+  else openAgent(link.dataset.agent);
+}
+
+document.querySelector("aside").addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-agent], a[data-task]");
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  go(link);
+});
+$("composer").addEventListener("submit", (event) => { event.preventDefault(); send(); });
+$("text").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  send();
+});
+$("composer").addEventListener("input", drawRequest);
+$("file").addEventListener("change", (event) => { addFiles([...event.target.files]).finally(() => { $("file").value = ""; }); });
+$("show-data").addEventListener("click", () => toggle("show-data", "extra-data"));
+$("show-hook").addEventListener("click", () => toggle("show-hook", "extra-hook"));
+$("fresh").addEventListener("click", () => {
+  stop();
+  Object.assign(state, { turns: [], contextId: null, last: null });
+  history.pushState(null, "", `?agent=${encodeURIComponent(state.agent)}`);
+  draw();
+  $("text").focus();
+});
+$("reload").addEventListener("click", () => attempt(listTasks));
+for (const tab of document.querySelectorAll("[role=tab]")) {
+  tab.addEventListener("click", () => chooseTab(tab));
+  tab.addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    const other = tab.nextElementSibling ?? tab.previousElementSibling;
+    chooseTab(other);
+    other.focus();
+  });
+}
+$("sign-in").addEventListener("click", () => {
+  if (!credentials.get()) signIn();
+  else {
+    credentials.set("");
+    location.reload();
+  }
+});
+$("key-cancel").addEventListener("click", () => $("dialog").close());
+$("key-form").addEventListener("submit", () => {
+  credentials.set($("key").value.trim());
+  $("key").value = "";
+  showSignIn();
+  start();
+});
+window.addEventListener("popstate", start);
+start();

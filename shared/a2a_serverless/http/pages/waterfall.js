@@ -1,0 +1,131 @@
+// The timeline of a task as a waterfall: one row for each span, artifact and webhook.
+import { clock, duration, el, ENDED, name, plain } from "./dom.js";
+
+const ROWS = 300;
+const IDLE = 0.1;
+const KINDS = { queued: "queued", working: "run", "input-required": "waits for input", "auth-required": "waits for sign-in",
+  step: "step", interrupted: "interrupted step", call: "call" };
+const ms = (time) => (time ? Date.parse(time) : null);
+
+export function waterfall(timeline, now = Date.now()) {
+  const over = ENDED.has(timeline.state.replace("TASK_STATE_", "").toLowerCase());
+  const rows = [...spans(timeline, over, now), ...artifacts(timeline), ...webhooks(timeline)];
+  const began = ms(timeline.createdAt);
+  const scale = scaleOf(rows, began);
+  const shown = rows.slice(0, ROWS);
+  return [
+    el("p", { class: "note" }, `${clock(began)}, ${duration(scale.end - began)}${over ? "" : " so far"}, ${timeline.lastEvent} events`,
+      scale.isCut ? ". Stretches in which nothing happened are shortened." : ""),
+    el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
+    rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
+    timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
+    ...timeline.deliveries.map(delivery),
+  ].filter(Boolean);
+}
+
+function spans(timeline, over, now) {
+  return timeline.spans.map((span) => {
+    const from = ms(span.beganAt);
+    const to = ms(span.endedAt) ?? (over ? ms(timeline.statusAt) : Math.max(from, now));
+    const label = span.kind === "working" ? `run ${span.name}` : span.name ?? KINDS[span.kind] ?? span.kind;
+    const idle = span.kind.endsWith("required");
+    return { label, kind: span.kind, told: KINDS[span.kind] ?? span.kind, open: !span.endedAt && !over, bars: [{ from, to, idle }] };
+  });
+}
+
+function artifacts(timeline) {
+  const found = new Map();
+  for (const event of timeline.events) {
+    if (!event.artifactId) continue;
+    const row = found.get(event.artifactId) ?? { label: event.artifactName ?? event.artifactId, kind: "chunk", told: "artifact", bars: [] };
+    row.bars.push({ from: ms(event.at), to: ms(event.at), title: `event ${event.eventNumber}, ${event.bytes} bytes` });
+    found.set(event.artifactId, row);
+  }
+  return [...found.values()].map((row) => ({ ...row, note: row.bars.length === 1 ? "1 chunk" : `${row.bars.length} chunks` }));
+}
+
+const isFine = (attempt) => attempt.status >= 200 && attempt.status < 300;
+const outcome = (attempt) => (attempt.status ? `HTTP ${attempt.status}` : attempt.error ?? "no answer");
+
+function webhooks(timeline) {
+  return timeline.deliveries.map((one) => ({
+    label: host(one.url), kind: "webhook", told: "webhook", note: `${one.attempts.length} ${one.attempts.length === 1 ? "attempt" : "attempts"}`,
+    bars: one.attempts.map((attempt) => ({ from: ms(attempt.at), to: ms(attempt.at) + attempt.milliseconds, bad: !isFine(attempt),
+      title: `${attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"}: ${outcome(attempt)}` })),
+  }));
+}
+
+function host(url) {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
+}
+
+// Maps times to 0..1. A stretch in which nothing is active gets at most a tenth of the active time.
+function scaleOf(rows, began) {
+  const bars = rows.flatMap((row) => row.bars);
+  const active = bars.filter((bar) => !bar.idle).map((bar) => [bar.from, bar.to]).sort((a, b) => a[0] - b[0]);
+  const end = Math.max(began + 1, ...bars.slice(0, 5000).map((bar) => bar.to));
+  const busy = [[began, began]];
+  for (const [from, to] of [...active, [end, end]]) {
+    if (from <= busy.at(-1)[1]) busy.at(-1)[1] = Math.max(busy.at(-1)[1], to);
+    else busy.push([from, to]);
+  }
+  const total = Math.max(1, busy.reduce((sum, [from, to]) => sum + to - from, 0));
+  const points = [[began, 0]];
+  let isCut = false;
+  let at = 0;
+  const pass = (to, length) => points.push([to, (at += length)]);
+  busy.forEach(([from, to], index) => {
+    if (index) {
+      const gap = from - busy[index - 1][1];
+      isCut ||= gap > total * IDLE;
+      pass(from, Math.min(gap, total * IDLE));
+    }
+    pass(to, to - from);
+  });
+  const whole = Math.max(1, at);
+  const find = (value, column) => Math.max(0, points.findIndex((point) => point[column] >= value) - 1);
+  const between = (value, from, to) => {
+    const [a, b] = [points[find(value, from)], points[find(value, from) + 1] ?? points.at(-1)];
+    return b[from] === a[from] ? b[to] : a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
+  };
+  return { end, isCut, began, place: (time) => Math.min(1, Math.max(0, between(time, 0, 1) / whole)), time: (share) => between(share * whole, 1, 0) };
+}
+
+function axis(scale) {
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => {
+    const tick = el("span", {}, duration(scale.time(share) - scale.began));
+    tick.style.left = `${share * 100}%`;
+    return tick;
+  });
+  return el("div", { class: "axis", "aria-hidden": "true" }, el("div", {}, ticks));
+}
+
+function drawn(row, scale) {
+  const first = row.bars[0];
+  const took = row.note ?? (first ? duration(first.to - first.from) : "");
+  const track = el("div", { class: "track", "aria-hidden": "true" }, row.bars.slice(0, 500).map((bar) => {
+    const node = el("span", { class: `span ${row.kind}`, "data-bad": bar.bad ?? false, title: bar.title ? plain(bar.title) : null });
+    const left = scale.place(bar.from);
+    node.style.left = `${left * 100}%`;
+    node.style.width = `${Math.max(0, scale.place(bar.to) - left) * 100}%`;
+    return node;
+  }));
+  const said = `${row.told}${first ? `, after ${duration(first.from - scale.began)}` : ""}`;
+  return el("li", { title: `${plain(row.label)}: ${said}` }, el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `),
+    track, el("span", { class: "took" }, took, row.open ? " …" : ""));
+}
+
+function delivery(one) {
+  const rows = one.attempts.map((attempt) => el("tr", { "data-bad": !isFine(attempt) }, el("td", {}, clock(attempt.at)),
+    el("td", {}, attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"), el("td", {}, plain(outcome(attempt), 80)), el("td", {}, duration(attempt.milliseconds))));
+  const next = one.nextAttemptAt ? `, next attempt ${clock(one.nextAttemptAt)}` : "";
+  return el("details", { class: "delivery" },
+    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${one.state}, ${one.verification}, event ${one.deliveredUpTo} of ${one.lastEvent}${next}`),
+    el("p", { class: "note mono" }, plain(one.url, 300)),
+    rows.length ? el("table", {}, el("thead", {}, el("tr", {}, ["Time", "What", "Answer", "Took"].map((title) => el("th", {}, title)))), el("tbody", {}, rows))
+      : el("p", { class: "note" }, "No attempt yet."));
+}

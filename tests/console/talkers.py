@@ -1,0 +1,111 @@
+"""Agents for the console's tests: one that does everything, one that asks, one that waits, one that means harm."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+from a2a_serverless import Agent, Part, Skill, TaskContext, TaskFailed
+from tests.browser import png
+
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+OVERRIDE = "\u202egpj.exe\u200b"
+DOCUMENT = """# Sailing 风
+
+Wind **moves** the boat, *water* carries it, and `keel` holds it. See [the source](https://example.com/sea).
+
+| sail | area |
+|---|---|
+| jib | 12 m² |
+| main | 21 m² |
+
+1. Hoist the *main*
+   - check the halyard
+2. Set sail ⛵
+
+> 风从海上来。
+
+```python
+print("ahoy")
+```
+
+![the boat](boat.png)
+"""
+VECTOR = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(7)'/>"
+HOSTILE = f"""# {EVIL}
+
+[click](javascript:alert(3)) [data](data:text/html,<script>alert(4)</script>) ![pixel](https://evil.example/p.png)
+
+<iframe src="https://evil.example"></iframe> <a href="javascript:alert(5)" onclick="alert(6)">x</a>
+
+{"[" * 5000}{"*" * 5000}{"`" * 4999}{"> " * 500}
+{"x" * 20000}
+
+שלום עולם, this is \u202eright to left\u202c and zero\u200bwidth.
+"""
+
+
+async def draw() -> str:
+    await asyncio.sleep(0.05)
+    return "drawn"
+
+
+async def sailor(task: TaskContext) -> str:
+    await task.report_progress("Two things are made: a document and a picture.")
+    await task.step("outline", draw)
+    for line in DOCUMENT.splitlines(keepends=True):
+        await task.emit("document.md", line, append=True)
+    await task.emit("document.md", "", append=True, last=True)
+    await task.step("draw the boat", draw)
+    await task.emit("boat.png", base64.b64decode(png(480, 300, level=0)), media_type="image/png")
+    await task.emit("figures", {"sails": [{"name": "jib", "area": 12}, {"name": "main", "area": 21}], "crew": 3})
+    return f"Done: {len(task.message.parts)} parts read. **Fair winds.**"
+
+
+async def tailor(task: TaskContext) -> str:
+    answer = await task.ask("Which colour? 什么颜色？")
+    await task.emit("coat.txt", f"a {answer.text()} coat", last=True)
+    return "It is ready."
+
+
+async def sleeper(task: TaskContext) -> str:
+    await task.report_progress("This takes a while.")
+    await task.step("sleep", asyncio.sleep, 600)
+    return "never"
+
+
+async def breaker(task: TaskContext) -> str:
+    raise TaskFailed(f"The needle broke on {task.text()!r}.")
+
+
+async def hostile(task: TaskContext) -> str:
+    await task.emit(EVIL, HOSTILE, media_type="text/markdown")
+    await task.emit(OVERRIDE, b"\x00" * 300_000, media_type="image/png")
+    await task.emit(
+        "vector.svg", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(7)'/>", media_type="image/svg+xml"
+    )
+    await task.emit("link", [Part(url="javascript:alert(8)")])
+    await task.emit("big.txt", "line of text\n" * 80_000)
+    await task.emit("data", {EVIL: EVIL, "__proto__": {"x": EVIL}})
+    return HOSTILE
+
+
+def agent(work: object, name: str, about: str, *examples: str, modes: tuple[str, ...] = ("text/plain",)) -> Agent:
+    skill = Skill("skill", f"{name}'s skill", about, ("demo",), examples)
+    return Agent(work.__name__, name, about, (skill,), work, input_modes=modes)  # type: ignore[attr-defined,arg-type]
+
+
+AGENTS = (
+    agent(
+        sailor,
+        "Sailor",
+        "Writes about the sea and draws boats.",
+        "Write about sailing.",
+        "写一篇关于帆船的文章。",
+        modes=("*/*",),
+    ),
+    agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."),
+    agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
+    agent(breaker, "Breaker", "Fails at everything.", "Sew."),
+    agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),
+)

@@ -1,0 +1,313 @@
+"""The console in a real browser: a desk and a phone, by day and by night. PICTURES=<folder> keeps what was seen."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.model import Principal
+from tests.browser import NEEDED, Browser, png, started
+from tests.conformance.live import serving
+from tests.console.talkers import AGENTS, EVIL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = NEEDED
+STATE = "#task .badge"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(AGENTS, console=True) as url:
+        yield url
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Browser]:
+    yield from opened(browser, url)
+
+
+def opened(browser: Browser, url: str) -> Iterator[Browser]:
+    browser.do("scheme light")
+    browser.do("size desktop")
+    browser.do(f"open {url}/")
+    browser.do("wait #card h2")
+    yield browser
+    browser.do("open about:blank")
+
+
+def choose(page: Browser, agent: str) -> None:
+    page.do(f"click [data-agent={agent}]")
+    page.do(f"wait [data-agent={agent}][aria-current]")
+    page.do("wait #flow .empty")
+
+
+def say(page: Browser, agent: str, text: str, state: str) -> None:
+    choose(page, agent)
+    page.do(f"fill #text :: {text}")
+    page.do("click #send")
+    become(page, state)
+
+
+def become(page: Browser, state: str) -> None:
+    page.do(f'wait {STATE}[data-state="{state}"]')
+
+
+def look(page: Browser, name: str) -> None:
+    """Nothing sticks out, and axe finds nothing serious, in both sizes and both colours."""
+    for size in ("desktop", "phone"):
+        for scheme in ("light", "dark"):
+            page.do(f"size {size}")
+            page.do(f"scheme {scheme}")
+            page.do(f"picture {name}-{size}-{scheme}")
+            assert page.do("overflow") == 0, (name, size)
+            assert page.do("serious") == []
+    page.do("size desktop")
+    page.do("scheme light")
+
+
+def test_the_agents_and_the_card_of_the_first_are_shown_and_what_to_do(page: Browser) -> None:
+    assert page.do("count #agents a") == len(AGENTS)
+    assert page.do("texts #card h2") == ["Sailor"]
+    assert "Write about sailing." in page.do("texts #card .skills")[0]
+    assert "Nothing was said yet" in page.do("texts #flow")[0]
+    look(page, "start")
+    assert page.do("problems") == []
+
+
+def test_a_message_is_streamed_and_artifacts_are_shown_as_what_they_are(page: Browser) -> None:
+    choose(page, "sailor")
+    page.do("click .example")
+    page.do("click #send")
+    become(page, "completed")
+    document = "article:has(header:has-text('document.md'))"
+    assert page.do(f"texts {document} .markdown h3") == ["Sailing 风"]
+    assert page.do(f"count {document} td") == 4
+    assert page.do(f"texts {document} li li") == ["check the halyard"]
+    assert page.do("evaluate document.querySelector('.markdown img').naturalWidth") == 480
+    assert page.do("evaluate document.querySelector('figure img').naturalWidth") == 480
+    page.do("click details.data summary")
+    assert '"crew": 3' in page.do("texts details.data pre")[0]
+    assert page.do("texts .theirs strong") == ["Fair winds."]
+    page.do("wait .waterfall .step")
+    look(page, "completed")
+    assert page.do("problems") == []
+
+
+def test_the_timeline_has_states_steps_chunks_and_webhooks_with_their_attempts(page: Browser) -> None:
+    choose(page, "sailor")
+    page.do("click #show-hook")
+    page.do("fill #hook-url :: http://127.0.0.1:1/hook")
+    page.do("fill #hook-token :: t")
+    page.do("fill #text :: hello")
+    page.do("click #send")
+    become(page, "completed")
+    page.do("wait .waterfall .webhook[data-bad]")
+    rows = page.do("texts .waterfall .label")
+    assert {"queued", "run 1", "outline", "draw the boat", "document.md", "boat.png", "127.0.0.1:1"} <= set(rows)
+    page.do("click .delivery summary")
+    assert "connect" in page.do("texts .delivery table")[0]
+    look(page, "timeline")
+    assert page.do("problems") == []
+
+
+def test_a_question_is_answered_in_its_task_and_a_further_message_goes_on_in_the_conversation(
+    page: Browser,
+) -> None:
+    say(page, "tailor", "一件大衣", "input-required")
+    assert "什么颜色" in page.do("texts [data-asks]")[0]
+    assert page.do("texts #send") == ["Answer"]
+    look(page, "question")
+    page.do("fill #text :: red")
+    page.do("press Enter")
+    become(page, "completed")
+    assert "a red coat" in page.do('texts article:has-text("coat.txt")')[0]
+    page.do("fill #text :: one more")
+    page.do("click #send")
+    become(page, "input-required")
+    assert page.do("count .turn") == 2
+    page.do("wait #tasks a:nth-child(1)")
+    page.do("click #fresh")
+    assert page.do("count .turn") == 0
+    assert page.do("problems") == []
+
+
+def test_a_task_is_cancelled_and_opened_again_by_its_address(page: Browser) -> None:
+    say(page, "sleeper", "sleep", "working")
+    page.do("wait .theirs")
+    page.do("click #cancel")
+    become(page, "canceled")
+    address = page.do("evaluate location.href")
+    page.do(f"open {address}")
+    become(page, "canceled")
+    assert "This takes a while." in page.do("texts #flow")[0]
+    page.do("wait .waterfall .queued")
+    assert page.do("problems") == []
+
+
+def test_a_task_that_goes_on_is_followed_when_it_is_opened(page: Browser) -> None:
+    say(page, "sleeper", "sleep", "working")
+    page.do("wait .theirs")
+    page.do(f"open {page.do('evaluate location.href')}")
+    page.do("wait .live")
+    page.do("click #cancel")
+    become(page, "canceled")
+    assert page.do("problems") == []
+
+
+def test_errors_are_said_and_a_failed_task_says_why(page: Browser) -> None:
+    say(page, "breaker", "a seam", "failed")
+    assert "The needle broke on 'a seam'." in page.do("texts .theirs")[0]
+    page.do("click #fresh")
+    page.do("click #send")
+    assert "Write a message" in page.do("texts #problem")[0]
+    page.do("click #show-data")
+    page.do("fill #data :: {nope")
+    page.do("click #send")
+    assert "not JSON" in page.do("texts #problem")[0]
+    look(page, "failed")
+    assert page.do("problems") == []
+
+
+def test_a_message_that_is_refused_is_a_draft_again(page: Browser) -> None:
+    choose(page, "tailor")
+    page.do("click #show-data")
+    page.do("fill #data :: [1]")
+    page.do("fill #text :: a coat")
+    page.do("click #send")
+    page.do("wait #problem:not([hidden])")
+    assert "must be one of text/plain" in page.do("texts #problem")[0]
+    assert page.do("evaluate document.getElementById('text').value") == "a coat"
+    assert page.do("count .turn") == 0
+    assert [one for one in page.do("problems") if "400" not in one] == []
+
+
+def test_a_task_that_is_not_there_is_an_error_and_not_an_empty_page(page: Browser, url: str) -> None:
+    page.do(f"open {url}/?agent=sailor&task=none")
+    page.do("wait #problem:not([hidden])")
+    look(page, "unknown-task")
+    assert all("404" in one for one in page.do("problems"))
+
+
+def test_files_and_data_are_sent(page: Browser, tmp_path: Path) -> None:
+    picture = tmp_path / "海 sea.png"
+    picture.write_bytes(base64.b64decode(png(400, 250, level=0)))
+    (tmp_path / "big.bin").write_bytes(b"\0" * 4_000_000)
+    choose(page, "sailor")
+    page.do(f"upload #file :: {picture} :: {tmp_path / 'big.bin'}")
+    page.do("wait #files li")
+    assert "too big" in page.do("texts #problem")[0]
+    page.do("click #show-data")
+    page.do('fill #data :: {"knots": 12}')
+    page.do("fill #text :: see")
+    page.do("click #send")
+    become(page, "completed")
+    assert "3 parts read" in page.do("texts .theirs")[-1]
+    assert page.do("evaluate document.querySelector('.mine img').naturalWidth") == 400
+    look(page, "files")
+    assert page.do("problems") == []
+
+
+def test_content_never_becomes_markup_and_asks_no_other_host(page: Browser) -> None:
+    say(page, "hostile", EVIL, "completed")
+    assert page.do("count main script, main iframe, main svg, main [onclick], main [onerror]") == 0
+    assert (
+        page.do("evaluate [...document.querySelectorAll('main a')].filter((a) => !/^https?:/.test(a.href)).length") == 0
+    )
+    shown = page.do("texts main")[0]
+    assert EVIL in shown
+    assert "<202e>gpj.exe<200b>" in shown
+    assert "not a picture" in shown
+    look(page, "hostile")
+    page.do("click details.data summary")
+    page.do("click #tab-request")
+    assert page.do("problems") == []
+
+
+def test_it_can_be_used_by_the_keyboard_alone(page: Browser) -> None:
+    page.do("press Tab")
+    page.do("press Enter")
+    for _ in range(30):
+        if page.do("evaluate document.activeElement.id") == "text":
+            break
+        page.do("press Tab")
+    page.do("type by keyboard")
+    page.do("press Shift+Enter")
+    page.do("type alone")
+    page.do("press Enter")
+    become(page, "completed")
+    assert "by keyboard\nalone" in page.do("texts .mine")[0]
+    for _ in range(60):
+        if page.do("evaluate document.activeElement.id") == "tab-timeline":
+            break
+        page.do("press Tab")
+    page.do("press ArrowRight")
+    page.do("wait #request .code")
+    assert page.do("problems") == []
+
+
+PROGRAMS = {
+    "curl": ["bash", "-c"],
+    "Python": [sys.executable, "-c"],
+    "JavaScript": ["node", "--input-type=module", "-e"],
+}
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_the_request_can_be_copied_and_run(page: Browser, language: str) -> None:
+    choose(page, "sailor")
+    page.do('fill #text :: it\'s "quoted" \\ $HOME `date` 你好')
+    page.do("click #tab-request")
+    page.do(f"click #request .choice button:has-text('{language}')")
+    look(page, f"request-{language}")
+    page.do("click #request .quiet")
+    page.do("wait #request .quiet:has-text('Copied')")
+    program = page.do("evaluate navigator.clipboard.readText()")
+    command = PROGRAMS[language]
+    assert shutil.which(command[0])
+    ran = subprocess.run([*command, program], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert "TASK_STATE_COMPLETED" in ran.stdout, (program, ran.stderr)
+    assert "$HOME `date` 你好" in ran.stdout
+
+
+def test_a_deployment_with_sign_in_asks_for_a_key_and_shows_nothing_without(browser: Browser) -> None:
+    with serving(AGENTS, console=True, callers={"a2a_key": Principal("t", "alice")}) as url:
+        for page in opened(browser, url):
+            page.do("wait #dialog[open]")
+            look(page, "sign-in")
+            assert page.do("count #recent:not([hidden])") == 0
+            page.do("fill #key :: a2a_key")
+            page.do("press Enter")
+            page.do("wait #recent:not([hidden])")
+            say(page, "sailor", "hello", "completed")
+            page.do("click #tab-request")
+            assert "a2a_key" not in page.do("texts #request")[0]
+            page.do("click #sign-in")
+            page.do("wait #dialog[open]")
+
+
+def test_an_agents_base_url_leads_a_browser_to_its_page(page: Browser, url: str) -> None:
+    page.do(f"open {url}/tailor")
+    page.do("wait [data-agent=tailor][aria-current]")
+    assert page.do("evaluate location.search") == "?agent=tailor"
+
+
+def test_without_agents_the_page_says_where_to_name_them(browser: Browser) -> None:
+    with serving([], console=True) as url:
+        browser.do(f"open {url}/")
+        browser.do("wait #none:not([hidden])")
+        look(browser, "no-agents")
+        browser.do("open about:blank")
