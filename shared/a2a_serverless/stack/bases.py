@@ -107,6 +107,8 @@ def install(paths: Paths, target: "Target", wanted: Mapping[str, Base], python: 
         _keep_template(work / "built", template, built)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    for base in wanted.values():
+        os.utime(folder_of(paths, target, base))
     keep_newest(paths.home / "bases", KEPT_BASES)
     keep_newest(built.parent, KEPT_TEMPLATES)
     return built

@@ -5,6 +5,7 @@ kept. The library, the project's own packages, and the manifest of its agents ar
 costs a new zip of the functions that run it, and no installation.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -81,11 +82,18 @@ def this_machine() -> Target:
 def build(paths: Paths, target: Target) -> Build:
     """Build every function for `target` whose inputs have changed since its last build.
 
-    A build never changes: each set of inputs has its own folder, and the oldest are removed. Raises `StackError`, and
-    `ProjectError` when something is missing in the project.
+    A build never changes: each set of inputs has its own folder, and the oldest are removed. There is one build at a
+    time in a project. Raises `StackError`, and `ProjectError` when something is missing in the project.
     """
     project = read_project(paths.root)
     work = _Work(paths, target, project, check_project(project), interpreter(target.runtime))
+    paths.home.mkdir(exist_ok=True)
+    with (paths.home / "building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(paths, target, work)
+
+
+def _build(paths: Paths, target: Target, work: "_Work") -> Build:
     template = bases.install(paths, target, work.bases, work.python)
     zips = {name: paths.home / "zips" / f"{work.digest(name)}.zip" for name in work.bases}
     missing = [name for name, file in zips.items() if not file.exists()]
