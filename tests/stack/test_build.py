@@ -10,9 +10,10 @@ from rich.console import Console
 
 from a2a_serverless.project import ProjectError
 from a2a_serverless.stack import local_stack, processes
-from a2a_serverless.stack.build import KEPT_BUILDS, Target, build, release
+from a2a_serverless.stack.build import KEPT_BUILDS, build, release
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths, find
+from a2a_serverless.stack.targets import Target
 from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, make_project, with_agent, write_program
 
 ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.stack import processes
-from a2a_serverless.stack.build import Build
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.invoke import bridge, call_of, docker, relayed, write_inputs
+from a2a_serverless.stack.targets import Build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

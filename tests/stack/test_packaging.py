@@ -17,8 +17,8 @@ from botocore.loaders import Loader
 from botocore.session import get_session
 
 from a2a_serverless.stack import packaging, paths, sam, trimming
-from a2a_serverless.stack.build import this_machine
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.targets import this_machine
 
 ROOT = Path(__file__).parents[2]
 HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -142,8 +142,9 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False, state
 def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64") -> None:
     """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
     from a2a_serverless.stack import environments, paths
-    from a2a_serverless.stack.build import Target, release
+    from a2a_serverless.stack.build import release
     from a2a_serverless.stack.progress import step
+    from a2a_serverless.stack.targets import Target
 
     here = paths.find()
     environments.ensure(here, cli.terminal.progress)

@@ -23,7 +23,7 @@ from a2a_serverless.stack.sam import overrides, run_sam
 from a2a_serverless.stack.trimming import API, SDK, SERVICES, named_services, trim_installed
 
 if TYPE_CHECKING:
-    from a2a_serverless.stack.build import Target
+    from a2a_serverless.stack.targets import Target
 
 KEPT_BASES, KEPT_TEMPLATES = 30, 5
 

@@ -9,15 +9,12 @@ import fcntl
 import hashlib
 import json
 import os
-import platform
 import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
 from a2a_serverless.project import Project, own_packages, read_project
@@ -28,55 +25,12 @@ from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.imports import check_folder
 from a2a_serverless.stack.packaging import compile_sources, functions_of, interpreter, keep_newest, write_zip
 from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.targets import Build, Target
 from a2a_serverless.stack.trimming import API, ROTATOR, RUN_AGENTS, WORKER, trim_library
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
 READ_AGENTS = RUN_AGENTS | {ROTATOR}
-_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 _IGNORED = shutil.ignore_patterns("__pycache__", "assets")
-
-
-@dataclass(frozen=True)
-class Target:
-    """The Lambda runtime and architecture that functions are built for."""
-
-    runtime: str = "python3.13"
-    architecture: str = "arm64"
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {"Runtime": self.runtime, "Architecture": self.architecture}
-
-    @property
-    def runs_here(self) -> bool:
-        return (sys.platform, _ARCHITECTURES.get(platform.machine())) == ("linux", self.architecture)
-
-
-@dataclass(frozen=True)
-class Build:
-    """A built set of functions. `made` are the functions whose zips this call has made."""
-
-    path: Path
-    made: Sequence[str]
-
-    @property
-    def fresh(self) -> bool:
-        return bool(self.made)
-
-    @property
-    def template(self) -> dict[str, Any]:
-        """The built template."""
-        template: dict[str, Any] = json.loads((self.path / "template.yaml").read_text())
-        return template
-
-
-def this_machine() -> Target:
-    """Return the target of this machine, where the emulator runs functions. Raises `StackError` unless it is Linux."""
-    if sys.platform != "linux":
-        why = "functions are built for Linux, and the emulator runs them on this machine"
-        raise StackError("build", why, remedy="use a Linux machine, virtual machine or container")
-    runtime = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return Target(runtime, _ARCHITECTURES[platform.machine()])
 
 
 def build(paths: Paths, target: Target) -> Build:

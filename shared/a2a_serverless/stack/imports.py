@@ -17,7 +17,7 @@ from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import LIBRARY
 
 if TYPE_CHECKING:
-    from a2a_serverless.stack.build import Target
+    from a2a_serverless.stack.targets import Target
 
 # Modules of the library for people and tests are not in a function, so this imports the loader only.
 _IMPORT = """

@@ -13,12 +13,13 @@ from rich.console import Console
 from a2a_serverless.agent_loader import MANIFEST
 from a2a_serverless.project import read_project
 from a2a_serverless.stack import environments, library, processes, sam
-from a2a_serverless.stack.build import Build, build, this_machine
+from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
 from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
+from a2a_serverless.stack.targets import Build, this_machine
 
 READY_S = 30
 

@@ -5,9 +5,10 @@ import sys
 from rich.console import Console
 
 from a2a_serverless.stack import environments, paths
-from a2a_serverless.stack.build import build, this_machine
+from a2a_serverless.stack.build import build
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.progress import step
+from a2a_serverless.stack.targets import this_machine
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from a2a_serverless.stack.packaging import functions_of
 from a2a_serverless.stack.paths import Paths
 
 if TYPE_CHECKING:
-    from a2a_serverless.stack.build import Build
+    from a2a_serverless.stack.targets import Build
 
 STACK_NAME = "a2a-serverless"
 BUCKET = "a2a-serverless-code"
