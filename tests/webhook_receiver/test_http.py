@@ -1,4 +1,5 @@
 import asyncio
+import base64
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from mangum import Mangum
 
 from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.http import VerifiedWebhook, create_app, install
+from a2a_webhook_receiver.inbox import TaskLine
 from a2a_webhook_receiver.jwks import JwksCache
 from a2a_webhook_receiver.outbound import Unreachable
 from a2a_webhook_receiver.receive import Receiver, WebhookRequest, begin
@@ -250,7 +252,10 @@ def test_a_receiver_on_the_net_fetches_nothing_from_its_own_machine(receiver: Re
     assert expect(guarded, b'{"agentUrl":"https://agents.example.com/x"}', headers).status == 201
 
 
-@pytest.mark.parametrize("path", ["/", "/events", "/api/notifications"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/events", "/expectations", "/api/notifications", "/api/notifications/1", "/api/notifications/1/parts/0"],
+)
 def test_the_inbox_is_for_admins(app: FastAPI, path: str) -> None:
     stranger = Call("GET", path, HERE, peer="192.0.2.1")
     assert call(app, stranger).status == 403
@@ -301,9 +306,75 @@ def test_the_list_says_who_we_are_and_what_came_after(app: FastAPI, receiver: Re
     }
     assert [entry["outcome"] for entry in everything["entries"]] == ["accepted", "refused"]
     assert everything["entries"][1]["refusal"]["code"] == "wrong-issuer"
-    assert everything["tasks"] == [{"taskId": TASK, "eventNumber": 1, "state": "working"}]
+    assert everything["tasks"] == [TaskLine(TASK, 1, "working").as_json()]
     after = call(app, Call("GET", "/api/notifications", HERE, query=f"after={everything['entries'][0]['number']}"))
     assert len(after.json["entries"]) == 1
+
+
+def get(app: FastAPI, path: str) -> Answer:
+    return call(app, Call("GET", path, HERE))
+
+
+def test_a_request_is_kept_with_its_answer_and_without_its_secrets(app: FastAPI) -> None:
+    request = event(1)
+    post(app, WebhookRequest((*request.headers, ("Cookie", "session=1"), ("X-Trace", "t-1")), request.body))
+    shown = get(app, "/api/notifications/1").json
+    headers = dict(shown["request"]["headers"])
+    assert headers["cookie"] == headers["x-a2a-notification-token"] == "<redacted>"
+    assert (headers["x-trace"], headers["authorization"]) == ("t-1", dict(request.headers)["Authorization"])
+    assert (shown["request"]["body"], shown["request"]["bytes"]) == (request.body.decode(), len(request.body))
+    assert shown["answer"] == {"status": 200, "ms": 0}
+    assert TOKEN not in get(app, "/api/notifications/1").body.decode()
+
+
+def test_a_refused_request_is_kept_with_its_answer_and_whatever_it_holds(app: FastAPI) -> None:
+    strange = (("Content-Type", "application/json"), ("Authorization", "Bearer of-a-stranger"))
+    post(app, WebhookRequest(strange, b"\xff"))
+    post(app, WebhookRequest(event(1).headers, bytes(1024 * 1024 + 1)))
+    refused, large = (get(app, f"/api/notifications/{number}").json for number in (1, 2))
+    assert dict(refused["request"]["headers"])["authorization"] == "<redacted>"
+    assert (refused["request"]["bodyBase64"], refused["answer"]["status"]) == ("/w==", 401)
+    assert (large["request"]["body"], large["answer"]["status"]) == ("", 413)
+    assert get(app, "/api/notifications").json["refused"] == {"malformed-token": 1, "too-large": 1}
+
+
+def test_a_picture_of_300_kilobytes_can_be_seen_and_no_part_of_a_refused_request(app: FastAPI) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(300_000)
+    part = {"raw": base64.b64encode(picture).decode(), "mediaType": "image/png"}
+    artifact = {"artifactId": "a-1", "parts": [part]}
+    body = {"artifactUpdate": {"taskId": TASK, "contextId": "c", "artifact": artifact}}
+    post(app, event(1, body=body))
+    post(app, event(2, body=body, aud="https://another.example"))
+    assert get(app, "/api/notifications/1/parts/0").json["source"].startswith("data:image/png;base64,iVBOR")
+    assert len(get(app, "/api/notifications").body) < 10_000
+    for path in ("1/parts/1", "2/parts/0", "3/parts/0"):
+        assert get(app, f"/api/notifications/{path}").status == 404
+    assert get(app, "/api/notifications/3").status == 404
+
+
+def test_tokens_are_listed_by_agent_and_task_and_never_shown(app: FastAPI, receiver: Receiver) -> None:
+    answer = call(app, Call("POST", "/expectations", JSON, (b"{}",), query="agent=document"))
+    post(app, event(1))
+    listed = get(app, "/expectations").json["expectations"]
+    assert [(each["agent"], each["taskId"], each["standing"]) for each in listed] == [
+        ("document", None, False),
+        (None, TASK, False),
+    ]
+    assert answer.json["pushNotificationConfig"]["token"] not in get(app, "/expectations").body.decode()
+    assert receiver.inbox.label_of(answer.json["id"]) == "document"
+
+
+def test_a_task_has_the_agent_of_its_token_and_the_clients_first_words(app: FastAPI) -> None:
+    made = call(app, Call("POST", "/expectations", JSON, (b"{}",), query="agent=image")).json
+    history = [{"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Draw a boat."}]}]
+    status = {"state": "TASK_STATE_SUBMITTED"}
+    body = {"task": {"id": "new", "contextId": "c", "status": status, "history": history}}
+    request = event(1, body=body, sub="new", taskId="new")
+    headers = dict(request.headers) | {"X-A2A-Notification-Token": made["pushNotificationConfig"]["token"]}
+    assert post(app, replace(request, headers=tuple(headers.items()))).status == 200
+    assert get(app, "/api/notifications").json["tasks"] == [
+        {"taskId": "new", "eventNumber": 1, "state": "submitted", "agent": "image", "prompt": "Draw a boat."}
+    ]
 
 
 def test_health_is_for_everybody(app: FastAPI) -> None:

@@ -3,8 +3,9 @@ import threading
 
 import pytest
 
+from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.http_inbox import stream_entries
-from a2a_webhook_receiver.inbox import WATCHERS, Inbox, TaskLine
+from a2a_webhook_receiver.inbox import PER_REASON, REFUSED_BYTES, REQUEST_BYTES, WATCHERS, Answer, Inbox, TaskLine
 from vectors.cases import NOW
 
 
@@ -28,10 +29,52 @@ def test_the_oldest_entries_are_forgotten() -> None:
 
 
 def test_a_flood_of_refusals_pushes_nothing_good_out() -> None:
-    inbox = Inbox(first=1, ring=3)
+    inbox = Inbox(first=1, ring=3, per_reason=3)
     fill(inbox, 2)
     fill(inbox, 1000, "refused")
     assert [entry.outcome for entry in inbox.after(0)] == ["accepted", "accepted", "refused", "refused", "refused"]
+
+
+def refuse(inbox: Inbox, code: str, request: WebhookRequest | None = None) -> None:
+    inbox.add(NOW, "refused", {"refusal": {"code": code}}, request)
+
+
+def test_a_flood_of_one_reason_pushes_no_other_refusal_out_and_is_counted() -> None:
+    inbox = Inbox(first=1)
+    refuse(inbox, "wrong-token")
+    for _ in range(1000):
+        refuse(inbox, "no-signature")
+    assert [entry.reason for entry in inbox.after(0)] == ["wrong-token"] + ["no-signature"] * PER_REASON
+    assert inbox.refused() == {"wrong-token": 1, "no-signature": 1000}
+
+
+def test_requests_are_kept_up_to_a_number_of_bytes_refused_ones_apart() -> None:
+    inbox, request = Inbox(first=1), WebhookRequest((), bytes(1024 * 1024))
+    for number in range(64):
+        inbox.add(NOW, "accepted", {})
+        inbox.add(NOW, "accepted", {}, request)
+        refuse(inbox, f"reason-{number % 5}", request)
+    kept = [entry for entry in inbox.after(0) if entry.request]
+    assert sum(entry.outcome == "accepted" for entry in kept) == REQUEST_BYTES // request.size
+    assert sum(entry.outcome == "refused" for entry in kept) == REFUSED_BYTES // request.size
+    assert kept[-1].number == 64 * 3
+
+
+def test_an_answer_is_noted_at_the_entry_of_its_own_request() -> None:
+    inbox, first, second = Inbox(first=1), WebhookRequest((), b""), WebhookRequest((), b"")
+    inbox.add(NOW, "accepted", {}, first)
+    refuse(inbox, "expired", second)
+    inbox.note_answer(second, Answer(401, 3))
+    inbox.note_answer(WebhookRequest((), b""), Answer(500, 1))
+    assert [entry.answer for entry in inbox.after(0)] == [None, Answer(401, 3)]
+    assert inbox.after(1)[0].as_json()["answer"] == {"status": 401, "ms": 3}
+
+
+def test_who_works_on_what_is_remembered_whichever_event_said_so() -> None:
+    inbox = Inbox(first=1)
+    inbox.note_task(TaskLine("t", 5, "completed", "document"))
+    inbox.note_task(TaskLine("t", 1, "submitted", None, "Write."))
+    assert inbox.tasks() == (TaskLine("t", 5, "completed", "document", "Write."),)
 
 
 def test_a_task_is_where_its_greatest_event_says() -> None:

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from a2a_webhook_receiver.body import read_task
 from a2a_webhook_receiver.errors import UnknownKey
-from a2a_webhook_receiver.preview import PICTURE, TEXT, view_delivery, view_refusal
+from a2a_webhook_receiver.exchange import WebhookRequest
+from a2a_webhook_receiver.preview import TEXT, view_delivery, view_part, view_prompt, view_refusal
 from a2a_webhook_receiver.receive import check
 from a2a_webhook_receiver.strict_json import Json
 from a2a_webhook_receiver.tasks import Delivery
@@ -44,24 +46,64 @@ def test_data_is_shown_as_json_with_its_letters() -> None:
     assert "风" in shown({"data": {"风": 1}})["text"]
 
 
-def test_a_small_png_is_shown_as_a_picture() -> None:
-    part = shown(raw(PNG, filename="boat.png", mediaType="image/png"))
-    assert part["kind"] == "image"
-    assert part["source"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
+def whole(at: int, *parts: dict[str, Any]) -> Any:
+    artifact = {"artifactId": "a-1", "parts": list(parts)}
+    return view_part(signed({"artifactUpdate": {"taskId": TASK, "contextId": "c", "artifact": artifact}}), at)
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0" + bytes(40), "image/jpeg"),
+        (b"GIF89a" + bytes(40), "image/gif"),
+        (b"RIFF\x01\x02\x03\x04WEBPVP8 " + bytes(40), "image/webp"),
+        (PNG + bytes(700_000), "image/png"),
+    ],
+    ids=["png", "jpeg", "gif", "webp", "large"],
+)
+def test_a_picture_is_named_and_can_be_viewed_whole(content: bytes, media_type: str) -> None:
+    part = raw(content, filename="boat.png", mediaType="image/png")
+    view = shown(part)
+    assert (view["kind"], view["name"], view["bytes"], view["at"]) == ("image", "boat.png", len(content), 0)
+    assert whole(0, part) == {"source": f"data:{media_type};base64," + base64.b64encode(content).decode()}
+
+
+def test_a_long_text_can_be_viewed_whole_and_a_file_that_is_no_picture_cannot() -> None:
+    long = {"text": "x" * (TEXT + 1)}
+    assert shown(long)["length"] == TEXT + 1
+    assert whole(1, {"text": "first"}, long) == {"text": "x" * (TEXT + 1)}
+    assert whole(0, raw(b"<svg onload='alert(1)'/>", mediaType="image/svg+xml")) == {}
+    assert whole(1, {"text": "only one"}) is None
+    assert view_part(WebhookRequest((("A2A-Version", "1.0"),), b"no JSON"), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("history", "prompt"),
+    [
+        ([{"role": "ROLE_USER", "parts": [{"text": " Draw 一只船\nplease "}]}], "Draw 一只船"),
+        ([{"role": "user", "parts": [{"file": {"name": "a.md", "uri": "https://a.example"}}]}], "a.md"),
+        ([{"role": "ROLE_AGENT", "parts": [{"text": "What?"}]}], None),
+        ([{"role": "ROLE_USER", "parts": [{"data": 1}]}], None),
+        ([7, {"role": "ROLE_USER", "parts": 8}], None),
+        ({"role": "ROLE_USER"}, None),
+    ],
+)
+def test_the_prompt_is_the_beginning_of_the_clients_first_message(history: Any, prompt: str | None) -> None:
+    task = {"id": TASK, "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}, "history": history}
+    assert view_prompt(read_task(task)) == prompt
 
 
 @pytest.mark.parametrize(
     "part",
     [
         raw(b"<svg onload='alert(1)'/>", mediaType="image/png"),
-        raw(PNG + bytes(PICTURE), mediaType="image/png"),
-        raw(b"GIF89a", mediaType="image/gif"),
+        raw(b"%PDF-1.7", mediaType="image/gif"),
         raw(b"<script>", mediaType="text/html"),
         {"raw": "not base64!", "mediaType": "image/png"},
-        {"raw": base64.b64encode(PNG).decode() + '"><script>', "mediaType": "image/png"},
         {"raw": "ü", "mediaType": "image/png"},
     ],
-    ids=["svg", "large", "gif", "html", "not base64", "markup behind", "not ascii"],
+    ids=["svg", "pdf", "html", "not base64", "not ascii"],
 )
 def test_any_other_file_is_only_described(part: dict[str, str]) -> None:
     assert shown(part)["kind"] == "file"
@@ -71,6 +113,10 @@ def test_any_other_file_is_only_described(part: dict[str, str]) -> None:
 def test_a_file_is_described_by_name_type_and_size() -> None:
     part = shown(raw(b"x" * 1500, filename="a.pdf", mediaType="application/pdf"))
     assert part["text"] == "a.pdf, application/pdf, 1,500 bytes"
+
+
+def test_a_picture_with_anything_else_behind_it_is_not_shown() -> None:
+    assert whole(0, {"raw": base64.b64encode(PNG + bytes(50)).decode() + '"><script>'}) == {}
 
 
 def test_only_the_first_parts_are_shown() -> None:

@@ -182,6 +182,17 @@ def test_an_expectation_ends_when_it_expires(store: Store) -> None:
     assert store.find("task", None, NOW + 1000) == ()
 
 
+def test_what_is_registered_and_has_not_expired_is_listed_with_its_task(store: Store) -> None:
+    later = replace(BOUND, id="e-9", expires=NOW + 5000)
+    for expectation in (UNBOUND, later):
+        store.add(expectation)
+    store.bind(UNBOUND, "task-1")
+    assert store.list_open(NOW, 9) == (later, replace(UNBOUND, task_id="task-1"))
+    assert store.list_open(NOW, 1) == (later,)
+    assert store.list_open(NOW + 1000, 9) == (later,)
+    assert store.list_open(NOW + 5000, 9) == ()
+
+
 def test_nothing_is_open_before_anything_is_expected(store: Store) -> None:
     assert not store.any_open(NOW)
 

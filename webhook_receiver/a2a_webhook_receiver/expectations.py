@@ -71,6 +71,9 @@ class Expectations(Protocol):
     def any_open(self, now: int) -> bool:
         """Whether there is any expectation that has not expired."""
 
+    def list_open(self, now: int, limit: int) -> tuple[Expectation, ...]:
+        """The expectations that have not expired, those that expire last first; at most ``limit``."""
+
 
 STANDING: Final = "standing"
 """The id of the expectation of a static token."""
@@ -94,6 +97,9 @@ class WithStaticToken:
 
     def any_open(self, _now: int) -> bool:
         return True
+
+    def list_open(self, now: int, limit: int) -> tuple[Expectation, ...]:
+        return (self._standing, *self._expectations.list_open(now, limit - 1))
 
 
 def match(presented: Presented, expectations: Iterable[Expectation], now: int) -> Expectation:

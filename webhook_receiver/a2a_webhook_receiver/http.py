@@ -33,6 +33,7 @@ from a2a_webhook_receiver.errors import (
     Unreadable,
     UnsupportedMedia,
 )
+from a2a_webhook_receiver.inbox import Answer
 from a2a_webhook_receiver.preview import view_refusal
 from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, finish, release, settle
 from a2a_webhook_receiver.replay import Duplicate
@@ -92,7 +93,7 @@ async def _read_bounded(request: Request, limit: int) -> bytes:
 def verified_notification(request: Request, body: Annotated[bytes, Depends(read_body)]) -> Iterator[Claimed]:
     """A dependency: a verified notification, claimed for this request and settled when the handler returns."""
     receiver: Receiver = request.app.state.receiver
-    begun = begin(receiver, WebhookRequest(_header_pairs(request), body))
+    begun = begin(receiver, _remember(request, body))
     if isinstance(begun, VerifiedChallenge):
         raise Answered({"challenge": begun.challenge})
     if isinstance(begun, Duplicate):
@@ -140,7 +141,28 @@ def create_app(receiver: Receiver, settings: Settings) -> FastAPI:
     app.include_router(router)
     app.include_router(http_inbox.router)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(NoteAnswers, receiver=receiver)
     return app
+
+
+class NoteAnswers:
+    """Middleware: notes in the inbox how each webhook was answered, and after how long."""
+
+    def __init__(self, app: ASGIApp, receiver: Receiver) -> None:
+        self._app = app
+        self._receiver = receiver
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = self._receiver.clock()
+
+        async def send_and_note(message: Message) -> None:
+            await send(message)
+            webhook = scope.get("state", {}).get("webhook")
+            if message["type"] == "http.response.start" and webhook is not None:
+                ms = self._receiver.clock() - began
+                self._receiver.inbox.note_answer(webhook, Answer(message["status"], ms))
+
+        await self._app(scope, receive, send_and_note)
 
 
 class SafeHeaders:
@@ -158,8 +180,12 @@ class SafeHeaders:
         await self._app(scope, receive, send_safely)
 
 
-def _header_pairs(request: Request) -> tuple[tuple[str, str], ...]:
-    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+def _remember(request: Request, body: bytes) -> WebhookRequest:
+    """The request as received. The middleware finds it in the request's state."""
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+    webhook = WebhookRequest(headers, body)
+    request.state.webhook = webhook
+    return webhook
 
 
 async def _answer_answered(_request: Request, answered: Exception) -> JSONResponse:
@@ -172,7 +198,8 @@ async def _answer_refusal(request: Request, refusal: Exception) -> JSONResponse:
     assert isinstance(refusal, Refused)  # noqa: S101 - as above
     receiver: Receiver = request.app.state.receiver
     logger.warning("refused code=%s: %s", refusal.code, refusal)
-    receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, _header_pairs(request)))
+    received = getattr(request.state, "webhook", None) or _remember(request, b"")
+    receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, received.headers), received)
     return _refusal_answer(refusal)
 
 

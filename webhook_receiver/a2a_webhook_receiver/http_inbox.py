@@ -3,25 +3,29 @@
 import json
 import secrets
 from collections.abc import AsyncIterator
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from a2a_webhook_receiver.admin import Access, decide
 from a2a_webhook_receiver.errors import STEPS
-from a2a_webhook_receiver.expectations import Expectation, digest
-from a2a_webhook_receiver.inbox import Inbox
+from a2a_webhook_receiver.exchange import view_request
+from a2a_webhook_receiver.expectations import STANDING, Expectation, digest
+from a2a_webhook_receiver.inbox import Entry, Inbox
 from a2a_webhook_receiver.outbound import is_loopback, require_safe_url
+from a2a_webhook_receiver.preview import view_part
 
 if TYPE_CHECKING:
     from a2a_webhook_receiver.receive import Receiver
     from a2a_webhook_receiver.settings import Settings
 
 HEARTBEAT_SECONDS = 15.0
+LISTED = 100
 _FULL_RETRY = 30_000
 _POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; "
@@ -51,6 +55,9 @@ def _safe_url(url: str) -> str:
 Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
 
 
+Label = Annotated[str | None, Query(max_length=100)]
+
+
 class ExpectationRequest(BaseModel):
     """What to expect: a task, a token, or neither (then a token is made). ``authorization``: the whole header value."""
 
@@ -63,14 +70,19 @@ class ExpectationRequest(BaseModel):
 
 
 @router.post("/expectations", status_code=201)
-def expect(wanted: ExpectationRequest, request: Request) -> JSONResponse:
-    """Registers a token or task. Call it before the message is sent: a webhook can be faster than the answer."""
+def expect(wanted: ExpectationRequest, request: Request, agent: Label = None) -> JSONResponse:
+    """Registers a token or task. Call it before the message is sent: a webhook can be faster than the answer.
+
+    ``agent`` is a name for the page, nothing more.
+    """
     receiver: Receiver = request.app.state.receiver
     settings: Settings = request.app.state.settings
     _check_agent(wanted, settings)
     made = secrets.token_urlsafe(24) if wanted.token is None and wanted.task_id is None else None
     expectation = _expectation(wanted, wanted.token or made, receiver.clock() + settings.expectation_seconds * 1000)
     receiver.expectations.add(expectation)
+    if agent:
+        receiver.inbox.note_label(expectation.id, agent)
     answer = {"id": expectation.id, "expires": expectation.expires, "taskId": expectation.task_id}
     config = {"url": receiver.audience} | ({"token": made} if made else {})
     return JSONResponse(answer | {"pushNotificationConfig": config}, 201)
@@ -94,6 +106,26 @@ def _expectation(wanted: ExpectationRequest, token: str | None, expires: int) ->
     )
 
 
+@router.get("/expectations")
+def list_expectations(request: Request) -> JSONResponse:
+    """The registered tokens and tasks that are still valid, without any token."""
+    receiver: Receiver = request.app.state.receiver
+    found = receiver.expectations.list_open(receiver.clock(), LISTED)
+    return JSONResponse({"expectations": [_view(each, receiver.inbox) for each in found]})
+
+
+def _view(expectation: Expectation, inbox: Inbox) -> dict[str, str | int | bool | None]:
+    standing = expectation.id == STANDING
+    return {
+        "id": expectation.id,
+        "expires": None if standing else expectation.expires,
+        "standing": standing,
+        "taskId": expectation.task_id,
+        "agentUrl": expectation.agent_url,
+        "agent": inbox.label_of(expectation.id),
+    }
+
+
 @router.get("/api/notifications")
 def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0) -> JSONResponse:
     """The entries after ``after``, the newest state of each task, and the receiver's own settings."""
@@ -104,10 +136,36 @@ def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0)
         {
             "receiver": about | {"live": settings.live, "expecting": receiver.expectations.any_open(receiver.clock())},
             "checks": list(STEPS),
+            "refused": receiver.inbox.refused(),
             "tasks": [line.as_json() for line in receiver.inbox.tasks()],
             "entries": [entry.as_json() for entry in receiver.inbox.after(after)],
         }
     )
+
+
+@router.get("/api/notifications/{number}")
+def show_notification(number: int, request: Request) -> JSONResponse:
+    """One entry with the request as received. ``request`` is null when only the entry is still kept."""
+    entry = _find(request, number)
+    return JSONResponse({**entry.as_json(), "request": view_request(entry.request) if entry.request else None})
+
+
+@router.get("/api/notifications/{number}/parts/{at}")
+def show_part(number: int, at: Annotated[int, Path(ge=0)], request: Request) -> JSONResponse:
+    """One part of a verified notification, whole."""
+    entry = _find(request, number)
+    is_content = entry.request is not None and entry.outcome in ("accepted", "late")
+    part = view_part(entry.request, at) if is_content and entry.request else None
+    if part is None:
+        raise HTTPException(404, "This part is no longer kept.")
+    return JSONResponse(part)
+
+
+def _find(request: Request, number: int) -> Entry:
+    entry: Entry | None = request.app.state.receiver.inbox.find(number)
+    if entry is None:
+        raise HTTPException(404, "This notification is not kept here any more.")
+    return entry
 
 
 @router.get("/events")
@@ -137,6 +195,13 @@ async def stream_entries(inbox: Inbox, after: int, heartbeat: float) -> AsyncIte
 def show_page() -> HTMLResponse:
     """The inbox page. Its content security policy allows only its own script."""
     nonce = secrets.token_urlsafe(16)
-    page = resources.files("a2a_webhook_receiver").joinpath("page.html").read_text("utf-8")
     policy = _POLICY.format(nonce=nonce)
-    return HTMLResponse(page.replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(_page().replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})
+
+
+@cache
+def _page() -> str:
+    """The page with its style and script, which are files of their own."""
+    files = resources.files("a2a_webhook_receiver")
+    page, style, script = (files.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
+    return page.replace("{{style}}", style).replace("{{script}}", script)

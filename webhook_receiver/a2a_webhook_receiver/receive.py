@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from a2a_webhook_receiver.errors import UnknownTask
+from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.expectations import Expectation, Expectations, digest
 from a2a_webhook_receiver.inbox import Inbox
 from a2a_webhook_receiver.jwks import JwksCache
@@ -25,13 +26,17 @@ from a2a_webhook_receiver.verifier import (
     read_envelope,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class WebhookRequest:
-    """A request as received. ``headers`` are in order and with duplicates."""
-
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+__all__ = [
+    "Claimed",
+    "Receiver",
+    "WebhookRequest",
+    "begin",
+    "check",
+    "finish",
+    "register_token",
+    "release",
+    "settle",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Claimed:
     sighting: Sighting
     admitted: Admitted
     received_at: int
+    request: WebhookRequest
 
 
 def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[str, str]:
@@ -93,19 +99,19 @@ def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | 
     now = receiver.clock()
     checked = check(receiver, request, now)
     if isinstance(checked, VerifiedChallenge):
-        receiver.inbox.add(now, "challenge", view_challenge(checked))
+        receiver.inbox.add(now, "challenge", view_challenge(checked), request)
         return checked
     sighting = sighting_of(checked)
     admitted = receiver.replays.admit(sighting, now)
     if isinstance(admitted, Duplicate):
-        receiver.inbox.add(now, "duplicate", view_claims(checked))
+        receiver.inbox.add(now, "duplicate", view_claims(checked), request)
         return admitted
-    return Claimed(checked, sighting, admitted, now)
+    return Claimed(checked, sighting, admitted, now, request)
 
 
 def finish(receiver: Receiver, claimed: Claimed) -> Delivery:
     """Fetches the task and calls the relays. If a relay raises, the sender's next attempt is handled again."""
-    plain = Delivery(claimed.notification, claimed.received_at, late=claimed.admitted.late)
+    plain = Delivery(claimed.notification, claimed.received_at, late=claimed.admitted.late, request=claimed.request)
     delivery = with_task(plain, receiver.tasks)
     for relay in receiver.relays:
         relay(delivery)

@@ -45,7 +45,7 @@ class DynamoStore:
 
     def add(self, expectation: Expectation) -> None:
         keys = _expectation_keys(expectation)
-        keys.append(("OPEN", f"{expectation.expires:015d}#{expectation.id}"))
+        keys.append(_open_key(expectation))
         self._client.transact_write_items(TransactItems=[self._put(key, expectation) for key in keys])
 
     def find(self, task_id: str, token_digest: str | None, now: int) -> tuple[Expectation, ...]:
@@ -67,10 +67,10 @@ class DynamoStore:
             )
         except self._client.exceptions.ConditionalCheckFailedException:
             return False
-        # Only for the error code of a later wrong token for this task. The item above decides.
+        # Only for the error code of a later wrong token for this task, and for the list. The item above decides.
         bound = _expectation_item(expectation.bound_to(task_id))
-        key = _key(f"TASK#{task_id}", f"EXPECT#{expectation.id}")
-        self._client.put_item(TableName=self._table, Item=key | bound)
+        for key in ((f"TASK#{task_id}", f"EXPECT#{expectation.id}"), _open_key(expectation)):
+            self._client.put_item(TableName=self._table, Item=_key(*key) | bound)
         return True
 
     def any_open(self, now: int) -> bool:
@@ -82,6 +82,16 @@ class DynamoStore:
             ConsistentRead=True,
         )
         return bool(answer["Items"])
+
+    def list_open(self, now: int, limit: int) -> tuple[Expectation, ...]:
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk AND sk > :now",
+            ExpressionAttributeValues={":pk": {"S": "OPEN"}, ":now": {"S": f"{now:015d}$"}},
+            ScanIndexForward=False,
+            Limit=limit,
+        )
+        return tuple(map(_expectation, answer["Items"]))
 
     def admit(self, sighting: Sighting, now: int) -> Admitted | Duplicate:
         self._check_jti(sighting)
@@ -187,6 +197,10 @@ def _seconds(milliseconds: int) -> "AttributeValueTypeDef":
 def _expectation_keys(expectation: Expectation) -> list[tuple[str, str]]:
     named = {"TASK": expectation.task_id, "TOKEN": expectation.token_digest}
     return [(f"{kind}#{value}", f"EXPECT#{expectation.id}") for kind, value in named.items() if value is not None]
+
+
+def _open_key(expectation: Expectation) -> tuple[str, str]:
+    return ("OPEN", f"{expectation.expires:015d}#{expectation.id}")
 
 
 def _expectation_item(expectation: Expectation) -> "dict[str, AttributeValueTypeDef]":

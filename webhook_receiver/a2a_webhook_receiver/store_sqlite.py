@@ -68,6 +68,11 @@ class SqliteStore:
             row = connection.execute("SELECT 1 FROM expectation WHERE expires > ? LIMIT 1", (now,)).fetchone()
         return row is not None
 
+    def list_open(self, now: int, limit: int) -> tuple[Expectation, ...]:
+        query = f"SELECT {_EXPECTATION} FROM expectation WHERE expires > ? ORDER BY expires DESC, rowid DESC LIMIT ?"  # noqa: S608
+        with self._transaction() as connection:
+            return tuple(Expectation(*row) for row in connection.execute(query, (now, limit)).fetchall())
+
     def admit(self, sighting: Sighting, now: int) -> Admitted | Duplicate:
         with self._transaction() as connection:
             _forget_expired(connection, now)

@@ -13,6 +13,7 @@ from typing import Protocol
 from a2a_webhook_receiver import outbound, strict_json
 from a2a_webhook_receiver.body import Content, read_task
 from a2a_webhook_receiver.errors import Unreadable
+from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.verifier import VerifiedNotification
 
 FETCH_SECONDS = 5.0
@@ -27,7 +28,8 @@ class Delivery:
     """A verified notification for the application, once per notification.
 
     ``received_at``: ms since the epoch. ``late``: a later event of the same configuration came before. ``task``: the
-    task's current state; None when it was not fetched, or when ``trouble`` says why it could not be.
+    task's current state; None when it was not fetched, or when ``trouble`` says why it could not be. ``request`` is as
+    received.
     """
 
     notification: VerifiedNotification
@@ -35,6 +37,7 @@ class Delivery:
     late: bool
     task: Content | None = None
     trouble: str | None = None
+    request: WebhookRequest | None = None
 
 
 class Relay(Protocol):

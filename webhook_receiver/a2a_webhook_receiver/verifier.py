@@ -261,12 +261,13 @@ def _find_token(single: dict[str, str]) -> tuple[str, str | None]:
         if bearer is None:
             raise NoSignature("no Bearer token and no X-A2A-Notification-JWT")
         return bearer.group(1), None
-    if bearer is not None and _claims_our_type(bearer.group(1)):
+    if bearer is not None and is_webhook_token(bearer.group(1)):
         raise AmbiguousSignature("a token of ours in two headers")
     return own, authorization
 
 
-def _claims_our_type(token: str) -> bool:
+def is_webhook_token(token: str) -> bool:
+    """Whether the token says that it is a notification's or a challenge's. Nothing is verified."""
     try:
         jose = _jose_header(token)
     except (MalformedToken, ForbiddenHeader):

@@ -29,7 +29,15 @@ const commands = {
   async open(address) { url = new URL(address).origin; problems.length = 0; await page.goto(address); },
   async wait(selector) { await page.waitForSelector(selector); },
   async status(state) { await page.waitForSelector(`#status[data-state="${state}"]`); },
-  async cards(count) { await page.waitForFunction((n) => document.querySelectorAll(".card").length === Number(n), count); },
+  async rows(count) { await page.waitForFunction((n) => document.querySelectorAll(".row").length === Number(n), count); },
+  async until(expression) { // page.waitForFunction would need eval, which the policy forbids
+    const end = Date.now() + 10_000;
+    while (!(await page.evaluate(expression))) {
+      if (Date.now() > end) throw new Error("never true");
+      await page.waitForTimeout(50);
+    }
+  },
+  async clipboard() { return page.evaluate("navigator.clipboard.readText()"); },
   async texts(selector) { return page.locator(selector).allInnerTexts(); },
   async count(selector) { return page.locator(selector).count(); },
   async click(selector) { await page.locator(selector).first().click(); },
