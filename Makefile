@@ -18,6 +18,8 @@ ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sd
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable,.a2a/venvs/bench-$(name)/.installed)
 FRAMEWORKS := a2a-sdk a2a-sdk-0.3 langgraph pydantic-ai strands
 RUN := $(VENV)/bin/
+# On a terminal uv shows how far it is.
+QUIET := $(shell test -t 2 || echo --quiet)
 
 .PHONY: help
 help: ## show this list
@@ -28,22 +30,24 @@ setup: $(ENVIRONMENTS) ## install everything and build the functions; a second r
 	@$(RUN)python -m a2a_serverless.stack.prepare
 
 $(VENV)/bin/python:
+	@echo "Making $(VENV)"
 	@if command -v uv >/dev/null; then uv venv --quiet --seed --python $(PYTHON) $(VENV); else $(PYTHON) -m venv $(VENV); fi
 
 $(VENV)/bin/uv: requirements/uv.txt | $(VENV)/bin/python
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@echo "Installing $< into $(VENV)"
+	@$(VENV)/bin/python -m pip install $(QUIET) --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(VENV)/.installed: requirements/dev.txt webhook_receiver/pyproject.toml | $(VENV)/bin/python $(UV)
 	@echo "Installing $< into $(VENV)"
-	@$(UV) pip install --quiet --python $(VENV) --require-hashes -r $<
-	@$(UV) pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
+	@$(UV) pip install $(QUIET) --python $(VENV) --require-hashes -r $<
+	@$(UV) pip install $(QUIET) --python $(VENV) --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
 	@touch $@
 
 .a2a/venvs/%/.installed: requirements/%.txt | $(VENV)/.installed
 	@echo "Installing $< into $(@D)"
 	@$(UV) venv --quiet --clear --python $(VENV)/bin/python $(@D)
-	@$(UV) pip install --quiet --python $(@D) --require-hashes -r $<
+	@$(UV) pip install $(QUIET) --python $(@D) --require-hashes -r $<
 	@cp $< $@
 
 samconfig.toml: | samconfig.example.toml
