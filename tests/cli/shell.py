@@ -12,6 +12,7 @@ from rich.console import Console
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
+from tests.client.deployment import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,6 +57,7 @@ class Shell:
             self._sleep,
             "a2a-serverless",
             clock=lambda: self.deployment.world.clock.now() / 1000,
+            local_url=lambda _: BASE,
         )
         if self.callers:
             world = replace(world, api_keys=self.callers)
@@ -73,7 +75,13 @@ class Shell:
 
     def _console(self) -> Console:
         return Console(
-            file=io.StringIO(), force_terminal=self.screen, color_system=None, width=100, highlight=False, _environ={}
+            file=io.StringIO(),
+            force_terminal=self.screen,
+            force_interactive=False,
+            color_system=None,
+            width=100,
+            highlight=False,
+            _environ={},
         )
 
     def _sleep(self, seconds: float) -> None:

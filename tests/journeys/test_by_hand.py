@@ -52,4 +52,4 @@ def test_down_stops_everything_and_says_what(shell: Shell, addresses: Any) -> No
     assert sorted(shell.json("down")["stopped"]) == ["api", "emulator", "receiver"]
     assert shell.running() == []
     assert "Nothing was running." in shell.run("down").stderr
-    assert "make up" in shell.run("cards", "list").stderr
+    assert "dev` or `up`" in shell.run("cards", "list").stderr

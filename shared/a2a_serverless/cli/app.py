@@ -11,11 +11,12 @@ from typing import Annotated, Final
 
 import typer
 
-from a2a_serverless.cli import callers, check, dev, erase, operator_commands, stack, tasks
+from a2a_serverless.cli import callers, check, dev, erase, listing, operator_commands, stack, tasks, trace
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.options import CliContext, as_command
 
 GROUPS: Final = {
+    "tasks": "List tasks.",
     "cards": "List agents and show their cards.",
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
@@ -37,8 +38,10 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "get": tasks.get,
         "watch": tasks.watch,
         "cancel": tasks.cancel,
+        "tasks list": listing.list_tasks,
         "versions": tasks.versions,
         "deliveries": tasks.deliveries,
+        "trace": trace.trace,
         "cards list": tasks.list_cards,
         "cards show": tasks.show_card,
     },
@@ -89,8 +92,13 @@ get document TASK --json # The whole task
 watch document TASK # Until it ends or needs you
 watch document TASK --json # One event per line
 cancel document TASK # It ends as canceled
+tasks list # The newest tasks of all agents
+tasks list document --state input-required # Those of an agent that wait for an answer
+tasks list --context CONTEXT --limit 100 # Those of a conversation
 versions image CONTEXT # Each picture of the conversation, the oldest first
 versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
+trace document TASK # Bars: queue, runs, steps, calls, waits, artifacts, webhooks
+trace document TASK --json # For programs
 deliveries document TASK # Each webhook of the task, each attempt
 cards list # The agents on this machine
 cards list --url https://agents.example.com # Those of a deployment

@@ -7,9 +7,10 @@ import shlex
 import sys
 import threading
 import time
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from subprocess import list2cmdline
 from typing import TYPE_CHECKING, Annotated, TextIO, cast
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -125,6 +126,10 @@ class DevTerminal:
         self._cli, self._terminal = cli, cli.terminal
 
     def started(self, dev: "Dev") -> None:
+        from a2a_serverless.stack import paths, processes
+
+        with suppress(OSError):  # then `send` needs --url for another port than 8000
+            processes.announce(paths.of(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
         command = _send_command(self._cli, dev)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]

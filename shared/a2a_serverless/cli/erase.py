@@ -46,7 +46,8 @@ def _parse(named: str, form: str) -> list[str]:
 
 def _erase(stack: StackContext, wanted: EraseRequest, *, yes: bool) -> None:
     def ask(request: EraseRequest = wanted) -> EraseResponse:
-        return EraseResponse.model_validate(stack.operations.eraser(as_json(request)))
+        with stack.terminal.waiting("Counting" if request.dry_run else "Erasing"):
+            return EraseResponse.model_validate(stack.operations.eraser(as_json(request)))
 
     if not (yes or wanted.dry_run):
         _confirm(stack, lambda: ask(wanted.model_copy(update={"dry_run": True})))

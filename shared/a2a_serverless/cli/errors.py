@@ -31,7 +31,7 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
     match error:
         case Unreachable():
             text = f"There is no answer from {error.url}: {error.why}."
-            return Explained("Unreachable", text, _when_unreachable(error.url))
+            return Explained("Unreachable", text, _when_unreachable(error.url, cli))
         case NoSuchAgent():
             return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
         case HttpError(status=status) if status == UNAUTHORIZED:
@@ -39,7 +39,7 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
         case HttpError(status=status):
             return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
         case A2AError():
-            return Explained(code_of(error).name, _with_violations(error), _when_refused(error))
+            return Explained(code_of(error).name, _with_violations(error), _when_refused(error, cli))
     return _explain_of_stack(error)
 
 
@@ -65,9 +65,9 @@ def _with_violations(error: A2AError) -> str:
     return "\n".join([text, *details])
 
 
-def _when_unreachable(url: str) -> str:
+def _when_unreachable(url: str, cli: CliContext) -> str:
     if url.startswith(LOCAL_URL) or is_local(url):
-        return "`make up` starts the stack on this machine; use --url or A2A_URL for another one"
+        return f"`{cli.program} dev` or `up` starts agents on this machine; --url or A2A_URL names others"
     return "check the address, and whether this machine can reach it"
 
 
@@ -77,9 +77,9 @@ def _sign_in(cli: CliContext) -> str:
     return 'set A2A_AUTHORIZATION to the Authorization header, such as "Bearer eyJ..."'
 
 
-def _when_refused(error: A2AError) -> str:
+def _when_refused(error: A2AError, cli: CliContext) -> str:
     if isinstance(error, TaskNotFound):
-        return "check the id and the agent: a task belongs to one agent and one caller"
+        return f"`{cli.program} tasks list` shows your tasks: each belongs to one agent and one caller"
     if isinstance(error, TaskNotCancelable):
         return "`get` shows how it has ended"
     return ""

@@ -4,18 +4,32 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote, urlsplit
 
 import typer
 
 from a2a_serverless.cli.terminal import Terminal, program
-from a2a_serverless.client import DiscoveredAgent, HttpError, Transport, discover, over_urllib
+from a2a_serverless.client import (
+    ClientRequest,
+    ClientResponse,
+    DiscoveredAgent,
+    HttpError,
+    Transport,
+    agents_of,
+    discover,
+    over_urllib,
+)
+from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.deployed import StackName
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.model import JsonObject
 
 if TYPE_CHECKING:
     from a2a_serverless.ports.keys import ApiKeyStore
@@ -29,7 +43,15 @@ NOT_FOUND = 404
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
 Local = Annotated[bool, typer.Option("--local", help="The stack that `up` has started on this machine.")]
-Url = Annotated[str, typer.Option(envvar="A2A_URL", help="The URL of the deployment.", metavar="URL")]
+Url = Annotated[
+    str,
+    typer.Option(
+        envvar="A2A_URL",
+        help="The URL of the deployment; by default what `dev` or `up` runs on this machine.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
 TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
 State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]
@@ -41,6 +63,26 @@ def _read_stdin(limit: int) -> bytes:
 
 def _ask_on_terminal() -> Callable[[str], bool] | None:
     return partial(typer.confirm, err=True) if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def find_local_url(environment: Mapping[str, str]) -> str:
+    """Returns the URL of the agents on this machine.
+
+    The port is that of A2A_API_PORT, of a running ``dev`` or ``up`` of the current folder's project, or 8000.
+    """
+    port = environment.get("A2A_API_PORT") or _running_port(environment.get("A2A_STATE"))
+    return f"http://127.0.0.1:{port}" if port else LOCAL_URL
+
+
+def _running_port(state: str | None) -> int | None:
+    from a2a_serverless.project import ProjectError, find_project
+    from a2a_serverless.stack import paths, processes
+
+    with suppress(ProjectError, OSError, ValueError, TypeError):
+        here = paths.of(find_project().root, Path(state) if state else None)
+        found = [*processes.started(here.dev), *processes.started(here)]
+        return next((process.port for process in found if process.name == "api"), None)
+    return None
 
 
 def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
@@ -55,7 +97,7 @@ class CliContext:
     ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
     ``api_keys`` its API keys, ``earlier_api_keys`` those that an earlier release stored in another table, and
     ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered with yes or no; None without a
-    terminal.
+    terminal. ``local_url`` is where the agents on this machine are.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -72,12 +114,25 @@ class CliContext:
     alarms: Callable[[StackName], Mapping[str, str]] = field(default_factory=lambda: partial(_wired, "alarm_states"))
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
+    local_url: Callable[[Mapping[str, str]], str] = find_local_url
 
     @property
     def headers(self) -> dict[str, str]:
         """The caller's credentials, from the environment: other users of the machine can read arguments."""
         authorization = self.environment.get("A2A_AUTHORIZATION")
         return {"Authorization": authorization} if authorization else {}
+
+    def url(self, given: str) -> str:
+        """The URL of a deployment: ``given``, or that of this machine."""
+        return given.rstrip("/") or self.local_url(self.environment)
+
+    @contextmanager
+    def request(self, call: ClientRequest) -> Iterator[ClientResponse]:
+        """A transport that shows on a terminal for whom it waits."""
+        with ExitStack() as opened:
+            with self.terminal.waiting(f"Waiting for {urlsplit(call.url).netloc}"):
+                answer = opened.enter_context(self.transport(call))
+            yield answer
 
 
 @dataclass(frozen=True)
@@ -143,14 +198,32 @@ class NoSuchAgent(Exception):
         self.url = url
 
 
-def find(cli: CliContext, base_url: str, agent: str) -> DiscoveredAgent:
-    """Finds an agent by its id in the deployment at ``base_url``, or by its own URL. Raises NoSuchAgent."""
-    url = agent if "://" in agent else f"{base_url.rstrip('/')}/{agent}"
+def agents_at(cli: CliContext, url: str) -> list[JsonObject]:
+    """Lists the agents of a deployment; of this machine if ``url`` is empty."""
+    return agents_of(cli.url(url), cli.request, cli.headers)
+
+
+def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
+    """Finds an agent by its id in the deployment at ``url``, or by its own URL. Raises NoSuchAgent."""
+    base_url = cli.url(url)
+    where = agent if "://" in agent else f"{base_url}/{agent}"
     try:
-        return discover(url, cli.transport, cli.headers)
+        return discover(where, cli.request, cli.headers)
     except HttpError as refused:
         if refused.status == NOT_FOUND:
-            raise NoSuchAgent(agent, base_url if "://" not in agent else url) from refused
+            raise NoSuchAgent(agent, base_url if "://" not in agent else where) from refused
+        raise
+
+
+def fetch_of_task(cli: CliContext, url: str, agent: str, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
+    """Fetches a document that deployments of this project have beside the protocol's. Raises TaskNotFound."""
+    client = find(cli, url, agent).client
+    address = f"{client.url}/tasks/{quote(task, safe='')}/{what}"
+    try:
+        return fetch(address, cli.request, {"A2A-Version": "1.0", **client.headers})
+    except HttpError as refused:
+        if refused.status == NOT_FOUND:
+            raise TaskNotFound("The task was not found, or the agent's deployment is not of this project.") from refused
         raise
 
 

@@ -1,9 +1,9 @@
 """The commands that talk to agents: cards, send, get, watch, cancel, versions, deliveries."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated
 
 import typer
 
@@ -21,10 +21,9 @@ from a2a_serverless.cli.formatting import (
 )
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.operator_commands import show_webhook
-from a2a_serverless.cli.options import LOCAL_URL, Agent, CliContext, TaskId, Url, find
-from a2a_serverless.cli.terminal import one_line
-from a2a_serverless.client import ClientEvent, DiscoveredAgent, agents_of, text_message
-from a2a_serverless.client.discovery import fetch
+from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, agents_at, fetch_of_task, find
+from a2a_serverless.cli.terminal import Explained, one_line
+from a2a_serverless.client import ClientEvent, DiscoveredAgent, text_message
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.client.versions import Version
 from a2a_serverless.client.versions import versions as versions_of
@@ -42,6 +41,7 @@ from a2a_serverless.protocol.v1 import (
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
+INTERRUPTED_BY_USER = 130
 LONGEST = 80
 
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
@@ -58,14 +58,14 @@ Name = Annotated[str | None, typer.Option(help="Only the artifact of this name."
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
 
 
-def list_cards(cli: CliContext, *, url: Url = LOCAL_URL) -> None:
+def list_cards(cli: CliContext, *, url: Url = "") -> None:
     """List the agents of a deployment."""
-    agents = agents_of(url, cli.transport, cli.headers)
+    agents = agents_at(cli, url)
     words = [[one_line(str(agent.get(name, "")), LONGEST) for name in ("id", "name", "url")] for agent in agents]
     cli.terminal.table([*agents], ("AGENT", "NAME", "URL"), words)
 
 
-def show_card(cli: CliContext, agent: Agent, *, url: Url = LOCAL_URL) -> None:
+def show_card(cli: CliContext, agent: Agent, *, url: Url = "") -> None:
     """Show an agent's card. With --json as it was served, signatures included."""
     found = find(cli, url, agent)
     cli.terminal.result(found.document, card_rows(found.card, found.client.url))
@@ -84,7 +84,7 @@ def send(  # noqa: PLR0913 - the options of a command
     webhook: Webhook = None,
     inbox: InboxUrl = None,
     out: Out = None,
-    url: Url = LOCAL_URL,
+    url: Url = "",
 ) -> None:
     """Send a message to an agent, and follow its task.
 
@@ -100,40 +100,41 @@ def send(  # noqa: PLR0913 - the options of a command
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
     request = make_request(message, push=_push(cli, webhook, inbox), wait=wait)
     if wait:
-        _follow(cli, found, agent, send_and_follow(found, request, cli.sleep), out)
+        items = send_and_follow(found, request, cli.sleep)
+        _follow(cli, found, _Place(agent, url), items, out)
     else:
-        _hand_in(cli, agent, found.client.send(request))
+        _hand_in(cli, _Place(agent, url), found.client.send(request))
 
 
-def get(
-    cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, out: Out = None, url: Url = LOCAL_URL
-) -> None:
+def get(cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, out: Out = None, url: Url = "") -> None:
     """Show a task as it is now."""
     found = find(cli, url, agent).client.get(task)
     cli.terminal.result(as_json(found), _ended(result_text(found)) if text else task_rows(found))
     save_artifacts(cli, found.artifacts, out)
 
 
-def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
+def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
-    state = None
-    for item in watched(find(cli, url, agent), task, cli.sleep):
+
+    def show(item: ClientEvent) -> None:
         if cli.terminal.json:
             cli.terminal.data(item_json(item), one_line=True)
         else:
             cli.terminal.out.print(item_line(item), soft_wrap=True)
-        state = item.state or state
+
+    items = watched(find(cli, url, agent), task, cli.sleep)
+    _, state = _show_items(cli, _Place(agent, url), items, show, task)
     raise typer.Exit(_code(state))
 
 
-def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
+def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
     """Cancel a task. Its worker stops."""
     canceled = find(cli, url, agent).client.cancel(task)
     cli.terminal.result(as_json(canceled), task_rows(canceled))
 
 
 def versions(
-    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = LOCAL_URL
+    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = ""
 ) -> None:
     """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
 
@@ -155,11 +156,9 @@ def versions(
         save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
 
 
-def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = LOCAL_URL) -> None:
+def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
-    client = find(cli, url, agent).client
-    address = f"{client.url}/tasks/{quote(task, safe='')}/deliveries"
-    document: Any = fetch(address, cli.transport, {"A2A-Version": "1.0", **client.headers})
+    document = fetch_of_task(cli, url, agent, task, "deliveries")
     if cli.terminal.json:
         cli.terminal.data(document)
         return
@@ -191,31 +190,67 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNo
     return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
-def _hand_in(cli: CliContext, agent: str, sent: Task | Message) -> None:
+@dataclass(frozen=True)
+class _Place:
+    """An agent and the deployment, as they were named on the command line."""
+
+    agent: str
+    url: str
+
+    def command(self, cli: CliContext, command: str, *rest: str) -> str:
+        """A command line to copy, for the same agent."""
+        where = ["--url", self.url] if self.url and "://" not in self.agent else []
+        return " ".join([cli.program, command, self.agent, *rest, *where])
+
+
+def _show_items(
+    cli: CliContext, place: _Place, items: Iterator[ClientEvent], show: Callable[[ClientEvent], None], task_id: str = ""
+) -> tuple[str, TaskState | None]:
+    """Shows each item; returns the task's id and last state. Ctrl-C ends the command, not the task, and says so."""
+    state = None
+    try:
+        while item := _next(cli, items):
+            task_id, state = item.task_id or task_id, item.state or state
+            show(item)
+    except KeyboardInterrupt:
+        text = f"Interrupted. The task {task_id} goes on." if task_id else "Interrupted before the agent answered."
+        remedy = place.command(cli, "watch", task_id) if task_id else place.command(cli, "tasks list")
+        cli.terminal.fail(Explained("Interrupted", text, remedy))
+        raise typer.Exit(INTERRUPTED_BY_USER) from None
+    return task_id, state
+
+
+def _next(cli: CliContext, items: Iterator[ClientEvent]) -> ClientEvent | None:
+    with cli.terminal.waiting("Following the task; Ctrl-C leaves it running"):
+        return next(items, None)
+
+
+def _hand_in(cli: CliContext, place: _Place, sent: Task | Message) -> None:
     """Prints only the task's id to stdout, so that a script can use it."""
     if isinstance(sent, Message):
         cli.terminal.result(as_json(send_response(sent)), _ended(sent.text()))
     else:
         cli.terminal.result(as_json(send_response(sent)), f"{sent.id}\n")
-        cli.terminal.note(f"It is {sent.status.state}. To follow it: {cli.program} watch {agent} {sent.id}")
+        cli.terminal.note(f"It is {sent.status.state}. To follow it: {place.command(cli, 'watch', sent.id)}")
 
 
 def _follow(
-    cli: CliContext, found: DiscoveredAgent, agent: str, items: Iterator[ClientEvent], out: Path | None
+    cli: CliContext, found: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
 ) -> None:
-    task_id = ""
-    for item in items:
+    def show(item: ClientEvent) -> None:
         if isinstance(item.content, Message):
             cli.terminal.result(as_json(send_response(item.content)), _ended(item.content.text()))
-            return
+            raise typer.Exit
         cli.terminal.note(item_line(item))
-        task_id = item.task_id or task_id
+
+    task_id, _ = _show_items(cli, place, items, show)
     task = found.client.get(task_id)
     cli.terminal.result(as_json(send_response(task)), "" if out else _ended(result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if code == YOUR_TURN:
-        cli.terminal.note(f'Your turn: {cli.program} send {agent} --task {task.id} "..."')
+        answer = place.command(cli, "send", "--task", task.id, '"..."')
+        cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
 
 

@@ -9,12 +9,14 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -49,6 +51,20 @@ class Terminal:
     out: Console = field(default_factory=lambda: Console(highlight=False))
     err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))
     json: bool = False
+    _is_waiting: bool = False
+
+    @contextmanager
+    def waiting(self, title: str) -> Iterator[None]:
+        """Shows on a terminal that the block waits, and for what. Nothing may be written in the block."""
+        if self._is_waiting or not self.err.is_interactive:
+            yield
+            return
+        self._is_waiting = True
+        try:
+            with self.err.status(escape(title)):
+                yield
+        finally:
+            self._is_waiting = False
 
     @property
     def progress(self) -> Console:

@@ -115,13 +115,17 @@ class Client:
         return self._task(Operation.GET, GetTaskRequest(id=task_id, history_length=history_length))
 
     def task_ids(self, context_id: str) -> Iterator[str]:
-        """Lists the task ids of a context (3.1.4), in the agent's order. Raises UnsupportedOperation in 0.3."""
+        """Lists the task ids of a context, in the agent's order. Raises UnsupportedOperation in 0.3."""
+        request = ListTasksRequest(context_id=context_id, page_size=MAX_PAGE_SIZE, history_length=0)
+        return (task.id for task in self.tasks(request))
+
+    def tasks(self, request: ListTasksRequest) -> Iterator[Task]:
+        """Lists tasks (3.1.4), page after page, in the agent's order. Raises UnsupportedOperation in 0.3."""
         if self.version != "1.0":
             raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
-        request = ListTasksRequest(context_id=context_id, page_size=MAX_PAGE_SIZE, history_length=0)
         while True:
-            page = read_peer(peers.TaskIdPage, self._result(Operation.LIST, request))
-            yield from (task.id for task in page.tasks)
+            page = read_peer(peers.TaskPage, self._result(Operation.LIST, request))
+            yield from page.tasks
             if not page.next_page_token:
                 return
             if page.next_page_token == request.page_token:

@@ -141,16 +141,10 @@ def _skill(skill: PeerSkill) -> v1_card.AgentSkill:
     return v1_card.AgentSkill(id=skill.id, name=skill.name or "", description=skill.description or "", tags=skill.tags)
 
 
-class ListedId(ProtoModel):
-    """A task in a list, of which only the id is read."""
+class TaskPage(ProtoModel):
+    """A page of tasks."""
 
-    id: Ident
-
-
-class TaskIdPage(ProtoModel):
-    """A page of tasks, of which only the ids are read."""
-
-    tasks: Annotated[tuple[ListedId, ...], items("items")] = ()
+    tasks: Annotated[tuple[v1.Task, ...], items("items")] = ()
     next_page_token: LongText = None
 
 

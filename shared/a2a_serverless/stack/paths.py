@@ -28,6 +28,11 @@ class Paths:
         return Paths(FILES, self.state / "demo", self.home)
 
     @property
+    def dev(self) -> "Paths":
+        """The paths of what `dev` runs, which is no stack."""
+        return Paths(self.root, self.state / "dev", self.home)
+
+    @property
     def template(self) -> Path:
         return self.root / "template.yaml"
 
@@ -62,6 +67,11 @@ class Paths:
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
 
 
+def of(root: Path, state: Path | None = None) -> Paths:
+    """Return the paths of the project in the folder ``root``, which may have no template."""
+    return Paths(root, state or root / ".a2a")
+
+
 def find(root: Path | None = None, state: Path | None = None) -> Paths:
     """Return the paths of the project at ``root``, by default the one of the current folder. Raises `StackError`.
 
@@ -71,7 +81,7 @@ def find(root: Path | None = None, state: Path | None = None) -> Paths:
     root = root or _found()
     if not (root / "template.yaml").is_file():
         raise StackError("project", f"no template.yaml in {root}", remedy="`a2a-serverless init NAME` makes a project")
-    return Paths(root, state or root / ".a2a")
+    return of(root, state)
 
 
 def find_samples(state: Path | None = None) -> Paths:

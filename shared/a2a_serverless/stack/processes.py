@@ -67,10 +67,13 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
         )
     child.returncode = 0  # it outlives this command on purpose; set, so that Popen gives no ResourceWarning
     process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log))
-    record = _record(paths, name)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(asdict(process)))
+    _save(paths, process)
     return process
+
+
+def announce(paths: Paths, name: str, port: int) -> None:
+    """Record this process as one that listens on ``port``, so that other commands find it while it runs."""
+    _save(paths, Process(name, os.getpid(), _start_time(os.getpid()) or "", port, ""))
 
 
 def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
@@ -113,6 +116,12 @@ def stop(paths: Paths, process: Process, *, seconds: float = 10) -> None:
             _signal(process, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
     _record(paths, process.name).unlink(missing_ok=True)
+
+
+def _save(paths: Paths, process: Process) -> None:
+    record = _record(paths, process.name)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps(asdict(process)))
 
 
 def _record(paths: Paths, name: str) -> Path:

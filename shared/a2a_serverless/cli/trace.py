@@ -1,0 +1,63 @@
+"""The command ``trace``: what a task spent its time on, as bars on one scale."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task
+from a2a_serverless.cli.terminal import one_line
+from a2a_serverless.cli.timeline import Phase, draw
+from a2a_serverless.protocol.protojson import read_timestamp
+
+LONGEST = 40
+SHORT = 9
+
+
+def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
+    """Show what a task spent its time on. Only deployments of this project support it.
+
+    A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook.
+    """
+    timeline = fetch_of_task(cli, url, agent, task, "timeline")
+    lines = draw([*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])])
+    cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
+    shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
+    rest = f"; events after {shown} of {timeline['lastEvent']} are not shown" if shown < timeline["lastEvent"] else ""
+    cli.terminal.note(f"The task is {timeline['state']}{rest}.")
+
+
+def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
+    """Yields the task's own times. One that goes on ends at the last known time."""
+    known = [timeline["statusAt"], *(event["at"] for event in timeline["events"])]
+    known += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
+    last = max(map(_seconds, known))
+    for span in timeline["spans"]:
+        name = one_line(" ".join(filter(None, [span["kind"], span.get("name")])), LONGEST)
+        is_over = "endedAt" in span
+        yield Phase(
+            name if is_over else f"{name} …", _seconds(span["beganAt"]), _seconds(span["endedAt"]) if is_over else last
+        )
+
+
+def _artifacts(events: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
+    """Yields the time from the first to the last chunk of each artifact."""
+    times: dict[str, list[float]] = {}
+    names = {}
+    for event in events:
+        if "artifactId" in event:
+            names[event["artifactId"]] = event.get("artifactName") or event["artifactId"]
+            times.setdefault(event["artifactId"], []).append(_seconds(event["at"]))
+    for key, at in times.items():
+        yield Phase(f"+ {one_line(names[key], LONGEST)}", min(at), max(at))
+
+
+def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
+    """Yields the time from the first attempt of each webhook to the end of its last one."""
+    for webhook in webhooks:
+        attempts = [(_seconds(one["at"]), one["milliseconds"] / 1000) for one in webhook["attempts"]]
+        if attempts:
+            name = f"webhook {one_line(webhook['id'], SHORT)}, {webhook['state']}, {len(attempts)} attempts"
+            yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
+
+
+def _seconds(timestamp: str) -> float:
+    return read_timestamp(timestamp) / 1000

@@ -1,0 +1,65 @@
+"""``trace``: what a task spent its time on."""
+
+import json
+
+import pytest
+
+from a2a_serverless import TaskContext
+from tests.cli.shell import Shell
+from tests.client.deployment import Deployment
+from tests.echo import agent_of
+
+
+async def work(task: TaskContext) -> None:
+    colour = await task.ask("Which colour?")
+    await task.step("绘制", str, 1)
+    await task.emit("boat.txt", colour.text(), last=True)
+
+
+def traced(*options: str) -> tuple[str, str]:
+    at = Shell(Deployment(agent_of(work)))
+    webhook = ("--webhook", "https://hooks.example.com/a2a")
+    task = json.loads(at.run("send", "echo", "a boat", "--json", *webhook).out)["task"]["id"]
+    at.deployment.world.wait(60_000)
+    at.run("send", "echo", "red", "--task", task)
+    at.deployment.world.settle()
+    done = at.run("trace", "echo", task, *options)
+    assert done.code == 0
+    return done.out, done.err
+
+
+def test_each_time_is_a_bar_on_one_scale() -> None:
+    out, err = traced()
+    lines = out.splitlines()
+    names = [line.partition("  ")[0] for line in lines]
+    assert names[:3] == ["queued", "working 1", "input-required"]
+    assert "step 绘制" in names
+    assert "+ boat.txt" in names
+    assert names[-1].startswith("webhook ")
+    assert names[-1].endswith(" attempts")
+    assert all("━" in line for line in lines)
+    longest = max(lines, key=lambda line: line.count("━"))
+    assert longest.startswith(("input-required", "webhook"))
+    assert err == "The task is completed.\n"
+
+
+def test_the_timeline_as_json_is_as_it_was_served() -> None:
+    out, err = traced("--json")
+    assert {"spans", "events", "deliveries", "lastEvent"} <= json.loads(out).keys()
+    assert err == ""
+
+
+def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
+    at = Shell(Deployment(agent_of(work)))
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    done = at.run("trace", "echo", task)
+    assert "input-required …" in done.out
+    assert done.err == "The task is input-required.\n"
+
+
+@pytest.mark.parametrize("command", ["trace", "deliveries"])
+def test_an_unknown_task_is_one_sentence_with_what_helps(command: str) -> None:
+    done = Shell(Deployment(agent_of(work))).run(command, "echo", "none")
+    text, remedy = done.err.splitlines()
+    assert (done.code, text.startswith("The task was not found")) == (1, True)
+    assert "tasks list" in remedy
