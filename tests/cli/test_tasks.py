@@ -180,6 +180,19 @@ def test_sizes_are_words(size: int, words: str) -> None:
     assert bytes_words(file_size(base64.b64encode(bytes(size)).decode())) == words
 
 
+def test_a_conversation_that_is_not_the_tasks_is_one_sentence() -> None:
+    at = Shell(Deployment(Asker().agent))
+    task_id = task_in(at.run("send", "echo", "a boat", "--json").out)
+    done = at.run("send", "echo", "red", "--task", task_id, "--context", "another")
+    assert (done.code, done.err.splitlines()) == (
+        1,
+        [
+            "message.contextId is not the context of the task.",
+            "  what helps: leave out --context: --task alone continues the task in its own conversation",
+        ],
+    )
+
+
 def test_a_person_sees_the_same_in_columns() -> None:
     at = shell(screen=True)
     task_id = at.deployment.world.send().id

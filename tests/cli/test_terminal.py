@@ -60,3 +60,14 @@ def test_a_table_has_a_head_on_a_terminal_only(*, screen: bool) -> None:
     Terminal(out=console).table([], ("AGENT", "NAME"), [("a", "回声代理代理")])
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines == (["AGENT  NAME", "a      回声代理代理"] if screen else ["a  回声代理代理"])
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+def test_a_terminal_shows_for_what_a_command_waits(*, interactive: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, force_interactive=interactive, width=80)
+    terminal = Terminal(err=console)
+    with terminal.waiting("Waiting for [a.example]"), terminal.waiting("no second line"):
+        pass
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert ("Waiting for [a.example]" in shown) is interactive
+    assert "no second line" not in shown

@@ -82,4 +82,6 @@ def _when_refused(error: A2AError, cli: CliContext) -> str:
         return f"`{cli.program} tasks list` shows your tasks: each belongs to one agent and one caller"
     if isinstance(error, TaskNotCancelable):
         return "`get` shows how it has ended"
+    if any(one.field == "message.contextId" for one in error.violations):
+        return "leave out --context: --task alone continues the task in its own conversation"
     return ""

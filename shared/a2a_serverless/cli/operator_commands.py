@@ -105,8 +105,13 @@ def show_keys(stack: StackContext) -> None:
     _show_ring(stack, _read_ring(stack))
 
 
+def _call_rotator(stack: StackContext, **command: str) -> JsonObject:
+    with stack.terminal.waiting("Waiting for the rotator"):
+        return stack.operations.rotator(command)
+
+
 def _read_ring(stack: StackContext) -> Any:  # noqa: ANN401 - any JSON
-    return _with_times(stack.operations.rotator({"command": "show"}))
+    return _with_times(_call_rotator(stack, command="show"))
 
 
 def _show_ring(stack: StackContext, ring: Any) -> None:  # noqa: ANN401 - any JSON
@@ -122,7 +127,7 @@ def _show_ring(stack: StackContext, ring: Any) -> None:  # noqa: ANN401 - any JS
 def rotate_keys(stack: StackContext) -> None:
     """Promote the next key, if it has been public for long enough."""
     before = _read_ring(stack)
-    stack.operations.rotator({"command": "rotate"})
+    _call_rotator(stack, command="rotate")
     ring = _read_ring(stack)
     is_same = ring["current"]["kid"] == before["current"]["kid"]
     _show_ring(stack, {"rotated": not is_same, **ring})
@@ -133,7 +138,7 @@ def rotate_keys(stack: StackContext) -> None:
 
 def revoke_key(stack: StackContext, kid: Kid) -> None:
     """Revoke a key at once, also in the public key set (for emergencies)."""
-    stack.operations.rotator({"command": "revoke", "kid": kid})
+    _call_rotator(stack, command="revoke", kid=kid)
     show_keys(stack)
 
 

@@ -157,7 +157,8 @@ class StackContext:
 
     @cached_property
     def operations(self) -> "Operations":
-        return self.cli.operations(self.name)
+        with self.terminal.waiting(f"Looking for the stack {self.name.name}"):
+            return self.cli.operations(self.name)
 
     @property
     def admin(self) -> "DeliveryAdmin":
