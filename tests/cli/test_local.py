@@ -59,10 +59,13 @@ def run(project: Project, *arguments: str) -> str:
 def interrupted(process: subprocess.Popen[str], *, after: str, stream: str) -> tuple[int, str]:
     """Presses Ctrl-C once the program has written ``after``; returns its exit code and the rest of stderr."""
     with process:
-        while after not in getattr(process, stream).readline():
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        try:
+            while after not in getattr(process, stream).readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
         return process.returncode, err
 
 
