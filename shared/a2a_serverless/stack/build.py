@@ -5,7 +5,6 @@ kept. The library, the project's own packages, and the manifest of its agents ar
 costs a new zip of the functions that run it, and no installation.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -41,9 +40,7 @@ def build(paths: Paths, target: Target) -> Build:
     """
     project = read_project(paths.root)
     work = _Work(paths, target, project, check_project(project), interpreter(target.runtime))
-    paths.home.mkdir(exist_ok=True)
-    with (paths.home / "building").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with paths.exclusive():
         return _build(paths, target, work)
 
 

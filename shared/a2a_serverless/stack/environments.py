@@ -28,15 +28,21 @@ def ensure(paths: Paths, console: Console) -> None:
 
     Installing takes a minute, so the project is checked before.
     """
-    missing = [name for name in NAMES if not _is_installed(paths, name)]
-    if missing:
-        check_project(read_project(paths.root))
-    for name in missing:
-        requirements, folder = _requirements(name), paths.home / "venvs" / name
-        with step(console, f"Installing {name} into {paths.relative(folder)}, once"):
-            _uv(paths, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
-            _uv(paths, "pip", "install", "--quiet", "--python", folder, "--require-hashes", "-r", requirements)
-        shutil.copyfile(requirements, folder / ".installed")
+    if all(_is_installed(paths, name) for name in NAMES):
+        return
+    check_project(read_project(paths.root))
+    with paths.exclusive():
+        for name in NAMES:
+            if not _is_installed(paths, name):
+                _install(paths, name, console)
+
+
+def _install(paths: Paths, name: str, console: Console) -> None:
+    requirements, folder = _requirements(name), paths.home / "venvs" / name
+    with step(console, f"Installing {name} into {paths.relative(folder)}, once"):
+        _uv(paths, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
+        _uv(paths, "pip", "install", "--quiet", "--python", folder, "--require-hashes", "-r", requirements)
+    shutil.copyfile(requirements, folder / ".installed")
 
 
 def find_uv() -> str:

@@ -1,5 +1,7 @@
 """The paths of a project. The commands write only under its `.a2a/`, and `build` to `.aws-sam/build`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +63,16 @@ class Paths:
         path = self.state / "logs" / f"{part}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Wait until no other process installs or builds in ``home``, and keep others waiting while the block runs."""
+        import fcntl  # late: there is none on Windows, where `init` works
+
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "building").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def relative(self, path: Path) -> Path:
         """Return the path relative to the project, if it is in it."""
