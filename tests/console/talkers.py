@@ -31,6 +31,7 @@ print("ahoy")
 
 ![the boat](boat.png)
 """
+MANY = r"\*"
 VECTOR = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(7)'/>"
 HOSTILE = f"""# {EVIL}
 
@@ -40,6 +41,8 @@ HOSTILE = f"""# {EVIL}
 
 {"[" * 5000}{"*" * 5000}{"`" * 4999}{"> " * 500}
 {"x" * 20000}
+
+{MANY * 60000}
 
 שלום עולם, this is \u202eright to left\u202c and zero\u200bwidth.
 """

@@ -137,7 +137,7 @@ class DevTerminal:
             return
         listed = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
         self._terminal.out.print(f"{dev.project.name}: agents in memory, on this machine only", style="bold")
-        others = [("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
+        others = [("Console", f"{dev.url}/"), ("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
         self._terminal.rows([*listed, ("", ""), *others])
 
     def event(self, agent: str, task: str, event: Event) -> None:

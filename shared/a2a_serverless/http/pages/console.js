@@ -10,6 +10,7 @@ const FILE_LIMIT = 3 * 1024 * 1024;
 const LISTED = 20;
 const SHOWN_REQUEST = 20_000;
 const LOOKS = 30;
+const SLOWEST = 10_000;
 const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
 const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
 const current = () => state.turns.at(-1)?.task ?? null;
@@ -183,6 +184,7 @@ async function run(task, asked) {
   stop();
   const running = (state.running = new AbortController());
   const changed = (what) => later(task, what);
+  refreshOften();
   drawTask();
   const arrived = await attempt(async () => {
     if (asked && !asked.streams) await sendOnce(task, asked, changed, running.signal);
@@ -191,7 +193,7 @@ async function run(task, asked) {
   });
   if (state.running !== running) return true;
   state.running = null;
-  state.looks = 0;
+  refreshOften();
   if (!arrived) return false;
   later(task, "task");
   say(`The task is ${task.state}.`);
@@ -325,7 +327,13 @@ const base64 = (file) => new Promise((done, failed) => {
 let refreshing = 0;
 
 function refreshSoon() {
-  if (!refreshing) refreshing = setTimeout(() => { refreshing = 0; refresh(); }, 700);
+  const wait = Math.min(SLOWEST, 700 * 1.2 ** state.looks);
+  if (!refreshing) refreshing = setTimeout(() => { refreshing = 0; (document.hidden ? refreshSoon : refresh)(); }, wait);
+}
+
+function refreshOften() {
+  clearTimeout(refreshing);
+  refreshing = state.looks = 0;
 }
 
 async function refresh() {
@@ -334,11 +342,12 @@ async function refresh() {
   try {
     const timeline = await getJson(`${agentUrl(state.agent)}${taskPath(task.id)}/timeline`);
     if (current() !== task) return;
+    state.looks += 1;
     const open = [...$("timeline").querySelectorAll("details")].map((one) => one.open);
     $("timeline").replaceChildren(...waterfall(timeline));
     $("timeline").querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
     const delivers = timeline.deliveries.some((one) => one.state === "active" && one.deliveredUpTo < one.lastEvent);
-    if (state.running || (delivers && (state.looks += 1) < LOOKS)) refreshSoon();
+    if (state.running || (delivers && state.looks < LOOKS)) refreshSoon();
   } catch (error) {
     $("timeline").replaceChildren(el("p", { class: "problem" }, plain(error.message, 500)));
   }

@@ -90,7 +90,8 @@ function list(state) {
       root ??= node;
       stack.push({ deep, node });
     }
-    stack.at(-1).node.append(el("li", {}, inline(found[3], state.picture)));
+    const shown = found[3].replace(/^\[ \] /, "☐ ").replace(/^\[[xX]\] /, "☑ ");
+    stack.at(-1).node.append(el("li", {}, inline(shown, state.picture)));
     state.at += 1;
     state.blocks += 1;
     if (state.blocks > BLOCKS) break;
@@ -145,8 +146,9 @@ function inline(text, picture, deep = 0) {
   let plainFrom = 0;
   let at = 0;
   const push = (node, end) => {
-    if (at > plainFrom) nodes.push(text.slice(plainFrom, at));
-    nodes.push(node);
+    const before = text.slice(plainFrom, at);
+    if (typeof node === "string" && typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + before + node);
+    else nodes.push(...(before ? [before] : []), node);
     at = plainFrom = end;
   };
   while (at < text.length) {

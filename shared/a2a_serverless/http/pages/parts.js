@@ -82,9 +82,11 @@ function address(part, title) {
   return el("p", { class: "file" }, shown, el("span", { class: "dim" }, plain(mediaType(part) || "a file elsewhere", 80)), link);
 }
 
+const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
 function data(value) {
   const count = value && typeof value === "object" ? Object.keys(value).length : 0;
-  const told = Array.isArray(value) ? `${count} items` : value && typeof value === "object" ? `${count} members` : "a value";
+  const told = Array.isArray(value) ? counted(count, "item") : value && typeof value === "object" ? counted(count, "member") : "a value";
   const details = el("details", { class: "data" }, el("summary", {}, `Data: ${told}`));
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
