@@ -100,6 +100,7 @@ def test_a_message_is_streamed_and_artifacts_are_shown_as_what_they_are(page: Br
     assert page.do("evaluate document.querySelector('.markdown img').naturalWidth") == 480
     assert page.do("evaluate document.querySelector('figure img').naturalWidth") == 480
     page.do("click details.data summary")
+    page.do("wait details.data pre")
     assert '"crew": 3' in page.do("texts details.data pre")[0]
     assert page.do("texts details.data summary") == ["Data: 2 members"]
     assert page.do("texts .theirs strong") == ["Fair winds."]

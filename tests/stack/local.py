@@ -53,7 +53,7 @@ def running_stack(here: Paths, **switches: str) -> Iterator[LocalStack]:
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
-        switches={"LOCAL_AGENTS": "on", **switches},
+        switches={"LOCAL_AGENTS": "on", "CONSOLE": "off", **switches},
     )
     console = Console(file=said, width=200)
     try:

@@ -195,7 +195,8 @@ async function run(task, asked) {
   state.running = null;
   refreshOften();
   if (!arrived) return false;
-  later(task, "task");
+  drawTask();
+  refreshSoon();
   say(`The task is ${task.state}.`);
   if (WAITS.has(task.state)) $("text").focus();
   listTasks().catch(() => {});
@@ -207,9 +208,11 @@ async function sendOnce(task, asked, changed, signal) {
   if (answer.message) {
     task.messages.push(answer.message);
     task.state = "completed";
+    changed("message");
     return;
   }
   Object.assign(task, { id: answer.task.id, contextId: answer.task.contextId, state: stateName(answer.task.status.state) });
+  changed("status");
   for (let wait = 500; !isOver(task) && !signal.aborted; wait = Math.min(5000, wait * 1.5)) {
     await new Promise((done) => setTimeout(done, wait));
     await reload(state.agent, task, changed);
