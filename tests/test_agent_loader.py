@@ -92,9 +92,9 @@ def test_without_a_manifest_the_error_says_how_to_build(tmp_path: Path) -> None:
     [
         ("sample_agents.travel", "is not an import path such as"),
         (":travel", "is not an import path such as"),
-        ("sample_agents.travel:nothing", "has no Agent named nothing"),
-        ("sample_agents.travel:QUESTIONS", "has no Agent named QUESTIONS"),
-        ("sample_agents.conformance:OLD_MODES", "has no Agent named OLD_MODES"),
+        ("sample_agents.travel:nothing", "has no nothing"),
+        ("sample_agents.travel:QUESTIONS", "is not an agent but a builtins.int"),
+        ("sample_agents.conformance:OLD_MODES", "is not an agent but a builtins.tuple"),
     ],
 )
 def test_a_path_that_leads_to_no_agent_is_refused_by_its_name(path: str, reason: str) -> None:

@@ -53,8 +53,13 @@ def import_agents(path: str) -> tuple[Agent, ...]:
         raise AgentImportError(f"{path!r} is not an import path such as package.module:attribute")
     found = getattr(import_module(module), attribute, None)
     agents = tuple(found) if isinstance(found, list | tuple) else (found,)
+    if found is None:
+        raise AgentImportError(f"{path} is not an agent: {module} has no {attribute}")
     if not agents or not all(isinstance(agent, Agent) for agent in agents):
-        raise AgentImportError(f"{path} is not an agent: {module} has no Agent named {attribute}")
+        what = f"{type(found).__module__}.{type(found).__name__}"
+        raise AgentImportError(
+            f"{path} is not an agent but a {what}: list what `agent` makes of it (docs/bring-your-agent.md)"
+        )
     return agents
 
 
@@ -86,7 +91,8 @@ def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
     """
     found = {agent.id: agent for agent in agents}
     if len(found) != len(agents):
-        raise ValueError("two agents have the same id")
+        twice = sorted({agent.id for agent in agents if sum(one.id == agent.id for one in agents) > 1})
+        raise ValueError(f"two agents have the same id: {', '.join(twice)}")
     if taken := RESERVED & found.keys():
         raise ValueError(f"an agent cannot be called {', '.join(sorted(taken))}")
     for agent in agents:

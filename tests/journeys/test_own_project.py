@@ -61,7 +61,12 @@ def project(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fo
             raise
         pytest.skip(f"packages cannot be installed here: {str(error)[-200:]}")
     said = json.loads(made.run("tool/bin/a2a-serverless", "init", "my-agents", "--json"))
-    assert said["next"] == ["cd my-agents", "uv run pytest", "uv run a2a-serverless up"]
+    assert said["next"] == [
+        "cd my-agents",
+        "uv run pytest",
+        "uv run a2a-serverless dev",
+        "uv run a2a-serverless up",
+    ]
     there = Folder(folder / "my-agents", made.environment)
     yield there
     there.cli("down")

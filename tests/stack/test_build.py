@@ -194,7 +194,7 @@ def test_an_attribute_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProjectError) as raised:
         build(paths, HERE)
     assert str(raised.value).splitlines() == [
-        "my_agents.mine:yours is not an agent: my_agents.mine has no Agent named yours",
+        "my_agents.mine:yours is not an agent: my_agents.mine has no yours",
         "my_agents.none:none needs the module 'my_agents.none', which is not there",
     ]
 

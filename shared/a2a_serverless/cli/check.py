@@ -468,7 +468,7 @@ def _results(run: CheckRun) -> Iterator[CheckResult]:
         if not terminal.err.is_terminal:
             terminal.note(f"  {name} …")
         began = clock()
-        with terminal.err.status(name):
+        with terminal.waiting(name):
             verdict, text, remedy = _run(run, check_one)
         yield CheckResult(name, verdict, text, remedy, round(clock() - began, 3))
 

@@ -66,7 +66,7 @@ def init(cli: CliContext, name: Name) -> None:
     from a2a_serverless.stack.new_project import create
 
     files = create(name, Path.cwd())
-    commands = [f"cd {name}", "uv run pytest", "uv run a2a-serverless up"]
+    commands = [f"cd {name}", "uv run pytest", "uv run a2a-serverless dev", "uv run a2a-serverless up"]
     listed = [path.relative_to(Path.cwd()).as_posix() for path in files]
     cli.terminal.result(
         {"folder": name, "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
@@ -90,6 +90,8 @@ def up(
     agents, inbox, rest_api = f"{running.api.url}/agents", f"{running.receiver.url}/", running.deployment.rest_url
     where = "" if running.api.url == LOCAL_URL else f" --url {running.api.url}"
     command = f"{cli.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
+    if not Path("examples/demo.md").is_file():
+        command = f"{cli.program} cards list{where}"
     cli.terminal.result(
         {
             "agents": agents,
