@@ -24,6 +24,7 @@ from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import Json, JsonObject
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.progress import spinner
 
 CHAIN = "orchestrator"
 CHAIN_MAKES = ("outline.json", "document.md", "summary.md")
@@ -116,7 +117,7 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
     console, give_up, heard = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
     console.print("\nWaiting for webhooks, without polling. Each line is one signed POST.", style="bold")
     console.print(_line(console, ("after", "event", "content", "key", "token"), Text("receiver")), style="dim")
-    with console.status("Waiting for webhooks"), attribute_failure("receiver"):
+    with spinner(console, "Waiting for webhooks"), attribute_failure("receiver"):
         for entry in inbox.entries(run.entries[-1].number if run.entries else 0):
             if entry:
                 run.entries.append(entry)

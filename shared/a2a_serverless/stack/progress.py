@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
 
@@ -18,12 +18,17 @@ def step(console: Console, title: str) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         console.print(f"  {title} …")
     try:
-        with console.status(title):
+        with spinner(console, title):
             yield remarks.append
     except BaseException:
         _done(console, "[red]✗[/red]", title, began, remarks)
         raise
     _done(console, "[green]✓[/green]", title, began, remarks)
+
+
+def spinner(console: Console, title: str) -> AbstractContextManager[object]:
+    """Show on a terminal that the block goes on; elsewhere nothing, and no thread runs for it."""
+    return console.status(title) if console.is_interactive else nullcontext()
 
 
 def _done(console: Console, mark: str, title: str, began: float, remarks: list[str]) -> None:
