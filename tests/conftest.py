@@ -1,6 +1,12 @@
 """Fixtures and settings for all folders of tests."""
 
+import signal
+
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts its background jobs so, and programs that tests start would ignore their Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.stack.local"]
 

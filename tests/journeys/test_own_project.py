@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,6 +44,20 @@ class Folder:
         """The result of ``uv run a2a-serverless``, in the project's own environment."""
         return json.loads(self.run(find_uv(), "run", "--quiet", "a2a-serverless", *words, "--json", code=code))
 
+    @contextmanager
+    def dev(self) -> Iterator[str]:
+        """Runs ``dev`` on ports that are free, and gives its address."""
+        program = str(self.path / ".venv/bin/a2a-serverless")
+        ports = [str(processes.claim_port(part, 0)) for part in ("api", "receiver")]
+        command = [program, "dev", "--json", "--port", ports[0], "--receiver-port", ports[1]]
+        process = subprocess.Popen(command, cwd=self.path, env=self.environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+            process.communicate(timeout=SECONDS)
+
 
 @pytest.fixture(scope="module")
 def project(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
@@ -74,6 +89,9 @@ def project(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fo
 
 def test_the_whole_way_of_a_new_project(project: Folder) -> None:
     assert "2 passed" in project.run(find_uv(), "run", "--quiet", "pytest", "-q")
+    with project.dev() as url:
+        asked = project.cli("send", "tailor", "A coat, please.", "--url", url, code=WAITS)
+        assert asked["task"]["status"]["message"]["parts"][0]["text"] == "Which colour?"
     assert "agents" in project.cli("up")
     asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
     assert asked["task"]["status"]["message"]["parts"][0]["text"] == "Which colour?"
