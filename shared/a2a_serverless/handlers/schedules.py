@@ -52,30 +52,35 @@ def make_rotator_handler(
         if "RequestType" in event:
             from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
 
-            return _custom_resource(CloudFormationCustomResourceEvent(dict(event)))
+            return _custom_resource(CloudFormationCustomResourceEvent(dict(event)), commands["ensure"], answer)
         command = event.get("command", "schedule")
         if not isinstance(command, str) or command not in commands:
             raise UnknownCommand(f"unknown command; there are {', '.join(sorted(commands))}")
         logger.info("key ring command", extra={"command": command})
         return commands[command](event)
 
-    def _custom_resource(event: CloudFormationCustomResourceEvent) -> dict[str, Any]:
-        """Always answers CloudFormation: without an answer a deployment hangs for an hour."""
-        result: dict[str, Any] = {"Status": "SUCCESS", "Data": {}}
-        try:
-            if event.request_type != "Delete":
-                result["Data"] = commands["ensure"](event.raw_event)
-        except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
-            logger.error("custom resource failed", extra=safe_error_fields(error))
-            why = f": {error}" if isinstance(error, SettingsError) else "; see the log of the rotator"
-            result = {"Status": "FAILED", "Reason": f"{type(error).__name__}{why}"}
-        ids = {
-            "StackId": event.stack_id,
-            "RequestId": event.request_id,
-            "LogicalResourceId": event.logical_resource_id,
-            "PhysicalResourceId": event.physical_resource_id or PHYSICAL_ID,
-        }
-        answer(event.response_url, json.dumps(result | ids).encode())
-        return result
-
     return handler
+
+
+def _custom_resource(
+    event: CloudFormationCustomResourceEvent,
+    ensure: Callable[[Event], dict[str, Any]],
+    answer: Callable[[str, bytes], None],
+) -> dict[str, Any]:
+    """Always answers CloudFormation: without an answer a deployment hangs for an hour."""
+    result: dict[str, Any] = {"Status": "SUCCESS", "Data": {}}
+    try:
+        if event.request_type != "Delete":
+            result["Data"] = ensure(event.raw_event)
+    except Exception as error:  # noqa: BLE001 - CloudFormation has to be answered
+        logger.error("custom resource failed", extra=safe_error_fields(error))
+        why = f": {error}" if isinstance(error, SettingsError) else "; see the log of the rotator"
+        result = {"Status": "FAILED", "Reason": f"{type(error).__name__}{why}"}
+    ids = {
+        "StackId": event.stack_id,
+        "RequestId": event.request_id,
+        "LogicalResourceId": event.logical_resource_id,
+        "PhysicalResourceId": event.physical_resource_id or PHYSICAL_ID,
+    }
+    answer(event.response_url, json.dumps(result | ids).encode())
+    return result

@@ -29,7 +29,7 @@ from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
-from a2a_serverless.ports.keys import Signed, Signer
+from a2a_serverless.ports.keys import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
@@ -123,21 +123,25 @@ class InProcessDeployment:
             read_secret=secrets_in_environment(os.environ),
         )
         self.sweeper = Sweeper(log, log, queues, clock, ids)
-        self.post = DeliveryContext(
+        self.post = self._delivery_context(adapters, sealer, base_url, ownership=ownership)
+
+    def _delivery_context(self, adapters: Adapters, sealer: Sealer, issuer: str, *, ownership: bool) -> DeliveryContext:
+        log: Any = self.engine.log
+        return DeliveryContext(
             log=log,
             store=log,
-            queues=queues,
-            sender=wrap(adapters.sender, "receiver"),
-            signer=wrap(adapters.signer, "signer"),
+            queues=self.engine.queues,
+            sender=adapters.wrap(adapters.sender, "receiver"),
+            signer=adapters.wrap(adapters.signer, "signer"),
             sealer=sealer,
-            clock=clock,
-            ids=ids,
-            issuer=base_url,
+            clock=adapters.clock,
+            ids=adapters.ids,
+            issuer=issuer,
             chance=adapters.chance,
             hosts=CircuitBreakers(log),
             metrics=self.metrics,
             enforce_ownership=ownership,
-            contents=contents,
+            contents=adapters.contents,
         )
 
     def answer(self, message: QueueMessage) -> object:
