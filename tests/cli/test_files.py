@@ -71,14 +71,14 @@ def test_what_is_no_text_is_told_about() -> None:
         Artifact(artifact_id="b", parts=(link,)),
         Artifact(artifact_id="c", parts=(Part(data=1),)),
     )
-    assert result_text(both) == "[boat.png, image/png: save it with --out]\n\nhttps://a.example/x.pdf\n\n1"
+    assert result_text(both) == "[boat.png, image/png, 4 bytes: save it with --out]\n\nhttps://a.example/x.pdf\n\n1"
 
 
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
         ((Part(text="x" * 1234),), "1,234 characters"),
-        ((PNG, Part(url="u")), "2 file"),
+        ((PNG, Part(url="u")), "4 bytes, a file by link"),
         ((Part(text="x"), Part(data=1)), "1 characters, 1 data"),
         ((Part(text=""),), "empty"),
     ],

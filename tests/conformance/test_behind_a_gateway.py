@@ -97,7 +97,7 @@ def test_what_the_gateway_refuses_by_itself_never_reaches_the_function() -> None
             "Request Too Long",
             "RequestTooLargeException",
         )
-        for verb, path in (("PATCH", "/echo"), ("GET", "/echo"), ("GET", "/")):
+        for verb, path in (("PATCH", "/echo"), ("DELETE", "/agents"), ("DELETE", "/")):
             assert refusal(run.url, verb, path)[:2] == (403, "Missing Authentication Token")
         throttled.set()
         assert refusal(run.url, "POST", "/echo", GET) == (429, "Too Many Requests", "TooManyRequestsException")

@@ -12,6 +12,7 @@ from tests.functions.template import observability, template
 from tests.functions.transformed import transformed
 
 OTHERWISE = {
+    "Console": {"Console": "on"},
     "DomainName": {"DomainName": "agents.example.com", "CertificateArn": "arn:aws:acm:us-east-1:1:certificate/1"},
     "CertificateArn": {"CertificateArn": "arn:aws:acm:us-east-1:1:certificate/2"},
     "HostedZoneId": {"HostedZoneId": "Z1"},
