@@ -106,7 +106,7 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
         finally:
             server.should_exit = True
             thread.join()
-    assert faults == []
+    assert faults == [], faults
 
 
 def watched(web: Any) -> tuple[Any, list[Exception]]:

@@ -46,10 +46,10 @@ def _python(environment: str, program: str) -> list[str]:
     return [str(python), str(HERE / program)]
 
 
-def _javascript() -> list[str]:
+def _javascript(program: str) -> list[str]:
     if not (HERE / "js/node_modules").exists():
         raise NotToBeHad("it needs `npm ci --prefix tests/conformance/clients/js`")
-    return [_tool("node"), str(HERE / "js/client.mjs")]
+    return [_tool("node"), str(HERE / "js" / program)]
 
 
 def _go() -> list[str]:
@@ -116,9 +116,10 @@ OFFICIAL: Final = {
     "Python 1.3.0": Official(lambda: _python("sdk-1", "sdk_1.py")),
     "Python 0.3.26": Official(lambda: _python("sdk-0.3", "sdk_0_3.py"), ("0.3",)),
     "JavaScript 1.3.0": Official(
-        _javascript,
+        lambda: _javascript("client.mjs"),
         cannot={"JSONRPC refused stream": "an error in a stream has no class, but its code in the text"},
     ),
+    "JavaScript 0.3.14": Official(lambda: _javascript("client_0_3.mjs"), ("0.3",)),
     "Go 2.2.0": Official(
         _go,
         cannot={

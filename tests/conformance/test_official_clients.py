@@ -355,6 +355,8 @@ REFUSALS: Final = ("unknown task", "cancel of an ended task", "message to an end
 WORDS: Final = {
     "Python 0.3.26 JSONRPC": ("-32001", "-32002", "-32004"),
     "Python 0.3.26 HTTP+JSON": ("404", "409", "501"),
+    "JavaScript 0.3.14 JSONRPC": ("TaskNotFoundError", "TaskNotCancelableError", "UnsupportedOperationError"),
+    "JavaScript 0.3.14 HTTP+JSON": ("TaskNotFoundError", "TaskNotCancelableError", "UnsupportedOperationError"),
     "Java 0.3.3.Final JSONRPC": ("TaskNotFoundError", "TaskNotCancelableError", "UnsupportedOperationError"),
     # Over REST this SDK knows classes by names of Java's packages only, and shows the text.
     "Java 0.3.3.Final HTTP+JSON": ("was not found", "cannot be canceled", "Send a new message"),

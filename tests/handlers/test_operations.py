@@ -564,3 +564,9 @@ def test_a_card_may_be_kept_for_a_while_and_asked_for_again_by_its_etag() -> Non
     assert headers["last-modified"].endswith(" GMT")
     again = place.edge.answer(replace(request, headers={"if-none-match": headers["etag"]}))
     assert (again.status, again.body) == (304, b"")
+
+
+def test_a_message_in_the_role_of_an_agent_is_its_callers_message_as_it_was_sent() -> None:
+    place = Place()
+    task = place.get(f"/tasks/{place.send(role='ROLE_AGENT')}")
+    assert [one["role"] for one in task["history"]] == ["ROLE_AGENT"]

@@ -132,7 +132,8 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
 
     status, body = http_failure(error, "0.3")
     assert status == old_http
-    assert json.loads(body)["message"] == message
+    kind = table.code_of(error).name
+    assert json.loads(body) == {"code": old_code, "error": kind, "message": message, "details": details}
 
 
 @pytest.mark.requirement(83)
@@ -171,6 +172,7 @@ def test_wrong_fields_are_named_in_a_bad_request() -> None:
     assert json.loads(json_rpc_failure(1, error, "1.0"))["error"]["data"] == details
     assert json.loads(http_failure(error, "1.0")[1])["error"]["details"] == details
     assert json.loads(http_failure(error, "0.3")[1]) == {
+        "code": -32602,
         "error": "InvalidParamsError",
         "message": "message.parts[0] must be an object.",
         "details": details,

@@ -85,8 +85,9 @@ class ErrorResponse(ProtoModel):
 
 
 class OldErrorResponse(ProtoModel):
-    """The same of 0.3, which names no form; its SDKs look for ``message``."""
+    """The same of 0.3, which names no form; its SDKs look for ``message``, or for JSON-RPC's ``code`` (8.2)."""
 
+    code: int
     error: str
     message: str
     details: Details
@@ -121,6 +122,7 @@ def http_failure(error: Exception, version: WireVersion) -> tuple[int, bytes]:
     code = code_of(error)
     status, text, more = code.http_for(version), text_of(error), details(error)
     if version == "0.3":
-        return status, OldErrorResponse(error=code.name, message=text, details=more).json_bytes()
+        said_old = OldErrorResponse(code=code.rpc_for(version), error=code.name, message=text, details=more)
+        return status, said_old.json_bytes()
     said = Status(code=status, status=code.grpc, message=text, details=more)
     return status, ErrorResponse(error=said).json_bytes()

@@ -1,8 +1,6 @@
 // The official JavaScript SDK as a client. Knows nothing of ours.
 // `node client.mjs <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>` prints one JSON object: what came of
 // each deed. A place that is `buffered` tells a stream when it has ended.
-import { randomUUID } from "node:crypto";
-
 import {
   CancelTaskRequest,
   DeleteTaskPushNotificationConfigRequest,
@@ -16,23 +14,19 @@ import {
   taskStateToJSON,
   verifyAgentCardSignature,
 } from "@a2a-js/sdk";
-import {
-  ClientFactory,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-  RestTransportFactory,
-} from "@a2a-js/sdk/client";
+import * as sdk from "@a2a-js/sdk/client";
+
+import { allOf, factoryOf, newId, refused } from "./common.mjs";
 
 const [url, binding, webhook, pace] = process.argv.slice(2);
-const card = await new DefaultAgentCardResolver().resolve(`${url}/`);
-const transport = binding === "JSONRPC" ? new JsonRpcTransportFactory() : new RestTransportFactory();
+const card = await new sdk.DefaultAgentCardResolver().resolve(`${url}/`);
 // Where a test has put the deployment; the card says where its users find it.
 const here = { ...card, supportedInterfaces: card.supportedInterfaces.map((one) => ({ ...one, url })) };
-const client = await new ClientFactory({ transports: [transport] }).createFromAgentCard(here);
+const client = await new sdk.ClientFactory({ transports: [factoryOf(binding, sdk)] }).createFromAgentCard(here);
 
 const request = (prefix, fields = {}, configuration = undefined) =>
   SendMessageRequest.fromJSON({
-    message: { messageId: `${prefix}-${randomUUID()}`, role: "ROLE_USER", parts: [{ text: "hello" }], ...fields },
+    message: { messageId: newId(prefix), role: "ROLE_USER", parts: [{ text: "hello" }], ...fields },
     configuration,
   });
 const state = (task) => taskStateToJSON(task.status.state);
@@ -42,22 +36,6 @@ function told({ payload }) {
   const { $case: kind, value } = payload;
   if (kind === "artifactUpdate") return [kind, text(value.artifact.parts)];
   return kind === "message" ? [kind, text(value.parts)] : [kind, state(value)];
-}
-
-async function allOf(events) {
-  const seen = [];
-  for await (const event of events) seen.push(told(event));
-  return seen;
-}
-
-async function refused(deed) {
-  try {
-    await deed();
-    return "served";
-  } catch (error) {
-    // A refusal inside a JSON-RPC stream has no class of its own in this SDK: it says the code in its text.
-    return error.name === "Error" ? `Error ${/Code: -\d+/.exec(error.message)}` : error.name;
-  }
 }
 
 async function verified() {
@@ -77,8 +55,8 @@ async function sends() {
     send: [state(whole), text(whole.status.message.parts)],
     message: text(said.parts),
     "at once": state(await client.sendMessage(request("tck-input-required", {}, { returnImmediately: true }))),
-    stream: await allOf(client.sendMessageStream(request("tck-stream-artifact-chunked"))),
-    "stream of a message": await allOf(client.sendMessageStream(request("tck-message-response"))),
+    stream: await allOf(client.sendMessageStream(request("tck-stream-artifact-chunked")), told),
+    "stream of a message": await allOf(client.sendMessageStream(request("tck-message-response")), told),
   };
 }
 
@@ -88,7 +66,7 @@ async function asks() {
   const { id } = pace === "buffered" ? await working() : opened;
   const subscription = client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id }));
   const first = told((await subscription.next()).value);
-  const rest = allOf(subscription);
+  const rest = allOf(subscription, told);
   const ended = await client.sendMessage(request("tck-complete-task", { taskId: opened.id }));
   const got = await client.getTask(GetTaskRequest.fromJSON({ id: opened.id, historyLength: 1 }));
   return {
@@ -100,7 +78,7 @@ async function asks() {
 }
 
 async function lists() {
-  const contextId = randomUUID();
+  const contextId = newId("context");
   for (const prefix of ["tck-complete-task", "tck-reject-task", "tck-input-required"]) {
     await client.sendMessage(request(prefix, { contextId }));
   }
@@ -145,7 +123,7 @@ async function refusals() {
     "unknown task": await refused(() => client.getTask(GetTaskRequest.fromJSON({ id: "nowhere" }))),
     "cancel of an ended task": await refused(() => client.cancelTask(CancelTaskRequest.fromJSON({ id }))),
     "subscription to an ended task": await refused(() =>
-      allOf(client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id }))),
+      allOf(client.resubscribeTask(SubscribeToTaskRequest.fromJSON({ id })), told),
     ),
     "message to an ended task": await refused(() => client.sendMessage(request("x", { taskId: id }))),
   };
