@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
@@ -192,6 +193,26 @@ def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_throug
     world.wait(60_000)
     assert result(world, task.id) == "completed: "
     assert peer.asked == 3
+
+
+def test_a_wake_that_refuses_the_suspension_is_heard_at_once() -> None:
+    world, peer, woken_at = world_of(Parent().agent), Endless(), list[int]()
+    suspending = world.table.update_head
+
+    def meet(before: Head, after: Head) -> bool:
+        if after.parked and not woken_at:
+            woken_at.append(world.now)
+            peer.state = TaskState.COMPLETED
+            assert peer.callback
+            world.called_back(peer.callback.url, {TOKEN_HEADER: peer.callback.token or ""}, b"{}")
+        return suspending(before, after)
+
+    world.table.update_head = meet
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.id) == "completed: "
+    assert world.events(task.id)[-1].at - woken_at[0] < 1_000, "not at the next look at the head"
 
 
 def test_a_canceled_parent_ends_its_child() -> None:

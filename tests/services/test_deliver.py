@@ -21,13 +21,14 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.testing import START
 from tests.echo import Writer, agent_of
-from tests.faults.plans import At, Count
+from tests.faults.plans import At, Count, NoFaults
 from tests.together import Together
 from tests.world import HOOK, ME, World, accepting, webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
@@ -582,6 +583,48 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
     over = delivery.CURSOR_LEASE_MS - ahead_ms + 1
     together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
     assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
+
+
+class LateAnswers(NoFaults):
+    """Answers of a call that arrive late: one for each of ``late_ms``."""
+
+    def __init__(self, call: str, *late_ms: int) -> None:
+        self.call = call
+        self.late_ms = [*late_ms]
+        self.wait: Callable[[int], None] = lambda _: None
+
+    def after(self, port: str, call: str) -> None:
+        if f"{port}.{call}" == self.call and self.late_ms and (late_ms := self.late_ms.pop(0)):
+            self.wait(late_ms)
+
+
+@pytest.mark.parametrize("late_ms", [3_001, 19_000, delivery.CURSOR_LEASE_MS + 1, 10 * delivery.CURSOR_LEASE_MS])
+def test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_lease(late_ms: int) -> None:
+    late = LateAnswers("table.move_cursor", 0, late_ms)  # the claim is answered at once, its renewal late
+    world, key, message = world_to_tell(late)
+    together = Together(world)
+    late.wait = lambda ms: together.sleep(ms / 1000)
+    world.receiver.takes = delivery.POST_DEADLINE_MS
+    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
+    other = together.notifier(message, 600_000)
+    together.run(
+        lambda: deliver(slow, message, lambda: 600_000),
+        together.later(4_000 + delivery.CURSOR_LEASE_MS + 1, other),
+        together.later(4_000 + late_ms, lambda: None),
+    )
+    assert world.receiver.crowded == []
+    assert world.receiver.effects()[-1].n == ENDED
+    assert world.table.get_cursor(key, "hook").position == ENDED
+
+
+def test_a_notifier_whose_renewals_are_all_answered_late_sends_nothing() -> None:
+    late = LateAnswers("table.move_cursor", 0, *[delivery.CURSOR_LEASE_MS] * 9)
+    world, _, message = world_to_tell(late)
+    together = Together(world)
+    late.wait = lambda ms: together.sleep(ms / 1000)
+    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
+    (ending,) = together.run(lambda: deliver(slow, message, lambda: 60_000 + START - together.now()))
+    assert (ending, world.receiver.tried) == (DeliveryOutcome.NOTHING, [])
 
 
 @pytest.mark.parametrize("act", [webhooks.delete, webhooks.add])

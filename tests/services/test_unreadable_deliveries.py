@@ -48,12 +48,16 @@ class Raising(NoFaults):
 class Scene:
     """A task that has run and whose webhook has heard nothing of it yet."""
 
-    def __init__(self, wire: WireVersion = "1.0", error: type[Exception] = PayloadCorrupted) -> None:
+    def __init__(
+        self, wire: WireVersion = "1.0", error: type[Exception] = PayloadCorrupted, *, ran: bool = True
+    ) -> None:
         self.faults = Raising(error)
         trusting = EgressPolicy(trusted_domains=("example.com",))
         self.world = World([Writer(seconds=0).agent], policy=trusting, faults=self.faults)
         self.key = ME.key(self.world.send("hello", push=False).id)
-        self.world.settle()
+        if ran:
+            self.world.settle()
+        self.world.queue.clear()
         webhooks.add(
             self.world.service.webhooks,
             self.key,
@@ -142,3 +146,42 @@ def test_a_notifier_that_could_not_read_and_was_overtaken_changes_nothing() -> N
     deliver(scene.world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
     assert (scene.cursor.holder, scene.cursor.attempt) == ("other", 0)
     assert scene.world.table.list_attempts(scene.key) == []
+
+
+@pytest.mark.parametrize("by", ["a failed read", "a redrive"])
+def test_a_webhook_that_has_had_everything_is_due_no_longer(by: str) -> None:
+    scene = Scene()
+    scene.world.settle()
+    world, message = scene.world, DeliveryMessage(scene.key, "hook")
+    if by == "a redrive":
+        given_up = replace(scene.cursor, state=CursorState.EXHAUSTED)
+        assert world.table.move_cursor(scene.key, scene.cursor, given_up)
+        redrive(DeliveryAdmin(world.table, world.table, world.queue, world.clock), scene.key, "hook")
+    else:
+        scene.faults.resolver = {"table.read_head"}
+        deliver(world.post, message, lambda: 60_000)
+        scene.faults.resolver = set()
+    assert scene.cursor.due_at
+    world.wait(HOUR_MS)
+    assert (scene.cursor.due_at, scene.cursor.attempt, scene.cursor.next_at) == (None, 0, 0)
+    assert scene.cursor.position == scene.world.table.read_head(scene.key).last
+    assert world.queue.waiting == []
+
+
+def test_an_event_that_comes_while_a_webhook_ceases_to_be_due_is_told() -> None:
+    scene = Scene(ran=False)
+    world = scene.world
+    deliver(world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
+    scene.faults.resolver = {"table.read_head"}
+    deliver(world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
+    scene.faults.resolver = set()
+    world.now = scene.cursor.next_at
+    settling = [lambda: world.cancel(scene.key.task)]
+
+    def cancel_once(port: str, call: str) -> None:
+        if (port, call) == ("table", "move_cursor") and settling:
+            settling.pop()()
+
+    scene.faults.before = cancel_once  # type: ignore[method-assign]
+    deliver(world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
+    assert [got.n for got in world.receiver.effects()] == [1, 2]

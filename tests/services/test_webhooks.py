@@ -342,6 +342,29 @@ def test_deleting_takes_configuration_and_cursor_away_and_may_be_repeated() -> N
     assert (world.table.list_configs(key), world.table.list_cursors(key)) == ([], [])
 
 
+@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("leased", [False, True])
+def test_a_delete_leaves_the_webhook_that_is_registered_under_its_id_meanwhile(number: int, leased: bool) -> None:  # noqa: FBT001
+    added: list[PushConfig] = []
+
+    def meanwhile() -> None:
+        added.append(add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook")))
+
+    faults = At(late=True, what=meanwhile)
+    world, task_id = world_with_task(policy=TRUSTING, faults=faults)
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
+    key, claimed_at = ME.key(task_id), world.now
+    if leased:
+        cursor = world.table.get_cursor(key, "hook")
+        world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "other", now=world.now))
+    faults.after_now(number)
+    delete(world, task_id, "hook")
+    kept = world.table.list_configs(key)
+    assert kept == (added if number > 1 else []), "one that came before the delete has read its cursor is deleted"
+    assert [cursor.incarnation for cursor in world.table.list_cursors(key)] == [one.incarnation for one in kept]
+    assert not leased or world.now >= claimed_at + delivery.CURSOR_LEASE_MS
+
+
 def deleting(world: World, together: Together, task_id: str) -> Callable[[], int]:
     """A client that deletes the webhook; gives the time of the answer."""
     hooks = replace(world.service.webhooks, clock=together)

@@ -352,8 +352,10 @@ async def _supervise(
         with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
             session.check_lease()
             context.calls.notify_waiting()
-            if context.is_idle and context.calls.suspend():
-                raise Suspended
+            if context.is_idle:
+                if context.calls.suspend():
+                    raise Suspended
+                context.calls.notify_waiting()  # a wake has come since the head was read
         if remaining_ms() < MARGIN_MS:
             raise TimeLimitReached
         if engine.is_replaced():

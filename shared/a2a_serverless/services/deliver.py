@@ -222,15 +222,25 @@ def _open_session(
         snapshot = context.log.read_head(key)
         if snapshot is None:
             return DeliveryOutcome.NOTHING
-        if snapshot.last <= cursor.position:
-            return DeliveryOutcome.CAUGHT_UP
-        config = context.store.get_config(key, cursor.config_id)
+        is_pending = snapshot.last > cursor.position
+        config = context.store.get_config(key, cursor.config_id) if is_pending else None
+    if not is_pending:
+        return _settle(context, key, cursor)
     if config is None:
         return DeliveryOutcome.NOTHING
     replayer = TaskReplayer(context.log, snapshot.head)
     return _DeliverySession(
         key, snapshot.head, config, host_of(config.url), remaining_ms, cursor.verification, replayer
     )
+
+
+def _settle(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> DeliveryOutcome:
+    """Ends the due time of a cursor that has no pending event (a failed read or a redrive gave it one)."""
+    if cursor.due_at is None:
+        return DeliveryOutcome.CAUGHT_UP
+    after = delivery.release_lease(delivery.record_success(cursor, cursor.position, now=context.clock.now()))
+    check_written(context.store.move_cursor(key, cursor, after))
+    return DeliveryOutcome.MORE_CAME  # reads again: an event may have come, whose message met the due time
 
 
 def _retry_after_lease(context: DeliveryContext, message: DeliveryMessage, cursor: Cursor, now: int) -> DeliveryOutcome:
@@ -407,12 +417,14 @@ def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: C
     """Returns the cursor with a lease that outlasts a POST; raises _CursorLost.
 
     So nothing is sent after a deletion has returned. Called right before each attempt, because what came before it
-    (storage, keys, a challenge) may have taken any time.
+    (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its answer came
+    late, while the time suffices for the POST.
     """
-    now = context.clock.now()
-    if delivery.covers_attempt(cursor, now):
-        return cursor
-    return _move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))
+    while not delivery.covers_attempt(cursor, now := context.clock.now()):
+        cursor = _move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))
+        if session.remaining_ms() < POST_DEADLINE_MS:
+            raise _CursorLost
+    return cursor
 
 
 def _move_or_raise(context: DeliveryContext, session: _DeliverySession, before: Cursor, after: Cursor) -> Cursor:

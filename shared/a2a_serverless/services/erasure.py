@@ -140,8 +140,9 @@ def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
 
 
 def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
-    for cursor in erasure.store.list_cursors(key):
-        close(erasure.store, erasure.clock, key, cursor.config_id)
+    while cursors := erasure.store.list_cursors(key):  # a client may register others meanwhile
+        for cursor in cursors:
+            close(erasure.store, erasure.clock, key, cursor.config_id)
     receipts, callbacks, uploads = _related_names(erasure, key)
     items = erasure.erasure_store.erase_related(key, receipts, callbacks)
     places = [*uploads, _blobs_of(erasure, key)]

@@ -153,9 +153,15 @@ def sealing_context(key: TaskKey, config_id: str) -> str:
 def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
     """Deletes the configuration, waits for an attempt in flight to end (at most its lease), deletes the cursor.
 
-    If interrupted, it leaves a closed cursor without a configuration, which is not shown and for which nothing is sent.
+    One that is registered under the same id meanwhile stays. If interrupted, this leaves a closed cursor without a
+    configuration, which is not shown and for which nothing is sent.
     """
+    deleted: str | None = None
     while cursor := store.get_cursor(key, config_id):
+        deleted = deleted or cursor.incarnation
+        if cursor.incarnation != deleted:
+            _wait_for_attempt(store, clock, key, cursor)  # it has kept the lease of the one that it replaced
+            return
         if cursor.state is not CursorState.CLOSED:
             store.close_config(key, cursor)
         elif cursor.lease_until > clock.now():
