@@ -22,6 +22,7 @@ from a2a_serverless.domain.head import (
     Head,
     HeadSnapshot,
     LeaseLost,
+    WakeCounterChanged,
     check_fence,
     hand_over,
     mark_children,
@@ -133,7 +134,7 @@ def _made(call: Callable[[], object]) -> object:
 def _store() -> Iterator[None]:
     try:
         yield
-    except IllegalTransition:
+    except (IllegalTransition, WakeCounterChanged):
         raise
     except Exception as error:
         raise StoreFailed from error
