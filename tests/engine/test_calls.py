@@ -205,7 +205,7 @@ def test_a_wake_that_refuses_the_suspension_is_heard_at_once() -> None:
             peer.state = TaskState.COMPLETED
             assert peer.callback
             world.called_back(peer.callback.url, {TOKEN_HEADER: peer.callback.token or ""}, b"{}")
-        return suspending(before, after)
+        return bool(suspending(before, after))
 
     world.table.update_head = meet
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))

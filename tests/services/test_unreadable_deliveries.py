@@ -163,7 +163,7 @@ def test_a_webhook_that_has_had_everything_is_due_no_longer(by: str) -> None:
         scene.faults.resolver = set()
     assert scene.cursor.due_at
     world.wait(HOUR_MS)
-    assert (scene.cursor.due_at, scene.cursor.attempt, scene.cursor.next_at) == (None, 0, 0)
+    assert scene.cursor == replace(scene.cursor, due_at=None, attempt=0, next_at=0)
     assert scene.cursor.position == scene.world.table.read_head(scene.key).last
     assert world.queue.waiting == []
 
