@@ -204,13 +204,15 @@ class MemoryTable(
 ):
     """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry.
 
-    ``on_feed`` is called when there is more in it.
+    ``on_feed`` is called when there is more in it. ``make_items`` makes the table.
     """
+
+    make_items = MemoryItems
 
     def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
         self.feed: list[tuple[TaskKey, Event]] = []
         self._on_feed = on_feed
-        self.items = MemoryItems(now, self._add_to_feed)
+        self.items = self.make_items(now, self._add_to_feed)
         super().__init__(self.items.as_table(), PayloadStore(MemoryBlobStore()))
 
     def _add_to_feed(self, item: Item) -> None:
