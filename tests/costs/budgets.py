@@ -42,9 +42,8 @@ class Line(NamedTuple):
         return self.a + self.b * n
 
     def __str__(self) -> str:
-        return " + ".join(
-            [f"{self.a:g}"] * bool(self.a or not self.b) + [f"{self.b:g} n".removeprefix("1 ")] * bool(self.b)
-        )
+        slope = f"{self.b:g} n".removeprefix("1 ")
+        return " + ".join([f"{self.a:g}"] * bool(self.a or not self.b) + [slope] * bool(self.b))
 
 
 class Goal(NamedTuple):
@@ -207,17 +206,18 @@ def hours_of_asking(n: int) -> Counter[str]:
     return world.used
 
 
-def failed_attempts(n: int) -> Counter[str]:
-    """Counts a webhook that refuses its first notification ``n`` times."""
+def hours_of_refusals(n: int) -> Counter[str]:
+    """Counts a task whose webhook refuses everything for ``n`` hours."""
 
     async def says(_: TaskContext) -> str:
         return "done"
 
     world = CountingWorld([agent_of(says)])
-    world.receiver.answers = lambda number: Outcome(status=503, connected=True) if number < n else accepting(number)
+    back = world.now + n * HOUR_MS
+    world.receiver.answers = lambda number: accepting(number) if world.now >= back else Outcome(status=503)
     world.send()
-    world.settle(100 * HOUR_MS)
-    assert len(world.receiver.posts) == 2
+    world.wait(n * HOUR_MS)
+    assert world.receiver.posts == []
     return world.used
 
 
@@ -365,10 +365,10 @@ BUDGETS: Final = (
     ),
     Budget(
         "a webhook that refuses",
-        "attempt",
-        2,
-        failed_attempts,
-        _lines(queries=(11, 5.7), writes=(9, 3.7), messages=(3, 1), POSTs=(2, 1), invocations=(5, 1)),
+        "hour",
+        12,
+        hours_of_refusals,
+        _lines(queries=(61, 2.4), writes=(39, 1.25), messages=(11, 0.05), POSTs=(9, 0.05), invocations=(13, 0.05)),
     ),
     Budget(
         "overdue tasks, found by the sweeper",
@@ -413,7 +413,7 @@ BUDGETS: Final = (
 
 def table() -> str:
     """Draws the budgets as a table of Markdown."""
-    lines = [f"| for n | of | {' | '.join(SHOWN)} |", f"|---|---|{'---:|' * len(SHOWN)}"]
+    lines = [f"| n | what | {' | '.join(SHOWN)} |", f"|---|---|{'---:|' * len(SHOWN)}"]
     for one in BUDGETS:
         cells = " | ".join(str(one.most.get(name, "")) for name in SHOWN)
         lines.append(f"| {one.unit}s | {one.what} | {cells} |")

@@ -16,6 +16,7 @@ import cost
 from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
+from tests.costs import budgets
 from tests.docs import times
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
@@ -178,6 +179,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "standing cost": (ROOT / "docs" / "cost.md", standing),
     "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),
     "requirements": (ROOT / "docs" / "requirements.md", requirements),
+    "budgets": (ROOT / "docs" / "guarantees.md", budgets.table),
 }
 
 

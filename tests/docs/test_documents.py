@@ -56,6 +56,12 @@ def test_every_path_that_is_named_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_test_that_is_named_exists(path: Path) -> None:
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)", path.read_text()):
+        assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(), re.MULTILINE), f"{file}::{test}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_every_command_of_ours_is_one_that_there_is(path: Path) -> None:
     for line in re.findall(r"a2a-serverless ((?:[a-z]+ ?)+)", path.read_text()):
         command: Any = typer.main.get_command(app)
@@ -101,6 +107,10 @@ def test_the_readme_says_what_an_idle_deployment_costs() -> None:
 @pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
 def test_an_entry_document_stays_short(document: str) -> None:
     assert len((ROOT / document).read_text().splitlines()) < 150
+
+
+def test_the_guarantees_stay_short() -> None:
+    assert len((ROOT / "docs" / "guarantees.md").read_text().splitlines()) <= 140
 
 
 def test_no_package_index_is_named() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.push import Cursor, CursorState
+from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.states import RUNNABLE
 from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
@@ -165,26 +165,31 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         _fail_task(sweeper, snapshot, now)
         return _SweepResult(due)
     cursors = sweeper.store.list_cursors(key) if head.push else []
-    behind = [cursor for cursor in cursors if _is_behind(cursor, snapshot.last, now)]
+    pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < snapshot.last]
+    behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and not head.is_leased(now):
         # The only write that comes before the message: a message for a task that is still suspended does nothing.
         sweeper.log.update_head(head, heads.wake(head, now=now))
         return _SweepResult(due, (*told, WorkMessage(key)), None, late_ms)
-    after, rings = _reschedule(head, now, behind=bool(behind))
+    after, rings = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
         due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms
     )
 
 
-def _reschedule(head: Head, now: int, *, behind: bool) -> tuple[Head, bool]:
-    """Returns the head with its next due time, and whether to enqueue a work message."""
+def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
+    """Returns the head with its next due time, and whether to enqueue a work message.
+
+    A task with a ``pending`` notification stays due also while that waits for a retry: the cursor leaves the index
+    with the first success, and events after it may still be pending.
+    """
     if head.is_leased(now):
         return heads.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.state in RUNNABLE or head.children:
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
-    if behind:
+    if pending:
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), False
     return heads.reschedule(head, at=None if head.is_terminal else head.deadline, enqueued=False), False
 
@@ -213,8 +218,3 @@ def _fail_task(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> None:
 
 def _wait(head: Head) -> int:
     return min(WAIT_MS << min(head.rings, 10), WAIT_LIMIT_MS)
-
-
-def _is_behind(cursor: Cursor, last: int, now: int) -> bool:
-    """Whether the cursor is behind and not waiting for a retry; while it waits, it is in the due index itself."""
-    return cursor.state is CursorState.ACTIVE and cursor.position < last and cursor.next_at <= now
