@@ -30,7 +30,6 @@ FILES = (
     "requirements/sam.txt",
     "samconfig.example.toml",
     "template.yaml",
-    "webhook_receiver/app.py",
     "webhook_receiver/pyproject.toml",
 )
 

@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 from moto import mock_aws
 
+import a2a_webhook_receiver
 from a2a_webhook_receiver.settings import BadSettings, Settings, read_settings
 from a2a_webhook_receiver.store_dynamodb import DynamoStore
 from a2a_webhook_receiver.store_sqlite import SqliteStore
@@ -33,17 +34,17 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monke
 
 
 def test_importing_the_module_reads_no_environment() -> None:
-    assert importlib.import_module("app").handler
+    assert importlib.import_module("a2a_webhook_receiver.app").handler
 
 
 def test_the_factory_makes_the_app_that_the_environment_describes(environment: pytest.MonkeyPatch) -> None:
-    made = importlib.import_module("app").app()
+    made = importlib.import_module("a2a_webhook_receiver.app").app()
     assert isinstance(made, FastAPI)
     assert made.state.settings.issuer == "https://agents.example.com"
     made.state.receiver.expectations.close()
     environment.delenv("ISSUER")
     with pytest.raises(BadSettings, match="ISSUER is missing"):
-        importlib.import_module("app").app()
+        importlib.import_module("a2a_webhook_receiver.app").app()
 
 
 def test_the_store_is_a_file_or_a_table(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -69,12 +70,12 @@ def deployed(environment: pytest.MonkeyPatch) -> Iterator[Callable[..., dict[str
     for name, value in (("AWS_LAMBDA_FUNCTION_NAME", "receiver"), ("REPLAY_TABLE", "receiver")):
         environment.setenv(name, value)
     environment.setenv("ADMIN_TOKEN_SHA256", sha256(b"pw").hexdigest())
-    environment.delitem(sys.modules, "app", raising=False)
+    environment.delitem(sys.modules, "a2a_webhook_receiver.app", raising=False)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with mock_aws():
         make_table()
-        yield lambda *request, **headers: importlib.import_module("app").handler(
+        yield lambda *request, **headers: importlib.import_module("a2a_webhook_receiver.app").handler(
             http_api_event(*request, **headers), None
         )
     loop.run_until_complete(loop.shutdown_default_executor())
@@ -109,7 +110,7 @@ def test_a_deployed_receiver_answers_as_one_on_a_server_does(deployed: Callable[
 
 
 def test_the_template_sets_variables_that_exist() -> None:
-    template = (Path(importlib.import_module("app").__file__ or "").parent / "template.yaml").read_text()
+    template = (Path(a2a_webhook_receiver.__file__).parents[1] / "template.yaml").read_text()
     variables = set(re.findall(r"^ {10}([A-Z0-9_]+):", template, re.MULTILINE))
     assert variables == {"ISSUER", "AUDIENCE", "REPLAY_TABLE", "ADMIN_TOKEN_SHA256"}
     assert variables <= {field.name.upper() for field in fields(Settings)}

@@ -1,145 +1,105 @@
-"""The one-file receiver as Lambda calls it."""
+"""A function that handles webhooks without FastAPI, as Lambda calls it. What it answers is in ``test_semantics.py``."""
 
 import base64
-import json
 import logging
-import urllib.error
-from collections.abc import Callable
-from http.client import BadStatusLine
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
-from a2a_webhook_receiver.receive import WebhookRequest
+from a2a_webhook_receiver.aws_lambda import build_from_environment, make_handler
+from a2a_webhook_receiver.receive import Claimed
+from a2a_webhook_receiver.settings import BadSettings
+from a2a_webhook_receiver.testing import TOKEN, StubIssuer, lambda_event
+from a2a_webhook_receiver.wiring import build_receiver
 from examples import lambda_function
-from examples.lambda_function import KeyCache, KeysUnavailable, fetch_keys
-from tests.adapters.strangers import DRIPS, ENOUGH, serve
-from tests.webhook_receiver.sending import JWKS, signed
-from vectors.cases import AUDIENCE, CHALLENGE, ISSUER, KID, NOW, TASK, TOKEN
-from vectors.forge import to_json
+from tests.webhook_receiver.test_stores import make_table
 
-DAY = 86_400_000
+ANSWERED = '{"received":true,"duplicate":false,"late":false}'
+
+
+class Application:
+    """Remembers what it handles; fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.handled: list[tuple[str, str | None]] = []
+        self.fails = False
+        self.issuer = StubIssuer()
+        self.handler = make_handler(self.handle, self.issuer.build)
+
+    def handle(self, claimed: Claimed) -> None:
+        if self.fails:
+            raise OSError("content of the application")
+        self.handled.append((claimed.notification.subject.task_id, claimed.notification.content.state))
 
 
 @pytest.fixture
-def handle(monkeypatch: pytest.MonkeyPatch) -> Callable[[WebhookRequest], dict[str, Any]]:
-    for name, value in {"ISSUER": ISSUER, "AUDIENCE": AUDIENCE, "WEBHOOK_TOKEN": TOKEN}.items():
-        monkeypatch.setenv(name, value)
-
-    def call(request: WebhookRequest, **changes: Any) -> dict[str, Any]:
-        keys = KeyCache(lambda: JWKS)
-        return lambda_function.answer_event(event_of(request) | changes, keys, NOW)
-
-    return call
+def application() -> Application:
+    return Application()
 
 
-def event_of(request: WebhookRequest) -> dict[str, Any]:
-    values = {name: [value] for name, value in request.headers}
-    return {"headers": dict(request.headers), "multiValueHeaders": values, "body": request.body.decode()}
+def test_a_notification_is_handled_once(application: Application) -> None:
+    request = application.issuer.notification("task-1", "input-required")
+    again = application.issuer.notification("task-1", "input-required")
+    assert application.handler(lambda_event(request), None)["body"] == ANSWERED
+    assert application.handler(lambda_event(again), None)["body"] == '{"received":true,"duplicate":true}'
+    assert application.handled == [("task-1", "input-required")]
 
 
-def test_a_genuine_notification_is_handled(
-    handle: Callable[..., dict[str, Any]], caplog: pytest.LogCaptureFixture
+def test_what_the_handler_could_not_do_it_may_do_at_the_next_attempt(
+    application: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
-    assert handle(signed())["body"] == '{"received": true}'
-    assert caplog.messages == [f"task {TASK}, event 3"]
+    application.fails = True
+    event = lambda_event(application.issuer.notification("task-1"))
+    assert application.handler(event, None)["statusCode"] == 500
+    assert caplog.messages[0] == "failed task=task-1 event=1 error=OSError"
+    application.fails = False
+    assert application.handler(event, None)["body"] == ANSWERED
 
 
-def test_a_body_in_base64_is_the_same_body(handle: Callable[..., dict[str, Any]]) -> None:
-    request = signed()
-    encoded = base64.b64encode(request.body).decode()
-    assert handle(request, body=encoded, isBase64Encoded=True)["statusCode"] == 200
+def test_a_body_in_base64_is_the_same_body(application: Application) -> None:
+    event = lambda_event(application.issuer.notification("task-1"))
+    event |= {"body": base64.b64encode(event["body"].encode()).decode(), "isBase64Encoded": True}
+    assert application.handler(event, None)["body"] == ANSWERED
 
 
-def test_the_events_of_function_urls_are_understood(handle: Callable[..., dict[str, Any]]) -> None:
-    assert handle(signed(), multiValueHeaders=None)["statusCode"] == 200
-    assert handle(signed(), multiValueHeaders=None, headers=None, body=None)["statusCode"] == 415
+@pytest.mark.parametrize("event", [{}, {"headers": None, "body": None}, {"headers": {}, "body": "\ud800"}])
+def test_an_event_without_a_request_is_refused(application: Application, event: dict[str, Any]) -> None:
+    assert application.handler(event, None)["statusCode"] == 415
 
 
-def test_a_challenge_is_echoed(handle: Callable[..., dict[str, Any]]) -> None:
-    assert json.loads(handle(signed(CHALLENGE, challenge=True))["body"]) == {"challenge": CHALLENGE["challenge"]}
+def test_a_challenge_is_echoed(application: Application) -> None:
+    assert application.handler(lambda_event(application.issuer.challenge()), None)["body"] == '{"challenge":"stub"}'
 
 
-def test_everything_unauthentic_gets_one_answer(handle: Callable[..., dict[str, Any]]) -> None:
-    answers = [handle(signed(iss="https://evil.example")), handle(signed(), body="{}"), handle(signed(exp=1, iat=0))]
-    assert [answer["statusCode"] for answer in answers] == [401] * 3
-    assert {answer["body"] for answer in answers} == {'{"error": "unauthenticated"}'}
-    assert answers[0]["headers"]["WWW-Authenticate"] == "Bearer"
+def test_the_example_is_a_handler() -> None:
+    assert callable(lambda_function.handler)
 
 
-def test_an_authentic_body_that_is_no_notification_is_told_so(handle: Callable[..., dict[str, Any]]) -> None:
-    assert handle(signed({}))["statusCode"] == 400
+def test_the_environment_describes_the_function(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issuer = StubIssuer()
+    described = {"ISSUER": issuer.settings.issuer, "AUDIENCE": issuer.settings.audience, "WEBHOOK_TOKEN": TOKEN}
+    described |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
+    for name, value in (described | {"AWS_LAMBDA_FUNCTION_NAME": "receiver"}).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BadSettings, match="REPLAY_TABLE is missing"):
+        build_from_environment()
+    monkeypatch.setenv("REPLAY_TABLE", "receiver")
+    with mock_aws():
+        make_table()
+        settings = build_from_environment()[1]
+        receiver = build_receiver(settings, issuer.fetch_keys)
+        handler = make_handler(lambda_function.handle, lambda: (receiver, settings))
+        assert handler(lambda_event(issuer.notification("task-1")), None)["body"] == ANSWERED
+    assert capsys.readouterr().out == "task-1 completed\n"
+    assert logging.getLogger("a2a_webhook_receiver").level == logging.INFO
 
 
-def test_two_headers_of_one_name_are_seen(handle: Callable[..., dict[str, Any]]) -> None:
-    values = {name: [value] for name, value in signed().headers} | {"X-A2A-Notification-Token": [TOKEN, "x"]}
-    assert handle(signed(), multiValueHeaders=values)["statusCode"] == 401
-
-
-class Issuer:
-    """Answers as it is told, and counts how often it was asked."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.answer: bytes | None = JWKS
-
-    def fetch(self) -> bytes:
-        self.asked += 1
-        if self.answer is None:
-            raise urllib.error.URLError("down")
-        return self.answer
-
-
-@pytest.mark.enable_socket
-@pytest.mark.parametrize("where", DRIPS)
-def test_an_issuer_that_drips_is_left_after_the_deadline(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve(DRIPS[where]) as peer:
-        monkeypatch.setenv("ISSUER", f"http://127.0.0.1:{peer.port}")
-        with pytest.raises(TimeoutError):
-            fetch_keys(0.2)
-        assert peer.written < ENOUGH
-
-
-def test_a_flood_of_unknown_keys_makes_one_fetch_in_thirty_seconds() -> None:
-    issuer = Issuer()
-    cache = KeyCache(issuer.fetch)
-    for at in range(0, 300_000, 100):
-        assert "unknown" not in cache.keys_for("unknown", NOW + at)
-        assert KID in cache.keys_for(KID, NOW + at)
-    assert issuer.asked == 10
-
-
-def test_an_issuer_that_fails_is_asked_once_in_thirty_seconds_and_its_keys_hold_for_a_day() -> None:
-    issuer = Issuer()
-    cache = KeyCache(issuer.fetch)
-    cache.keys_for(KID, NOW)
-    issuer.answer = None
-    for at in range(DAY - 60_000, DAY, 100):
-        assert KID in cache.keys_for(KID, NOW + at)
-    assert issuer.asked == 3
-    with pytest.raises(KeysUnavailable):
-        cache.keys_for(KID, NOW + DAY)
-
-
-def test_an_issuer_that_does_not_speak_http_is_an_issuer_that_fails() -> None:
-    def fetch() -> bytes:
-        raise BadStatusLine("nonsense")
-
-    with pytest.raises(KeysUnavailable):
-        KeyCache(fetch).keys_for(KID, NOW)
-
-
-def test_without_keys_the_sender_is_asked_to_come_back(handle: Callable[..., dict[str, Any]]) -> None:
-    del handle
-    answer = lambda_function.answer_event(event_of(signed()), KeyCache(lambda: b"{}"), NOW)
-    assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (503, "30")
-
-
-@pytest.mark.parametrize(
-    "key_set",
-    [b"", b"[]", b'{"keys":[]}', b'{"keys":{}}', b'{"keys":[{"kid":7}]}', to_json({"keys": [{}] * 17}), b" " * 70_000],
-)
-def test_what_is_no_key_set_is_refused(key_set: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        lambda_function.parse_keys(key_set)
+def test_a_function_loads_no_web_framework() -> None:
+    program = "import sys, a2a_webhook_receiver.aws_lambda; print({'fastapi', 'boto3', 'mangum'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == "set()\n"

@@ -7,8 +7,7 @@ from a2a_webhook_receiver.errors import KeysUnavailable, Replayed, Unauthentic, 
 from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.jwks import JwksCache
 from a2a_webhook_receiver.outbound import Unreachable
-from a2a_webhook_receiver.receive import Claimed, begin, finish, release, settle
-from a2a_webhook_receiver.replay import Duplicate
+from a2a_webhook_receiver.receive import Claimed, Repeated, begin, finish, release, settle
 from a2a_webhook_receiver.store_sqlite import SqliteStore
 from a2a_webhook_receiver.tasks import Delivery
 from a2a_webhook_receiver.verifier import VerifiedChallenge
@@ -29,7 +28,7 @@ def test_a_notification_is_claimed_handled_and_settled() -> None:
         assert isinstance(claimed, Claimed)
         finish(receiver, claimed)
         settle(receiver, claimed)
-        assert isinstance(begin(receiver, event(1, attempt=2)), Duplicate)
+        assert isinstance(begin(receiver, event(1, attempt=2)), Repeated)
     assert [entry.outcome for entry in receiver.inbox.after(0)] == ["accepted", "duplicate"]
 
 
@@ -109,7 +108,7 @@ def test_both_signatures_of_one_message_have_one_effect() -> None:
         claimed = begin(receiver, request)
         assert isinstance(claimed, Claimed)
         settle(receiver, claimed)
-        assert isinstance(begin(receiver, twin), Duplicate)
+        assert isinstance(begin(receiver, twin), Repeated)
 
 
 def test_a_challenge_is_answered_while_something_is_expected() -> None:

@@ -12,9 +12,13 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class Refused(Exception):
-    """A request that has no effect. The message says what is wrong, without any secret."""
+    """A request that has no effect. The message says what is wrong, without any secret.
+
+    ``reason`` is the sentence of the log: it is the same for every request, so it quotes none.
+    """
 
     code: ClassVar[str] = "refused"
+    reason: ClassVar[str] = "refused"
     step: ClassVar[Step] = "transport"
 
 
@@ -26,6 +30,7 @@ class NoSignature(Unauthentic):
     """Neither header holds a token."""
 
     code = "no-signature"
+    reason = "no signed token in Authorization or X-A2A-Notification-JWT"
     step = "token"
 
 
@@ -33,6 +38,7 @@ class DuplicateHeader(Unauthentic):
     """A header that is used came twice: two readers could each use another value."""
 
     code = "duplicate-header"
+    reason = "a header that is used comes twice"
     step = "transport"
 
 
@@ -40,6 +46,7 @@ class AmbiguousSignature(Unauthentic):
     """Both headers hold a token of the issuer's type."""
 
     code = "ambiguous-signature"
+    reason = "a signed token in two headers"
     step = "token"
 
 
@@ -47,6 +54,7 @@ class MalformedToken(Unauthentic):
     """The token is not three segments of canonical base64url, or its header is not the expected JSON object."""
 
     code = "malformed-token"
+    reason = "the token is not three segments of base64url with a JSON header"
     step = "token"
 
 
@@ -54,6 +62,7 @@ class ForbiddenHeader(Unauthentic):
     """The token's header holds more than ``alg``, ``typ`` and ``kid``."""
 
     code = "forbidden-header"
+    reason = "the token's header holds more than alg, typ and kid"
     step = "token"
 
 
@@ -61,6 +70,7 @@ class WrongAlgorithm(Unauthentic):
     """The algorithm is not ES256."""
 
     code = "wrong-algorithm"
+    reason = "the algorithm is not ES256"
     step = "token"
 
 
@@ -68,6 +78,7 @@ class WrongType(Unauthentic):
     """The token was made for another purpose."""
 
     code = "wrong-type"
+    reason = "the token was made for another purpose"
     step = "token"
 
 
@@ -75,6 +86,7 @@ class UnknownKey(Unauthentic):
     """The issuer does not publish the key that the token names."""
 
     code = "unknown-key"
+    reason = "the issuer publishes no such key"
     step = "key"
 
 
@@ -82,6 +94,7 @@ class WrongSignature(Unauthentic):
     """The named key did not sign this token."""
 
     code = "wrong-signature"
+    reason = "the key that the token names did not sign it"
     step = "signature"
 
 
@@ -89,6 +102,7 @@ class MalformedClaims(Unauthentic):
     """A claim is missing or has the wrong type."""
 
     code = "malformed-claims"
+    reason = "a claim is missing or has the wrong type"
     step = "claims"
 
 
@@ -96,6 +110,7 @@ class WrongIssuer(Unauthentic):
     """The token is of another issuer."""
 
     code = "wrong-issuer"
+    reason = "the token is of another issuer than ISSUER"
     step = "claims"
 
 
@@ -103,6 +118,7 @@ class WrongAudience(Unauthentic):
     """The token is for another receiver."""
 
     code = "wrong-audience"
+    reason = "the token is for another URL than AUDIENCE"
     step = "claims"
 
 
@@ -110,6 +126,7 @@ class Expired(Unauthentic):
     """The token has expired, by more than the tolerated clock difference."""
 
     code = "expired"
+    reason = "the token has expired by this machine's clock"
     step = "claims"
 
 
@@ -117,6 +134,7 @@ class NotYetValid(Unauthentic):
     """The token was issued in the future, by more than the tolerated clock difference."""
 
     code = "not-yet-valid"
+    reason = "the token is of the future by this machine's clock"
     step = "claims"
 
 
@@ -124,6 +142,7 @@ class LivesTooLong(Unauthentic):
     """The token is valid for more than five minutes: a stolen one could be used for too long."""
 
     code = "lives-too-long"
+    reason = "the token is valid for more than five minutes"
     step = "claims"
 
 
@@ -131,6 +150,7 @@ class WrongBody(Unauthentic):
     """The body is not the one that was signed."""
 
     code = "wrong-body"
+    reason = "the body is not the one that was signed"
     step = "body hash"
 
 
@@ -138,6 +158,7 @@ class UnknownTask(Unauthentic):
     """Nothing that we registered matches this task and token."""
 
     code = "unknown-task"
+    reason = "no registered token or task matches"
     step = "expectation"
 
 
@@ -145,6 +166,7 @@ class WrongToken(Unauthentic):
     """``X-A2A-Notification-Token`` is missing, or is not the one registered for this task."""
 
     code = "wrong-token"
+    reason = "not the token that is registered for this task"
     step = "expectation"
 
 
@@ -152,6 +174,7 @@ class WrongCredentials(Unauthentic):
     """``Authorization`` does not hold the credentials registered for this task."""
 
     code = "wrong-credentials"
+    reason = "not the credentials that are registered for this task"
     step = "expectation"
 
 
@@ -159,6 +182,7 @@ class UnexpectedChallenge(Unauthentic):
     """Somebody registered our URL for notifications, but no token or task is registered here."""
 
     code = "unexpected-challenge"
+    reason = "a challenge, but no token or task is registered here"
     step = "expectation"
 
 
@@ -166,6 +190,7 @@ class Replayed(Unauthentic):
     """The token was used before, with other content."""
 
     code = "replayed"
+    reason = "the token was used before with other content"
     step = "replay"
 
 
@@ -173,6 +198,7 @@ class WrongTask(Unauthentic):
     """The body is about another task than the token."""
 
     code = "wrong-task"
+    reason = "the body is about another task than the token"
     step = "body"
 
 
@@ -180,6 +206,7 @@ class Unreadable(Refused):
     """Authentic, but the body does not have the form that A2A requires. Sending it again would not help."""
 
     code = "unreadable-body"
+    reason = "the body is not a notification of its version of A2A"
     step = "body"
 
 
@@ -187,6 +214,7 @@ class UnsupportedVersion(Unreadable):
     """The version of A2A is neither 1.0 nor 0.3."""
 
     code = "unsupported-version"
+    reason = "the version of A2A is neither 1.0 nor 0.3"
     step = "body"
 
 
@@ -194,6 +222,7 @@ class UnsupportedMedia(Refused):
     """The body is not JSON, or is compressed."""
 
     code = "unsupported-media"
+    reason = "the body is not plain JSON in UTF-8"
     step = "transport"
 
 
@@ -201,6 +230,7 @@ class TooLarge(Refused):
     """The body is longer than the limit."""
 
     code = "too-large"
+    reason = "the body is longer than the limit"
     step = "transport"
 
 
@@ -208,6 +238,7 @@ class TooSlow(Refused):
     """The body did not arrive in time."""
 
     code = "too-slow"
+    reason = "the body did not arrive in time"
     step = "transport"
 
 
@@ -223,6 +254,7 @@ class KeysUnavailable(TryLater):
     """The issuer's keys cannot be fetched now."""
 
     code = "keys-unavailable"
+    reason = "the issuer's keys cannot be fetched now"
     step = "key"
 
 
@@ -230,4 +262,5 @@ class StillWorking(TryLater):
     """An earlier attempt of the same notification is still being handled."""
 
     code = "still-working"
+    reason = "an earlier attempt is still being handled"
     step = "replay"

@@ -13,44 +13,30 @@ returns, the notification is settled; when it raises, the sender's next attempt 
 """
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_webhook_receiver import http_inbox
-from a2a_webhook_receiver.errors import (
-    Refused,
-    TooLarge,
-    TooSlow,
-    TryLater,
-    Unauthentic,
-    Unreadable,
-    UnsupportedMedia,
+from a2a_webhook_receiver.answers import (
+    WebhookAnswer,
+    answer_handled,
+    answer_refusal,
+    answer_without_handler,
+    log_failed,
+    log_handled,
 )
+from a2a_webhook_receiver.errors import Refused, TooLarge, TooSlow
 from a2a_webhook_receiver.inbox import Answer
 from a2a_webhook_receiver.preview import view_refusal
 from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, finish, release, settle
-from a2a_webhook_receiver.replay import Duplicate
 from a2a_webhook_receiver.settings import Settings
-from a2a_webhook_receiver.verifier import VerifiedChallenge
 
-logger = logging.getLogger(__name__)
-
-UNAUTHENTICATED = {"error": "unauthenticated"}
-_STATUS: dict[type[Refused], int] = {
-    Unauthentic: 401,
-    Unreadable: 400,
-    TooSlow: 408,
-    TooLarge: 413,
-    UnsupportedMedia: 415,
-    TryLater: 503,
-}
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -61,9 +47,9 @@ _HEADERS = {
 class Answered(Exception):
     """A genuine request that needs only this answer and no handler."""
 
-    def __init__(self, content: dict[str, str | bool]) -> None:
+    def __init__(self, answer: WebhookAnswer) -> None:
         super().__init__()
-        self.content = content
+        self.answer = answer
 
 
 async def read_body(request: Request) -> bytes:
@@ -94,16 +80,16 @@ def verified_notification(request: Request, body: Annotated[bytes, Depends(read_
     """A dependency: a verified notification, claimed for this request and settled when the handler returns."""
     receiver: Receiver = request.app.state.receiver
     begun = begin(receiver, _remember(request, body))
-    if isinstance(begun, VerifiedChallenge):
-        raise Answered({"challenge": begun.challenge})
-    if isinstance(begun, Duplicate):
-        raise Answered({"received": True, "duplicate": True})
+    if not isinstance(begun, Claimed):
+        raise Answered(answer_without_handler(begun))
     try:
         yield begun
-    except BaseException:
+    except BaseException as error:
         release(receiver, begun)
+        log_failed(begun, error)
         raise
     settle(receiver, begun)
+    log_handled(begun)
 
 
 VerifiedWebhook = Annotated[Claimed, Depends(verified_notification, scope="function")]
@@ -112,12 +98,10 @@ router = APIRouter()
 
 
 @router.post("/webhook")
-def receive_webhook(request: Request, claimed: VerifiedWebhook) -> JSONResponse:
+def receive_webhook(request: Request, claimed: VerifiedWebhook) -> Response:
     """Receives one A2A notification or challenge."""
-    delivery = finish(request.app.state.receiver, claimed)
-    subject = delivery.notification.subject
-    logger.info("accepted task=%s event=%d", subject.task_id, subject.event_number)
-    return JSONResponse({"received": True, "duplicate": False, "late": delivery.late})
+    finish(request.app.state.receiver, claimed)
+    return _respond(answer_handled(claimed))
 
 
 @router.get("/healthz")
@@ -188,24 +172,19 @@ def _remember(request: Request, body: bytes) -> WebhookRequest:
     return webhook
 
 
-async def _answer_answered(_request: Request, answered: Exception) -> JSONResponse:
+async def _answer_answered(_request: Request, answered: Exception) -> Response:
     assert isinstance(answered, Answered)  # noqa: S101 - Starlette types all handlers alike
-    return JSONResponse(answered.content)
+    return _respond(answered.answer)
 
 
-async def _answer_refusal(request: Request, refusal: Exception) -> JSONResponse:
+async def _answer_refusal(request: Request, refusal: Exception) -> Response:
     """Turns a refusal into an answer, a log line and an entry of the inbox."""
     assert isinstance(refusal, Refused)  # noqa: S101 - as above
     receiver: Receiver = request.app.state.receiver
-    logger.warning("refused code=%s: %s", refusal.code, refusal)
     received = getattr(request.state, "webhook", None) or _remember(request, b"")
     receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, received.headers), received)
-    return _refusal_answer(refusal)
+    return _respond(answer_refusal(refusal))
 
 
-def _refusal_answer(refusal: Refused) -> JSONResponse:
-    status = next(_STATUS[kind] for kind in type(refusal).__mro__ if kind in _STATUS)
-    if isinstance(refusal, Unauthentic):
-        return JSONResponse(UNAUTHENTICATED, status, {"WWW-Authenticate": "Bearer"})
-    headers = {"Retry-After": str(refusal.retry_after)} if isinstance(refusal, TryLater) else None
-    return JSONResponse({"error": refusal.code, "detail": str(refusal)}, status, headers)
+def _respond(answer: WebhookAnswer) -> Response:
+    return Response(answer.body, answer.status, answer.all_headers)

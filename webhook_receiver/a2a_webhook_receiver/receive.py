@@ -17,6 +17,7 @@ from a2a_webhook_receiver.preview import view_challenge, view_claims
 from a2a_webhook_receiver.replay import Admitted, Duplicate, ReplayStore, Sighting, sighting_of
 from a2a_webhook_receiver.tasks import Delivery, Relay, TaskSource, with_task
 from a2a_webhook_receiver.verifier import (
+    Subject,
     VerifiedChallenge,
     VerifiedNotification,
     accept,
@@ -29,6 +30,7 @@ from a2a_webhook_receiver.verifier import (
 __all__ = [
     "Claimed",
     "Receiver",
+    "Repeated",
     "WebhookRequest",
     "begin",
     "check",
@@ -66,6 +68,13 @@ class Claimed:
     request: WebhookRequest
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A genuine notification that was handled before."""
+
+    subject: Subject
+
+
 def register_token(receiver: Receiver, *, agent_url: str | None = None) -> dict[str, str]:
     """Registers a new token; returns the ``url`` and ``token`` to send as the message's push notification config.
 
@@ -94,7 +103,7 @@ def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNoti
     return notification
 
 
-def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | VerifiedChallenge:
+def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Repeated | VerifiedChallenge:
     """Verifies and claims a request. Raises ``Refused``."""
     now = receiver.clock()
     checked = check(receiver, request, now)
@@ -105,7 +114,7 @@ def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Duplicate | 
     admitted = receiver.replays.admit(sighting, now)
     if isinstance(admitted, Duplicate):
         receiver.inbox.add(now, "duplicate", view_claims(checked), request)
-        return admitted
+        return Repeated(checked.subject)
     return Claimed(checked, sighting, admitted, now, request)
 
 

@@ -3,13 +3,10 @@
 import time
 from typing import Protocol
 
-from fastapi import FastAPI
-
 from a2a_webhook_receiver import outbound
 from a2a_webhook_receiver.expectations import Expectations, WithStaticToken
-from a2a_webhook_receiver.http import create_app
 from a2a_webhook_receiver.inbox import Inbox
-from a2a_webhook_receiver.jwks import JwksCache
+from a2a_webhook_receiver.jwks import Fetch, JwksCache
 from a2a_webhook_receiver.keys import MAX_BYTES
 from a2a_webhook_receiver.receive import Receiver
 from a2a_webhook_receiver.relay_inbox import InboxRelay
@@ -22,19 +19,18 @@ from a2a_webhook_receiver.tasks import JsonRpcTasks, Relay
 JWKS_SECONDS = 3.0
 
 
-def build_app(settings: Settings) -> FastAPI:
-    """The receiver that ``settings`` describe."""
-    return create_app(build_receiver(settings), settings)
+def build_receiver(settings: Settings, fetch_keys: Fetch | None = None) -> Receiver:
+    """Creates everything that the receiver needs. Opens its store; makes no connection.
 
-
-def build_receiver(settings: Settings) -> Receiver:
-    """Creates everything that the receiver needs. Opens its store; makes no connection."""
+    ``fetch_keys`` returns the issuer's key set; by default it is fetched from ``settings.jwks_url``.
+    """
+    fetch = fetch_keys or (lambda: outbound.get(settings.jwks_url, seconds=JWKS_SECONDS, limit=MAX_BYTES))
     store = open_store(settings)
     inbox = Inbox(first=tell_time())
     return Receiver(
         issuer=settings.issuer,
         audience=settings.audience,
-        keys=JwksCache(lambda: outbound.get(settings.jwks_url, seconds=JWKS_SECONDS, limit=MAX_BYTES)),
+        keys=JwksCache(fetch),
         expectations=WithStaticToken(store, settings.webhook_token) if settings.webhook_token else store,
         replays=store,
         tasks=JsonRpcTasks(settings.issuer, settings.agent_authorization),

@@ -26,8 +26,8 @@ from a2a_serverless.project import FILE, ProjectError, read_project
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wiring.local import LocalDeployment
+from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
-from a2a_webhook_receiver.wiring import build_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

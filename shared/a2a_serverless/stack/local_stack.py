@@ -22,6 +22,7 @@ from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
 from a2a_serverless.stack.targets import Build, this_machine
 
 READY_S = 30
+RECEIVER_APP = "a2a_webhook_receiver.app:app"
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: O
 def _start_receiver(paths: Paths, options: Options) -> Process:
     env = {"ISSUER": options.api_url, "AUDIENCE": options.webhook_url, "OPEN_REGISTRATION": "true"}
     env |= {"REPLAY_DB": str(paths.state / "receiver.db")}
-    return _serve(paths, "receiver", library.FILES / "webhook_receiver", "app:app", env, options.receiver_port)
+    return _serve(paths, "receiver", library.FILES / "webhook_receiver", RECEIVER_APP, env, options.receiver_port)
 
 
 def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:

@@ -1,17 +1,13 @@
 // The issuer's keys: at most one fetch in 30 seconds, whether it succeeds or fails; old keys stay valid for a day.
-import { parseKeys } from "./verify.mjs";
+import { parseKeys, Refused } from "./verify.mjs";
 
 const COOL_DOWN = 30_000;
 const REFRESH_AFTER = 240_000;
 const STALE_AFTER = 86_400_000;
 
 /** The keys cannot be fetched now: answer 503 with Retry-After. */
-export class KeysUnavailable extends Error {
-  constructor(retryAfter) {
-    super("the issuer's keys cannot be fetched");
-    this.code = "keys-unavailable";
-    this.retryAfter = retryAfter;
-  }
+export class KeysUnavailable extends Refused {
+  constructor(retryAfter) { super("keys-unavailable"); this.retryAfter = retryAfter; }
 }
 
 /** @param {() => Promise<Buffer>} fetchKeys the raw key set, within a deadline of its own */
@@ -40,7 +36,7 @@ export function makeCache(fetchKeys) {
     if (due) flight ??= refresh(now);
     if (known) return keys;
     if (flight) await flight;
-    if (fetched < tried && !keys.has(kid)) throw new KeysUnavailable(Math.max(1, Math.ceil((tried + COOL_DOWN - now) / 1000)));
+    if (fetched < tried && !keys.has(kid)) throw new KeysUnavailable(Math.max(1, Math.floor((tried + COOL_DOWN - now) / 1000)));
     return keys;
   };
 }

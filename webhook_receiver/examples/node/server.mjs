@@ -1,71 +1,86 @@
 // A webhook receiver on plain Node 20: ISSUER=... AUDIENCE=... WEBHOOK_TOKEN=... node server.mjs
-// Change `handle`. It may be called again for the same notification: store claims.notificationId.
+// Change `handle`: it runs once per genuine notification. If it throws, the sender's next attempt calls it again.
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
-import { KeysUnavailable, makeCache } from "./jwks.mjs";
+import { answerChallenge, answerDuplicate, answerFailed, answerHandled, answerRefusal, FAILED, NOT_ALLOWED } from "./answers.mjs";
+import { makeCache } from "./jwks.mjs";
+import { makeMemory } from "./memory.mjs";
 import { keyIdOf, Refused, verify } from "./verify.mjs";
 
 const MAX_BODY = 1024 * 1024;
+const BODY_MS = 10_000;
 const MAX_KEYS = 64 * 1024;
-const STATUS = { "too-large": 413, "unsupported-media": 415, "unreadable-body": 400, "unsupported-version": 400 };
 
 async function handle({ claims }) {
-  console.log(`task ${claims.taskId}, event ${claims.eventNumber}`);
+  console.log(`your application handles event ${claims.eventNumber}`);
 }
 
-/** An HTTP server. `expectations` are as for verify; `fetchKeys` and `clock` as for makeCache. */
-export function makeServer({ issuer, audience, expectations, fetchKeys, clock = Date.now, onNotification = handle }) {
+/**
+ * An HTTP server. `expectations` are as for verify; `fetchKeys` and `clock` (milliseconds since the epoch) as for
+ * makeCache; `memory` is as in memory.mjs; `onNotification` gets {claims, body}.
+ */
+export function makeServer({
+  issuer, audience, expectations, fetchKeys, memory = makeMemory(), clock = Date.now, onNotification = handle, bodyMs = BODY_MS,
+}) {
   const keysFor = makeCache(fetchKeys);
 
-  async function receive(request) {
-    const body = await readBody(request);
-    if (body === null) throw new Refused("too-large");
+  async function check(request) {
+    const body = await readBody(request, bodyMs);
     const headers = pairs(request.rawHeaders);
     const now = clock();
     const keys = await keysFor(keyIdOf(headers), now);
     const proven = verify({ headers, body, keys, now, issuer, audience, expectations });
-    if (proven.type === "challenge") return [200, { challenge: proven.challenge }];
-    await onNotification(proven);
-    return [200, { received: true }];
+    if (proven.type === "challenge") return { challenge: proven.challenge };
+    return { proven, admitted: await memory.admit(proven.claims, now) };
   }
 
-  return createServer({ requestTimeout: 15_000 }, async (request, response) => {
-    if (request.method !== "POST") return answer(response, 405, { error: "method-not-allowed" }, { Allow: "POST" });
+  async function receive(request) {
+    if (request.method !== "POST") return NOT_ALLOWED;
+    const { challenge, proven, admitted } = await check(request);
+    if (challenge !== undefined) return answerChallenge(challenge);
+    const { claims } = proven;
+    if (admitted === null) return answerDuplicate(claims);
     try {
-      answer(response, ...(await receive(request)));
+      await onNotification(proven);
     } catch (error) {
-      logRefusal(error);
-      answer(response, ...refusal(error));
+      await memory.release(claims, admitted);
+      return answerFailed(claims, error);
+    }
+    await memory.settle(claims, admitted);
+    return answerHandled(claims, admitted.late);
+  }
+
+  return createServer({ requestTimeout: 2 * bodyMs }, async (request, response) => {
+    try {
+      send(response, await receive(request));
+    } catch (error) {
+      if (!(error instanceof Refused)) console.error(error); // a defect, or a database that does not answer
+      send(response, error instanceof Refused ? answerRefusal(error) : FAILED);
     }
   });
 }
 
-/** Logs only the code of a refusal: its message may quote the request. Errors of `handle` are logged completely. */
-function logRefusal(error) {
-  if (error instanceof KeysUnavailable || error instanceof Refused) console.warn(`refused code=${error.code}`);
-  else console.error(error);
-}
-
-function refusal(error) {
-  if (error instanceof KeysUnavailable) return [503, { error: error.code }, { "Retry-After": String(error.retryAfter) }];
-  if (!(error instanceof Refused)) return [500, { error: "internal" }];
-  const status = STATUS[error.code];
-  const headers = error.code === "too-large" ? { Connection: "close" } : {};
-  return status ? [status, { error: error.code }, headers] : [401, { error: "unauthenticated" }, { "WWW-Authenticate": "Bearer" }];
-}
-
-function answer(response, status, content, headers = {}) {
-  response.writeHead(status, { "Content-Type": "application/json", "Cache-Control": "no-store", ...headers });
+function send(response, { status, content, headers }) {
+  const unread = status === 408 || status === 413 ? { Connection: "close" } : {};
+  const always = { "Content-Type": "application/json", "Cache-Control": "no-store" };
+  response.writeHead(status, { ...always, ...headers, ...unread });
   response.end(JSON.stringify(content));
 }
 
-async function readBody(request) {
+/** The raw body. Throws Refused: too-large, too-slow. */
+async function readBody(request, milliseconds) {
+  if (Number(request.headers["content-length"] ?? 0) > MAX_BODY) throw new Refused("too-large");
   const chunks = [];
   let size = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    size += chunk.length;
-    if (size > MAX_BODY) return null;
-    chunks.push(chunk);
+  const timer = setTimeout(() => request.emit("error", new Refused("too-slow")), milliseconds);
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      size += chunk.length;
+      if (size > MAX_BODY) throw new Refused("too-large");
+      chunks.push(chunk);
+    }
+  } finally {
+    clearTimeout(timer);
   }
   return Buffer.concat(chunks);
 }

@@ -37,7 +37,7 @@ function post({ headers, body }) {
 const send = (name, body) => post({ headers: named(name).headers, body: body ?? Buffer.from(named(name).body, "base64") });
 
 test("a genuine notification reaches the handler", async () => {
-  assert.deepEqual(await send("a status update"), [200, '{"received":true}']);
+  assert.deepEqual(await send("a status update"), [200, '{"received":true,"duplicate":false,"late":false}']);
   assert.deepEqual(came, [3]);
 });
 
