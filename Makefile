@@ -63,7 +63,7 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
 
 .PHONY: audit
 audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by cfn-lint and checkov, without the rules that .checkov.yaml excludes
-	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml
+	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: test
