@@ -63,9 +63,10 @@ class MobilePush:
         """``POST /devices``, at each start of the app. A device has one user: the one who signed in last."""
         asked, user = body_of(event), user_of(event)
         platform, token = asked.get("platform"), asked.get("deviceToken")
-        if platform not in self.applications or not isinstance(token, str) or not DEVICE_TOKEN.fullmatch(token):
+        application = self.applications.get(str(platform))
+        if application is None or not isinstance(token, str) or not DEVICE_TOKEN.fullmatch(token):
             raise InvalidRequest(f"platform is one of {', '.join(self.applications)}; deviceToken is what it gave")
-        made = self.sns.create_platform_endpoint(PlatformApplicationArn=self.applications[platform], Token=token)
+        made = self.sns.create_platform_endpoint(PlatformApplicationArn=application, Token=token)
         endpoint: str = made["EndpointArn"]
         self.sns.set_endpoint_attributes(EndpointArn=endpoint, Attributes={"Enabled": "true", "Token": token})
         self._put(f"DEVICE#{endpoint}", "USER", user=user)  # first: from now on no other user's push goes there
