@@ -87,6 +87,12 @@ faults: SEEDS ?= 1
 faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: make faults SEEDS=5
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
 
+.PHONY: histories
+histories: SEEDS ?= 100
+histories: TARGET ?= simulation
+histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: make histories SEEDS=9 TARGET=dynamodb PLANTS=1
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(PLANTS),--plants) $(ARGS)
+
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000

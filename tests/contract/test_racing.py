@@ -1,0 +1,22 @@
+"""Concurrent clients of a whole deployment see what one table promises (``tests/histories``)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.histories.dynamodb import WIDTH, DynamoTable
+from tests.histories.history import texts_of
+from tests.histories.run import play
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@pytest.mark.enable_socket
+def test_a_history_of_racing_threads_keeps_every_promise(local_client: DynamoDBClient) -> None:
+    history, violations = play(1, clients=3, actions=6, width=WIDTH, table=partial(DynamoTable, local_client))
+    assert violations == [], "\n".join(texts_of(history))
+    assert len(history.operations) > 15

@@ -1,0 +1,289 @@
+"""A deployment whose processes run at the same time, in virtual time, and die and fail at the calls of their ports.
+
+Client, api, worker, notifier, relay and sweeper are the real code, each in a thread. A queue message whose process died
+comes again, as from SQS. The store is in memory, or a table of DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.adapters.s3 import BlobContentStore
+from a2a_serverless.domain.errors import A2AError, Overloaded
+from a2a_serverless.domain.events import update_of
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.protocol.codecs import V1
+from a2a_serverless.protocol.errors import code_of
+from a2a_serverless.protocol.operations import Operation as Method
+from a2a_serverless.protocol.v1 import Task
+from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.services.sweep import sweep
+from a2a_serverless.testing import Counter, OwnAgents
+from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
+from tests.echo import agent_of
+from tests.faults.plans import Broken, Frail, Killed
+from tests.histories.clients import UNKNOWN, Board, Client, Program, look_at_the_end
+from tests.histories.history import History, Lost, Recorder, Refused, log_of
+from tests.histories.virtual_time import VirtualTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
+
+    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.queue_messages import QueueMessage
+
+T = TypeVar("T")
+ME: Final = Principal("tenant", "me")
+AGENT: Final = "echo"
+TICK_S: Final = 0.2
+SWEEP_MS: Final = 60_000
+STREAM_MS: Final = 8_000
+LONGEST_MS: Final = 3_600_000
+WIDTH: Final = 64
+
+
+async def count_aloud(task: TaskContext) -> str:
+    """Emits as many numbers as the message says, and asks after the first one if it says so."""
+    number, _, ask = task.text().partition(" ")
+    for at in range(1, int(number) + 1):
+        await task.step(f"step {at}", asyncio.sleep, 0.4)
+        await task.emit("out", f"{at} ", append=True, last=at == int(number))
+        if at == 1 and ask:
+            await task.ask("Go on?")
+        if at == 2:
+            await task.report_progress("half")
+    return "done"
+
+
+@dataclass
+class RandomFaults:
+    """At each call a process dies, or the port fails, or its answer is lost; at most ``left`` times."""
+
+    random: Random
+    pause: Callable[[], None]
+    left: int = 8
+    rate: float = 0.015
+    met: list[str] = field(default_factory=list)
+
+    def before(self, port: str, call: str) -> None:
+        self.pause()
+        self._happen(f"{port}.{call}")
+
+    def after(self, port: str, call: str) -> None:
+        self._happen(f"{port}.{call} later")
+
+    def _happen(self, where: str) -> None:
+        if self.left > 0 and self.random.random() < self.rate:
+            self.left -= 1
+            self.met.append(where)
+            raise self.random.choice([Killed, Killed, Broken])
+
+
+class RecordingReceiver:
+    """The webhooks' receiver: sometimes it fails, and sometimes its answer is lost."""
+
+    def __init__(self, recorder: Recorder, random: Random, time: VirtualTime) -> None:
+        self._recorder, self._random, self._time = recorder, random, time
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        del deadline_ms
+        at, fate = self._recorder.tick(), self._random.random()
+        self._time.pause()
+        if fate < 1 / 3:
+            self._time.sleep(fate)
+        outcome = Outcome(status=200, address="192.0.2.1", connected=True, request_sent=True)
+        self._recorder.received(at, url, headers, body, accepted=not 0.85 < fate < 0.95)
+        if fate > 0.85:
+            return Outcome(status=500) if fate < 0.95 else Outcome(error=OutboundError.TIMEOUT)
+        return outcome
+
+
+class RacingDeployment(InProcessDeployment):
+    """The deployment of one history. ``table`` and ``wrap`` make and wrap its store."""
+
+    def __init__(
+        self,
+        random: Random,
+        *,
+        width: int = 1,
+        table: Callable[[Callable[[], int]], Any] = MemoryTable,
+        wrap: Callable[[Any, str], Any] = lambda port, _: port,
+        faults: bool = True,
+    ) -> None:
+        self.time = VirtualTime(random, width)
+        self.recorder = Recorder(lambda: 0)
+        self.faults = RandomFaults(random, self.time.pause, left=8 if faults else 0)
+        self.busy = 0
+        self._lock = Lock()
+        adapters = Adapters(
+            clock=self.time,
+            ids=Counter(),
+            sender=RecordingReceiver(self.recorder, random, self.time),
+            remote_agents=OwnAgents(self),
+            table=table,
+            contents=BlobContentStore(MemoryBlobStore()),
+            chance=random.random,
+            wrap=lambda port, name: Frail(wrap(port, name), name, self.faults),
+        )
+        super().__init__([agent_of(count_aloud)], adapters, ownership=False)
+        self.service = replace(self.service, off_loop=_at_once)
+
+    def play(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine in virtual time."""
+        loop = self.time.loop()
+        try:
+            return loop.run_until_complete(work)
+        finally:
+            loop.close()
+
+    def survives(self, work: Callable[[], object]) -> bool:
+        """Does ``work``; False if it has to be done again."""
+        try:
+            work()
+        except (Killed, Exception) as error:  # noqa: BLE001 - the platform invokes again
+            self.note(error)
+            return False
+        return True
+
+    def note(self, error: BaseException) -> None:
+        """Records an error for which there was no fault. A store that many write to may be overloaded."""
+        if not isinstance(error, Killed | Broken | Overloaded):
+            self.recorder.history.errors.append(f"{type(error).__name__}: {error}")
+
+    def dispatch(self) -> None:
+        """Is the platform between the functions, until the clients are done and nothing is left to do."""
+        sweep_at, end = self.time.now(), self.time.now() + LONGEST_MS
+        while self.busy or self._is_due(self.time.now() + LONGEST_MS):
+            self.relay_changes()
+            while (message := self.queue.pop()) is not None:
+                self.start(partial(self._handle, message))
+            if self.time.now() >= sweep_at:
+                sweep_at = self.time.now() + SWEEP_MS
+                self.start(lambda: self.survives(lambda: sweep(self.sweeper)))
+            if self.time.now() > end:
+                self.recorder.history.settled = False
+                return
+            self.time.sleep(TICK_S if self.busy else 5.0)
+
+    def _is_due(self, until: int) -> bool:
+        if self.queue.waiting or self._relayed < len(self.table.feed):
+            return True
+        return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
+
+    def _handle(self, message: QueueMessage) -> None:
+        if not self.survives(lambda: self.answer(message)):
+            self.queue.enqueue(message, VISIBILITY_S)
+
+    def settle(self) -> None:
+        """Runs what was started, and what comes of it, until nothing is left to do."""
+        self.time.spawn(self.dispatch)
+        self.time.run()
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Starts a thread, for which ``settle`` waits."""
+
+        def counted() -> None:
+            try:
+                work()
+            finally:
+                self._count(-1)
+
+        self._count(1)
+        self.time.spawn(counted)
+
+    def _count(self, by: int) -> None:
+        with self._lock:
+            self.busy += by
+
+    def logs(self) -> dict[str, Any]:
+        """The logs of all tasks."""
+        loaded = {key.task: self.table.read_log(key) for key, _ in self.table.feed}
+        return {task: log_of(found[1]) for task, found in loaded.items() if found}
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """A ``Transport`` to the deployment's use cases, as the edge calls them."""
+
+    deployment: RacingDeployment
+
+    def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        operation = Method(method)
+        with _as_client(self.deployment):
+            one = self.deployment
+            made = run_operation(one.service, ME, one.agents[AGENT], V1.read(operation, params), "1.0")
+            return json.loads(V1.answer(operation, made))
+
+    def stream(self, method: str, params: Mapping[str, Any], after: int | None) -> Iterator[tuple[int, Any]]:
+        one, loop = self.deployment, self.deployment.time.loop()
+        try:
+            with _as_client(self.deployment):
+                until = one.time.now() + STREAM_MS
+                request = V1.read(Method(method), params)
+                agent, ends = one.agents[AGENT], V1.subscription_ends
+                opened = open_stream(one.service, ME, agent, request, "1.0", after, until, ends)
+            while True:
+                with _as_client(self.deployment):
+                    item: Any = loop.run_until_complete(anext(opened.items, OVER))
+                if item is OVER:
+                    return
+                if item is not None:
+                    shown = item.content
+                    if not isinstance(shown, Task):
+                        shown = update_of(shown, opened.task_id, opened.context_id)
+                    yield item.n, json.loads(V1.stream_item(shown))
+        finally:
+            loop.close()
+
+
+OVER: Final = object()
+
+
+@contextmanager
+def _as_client(deployment: RacingDeployment) -> Iterator[None]:
+    """Raises for what fails inside what a client gets to see of it."""
+    try:
+        yield
+    except (Killed, Exception) as error:  # noqa: BLE001 - as the edge answers
+        code = code_of(error).rpc if isinstance(error, A2AError) else 0
+        if code and code not in UNKNOWN:
+            raise Refused(code) from None
+        deployment.note(error)
+        raise Lost from None
+
+
+async def _at_once(call: Callable[[], T]) -> T:
+    return call()
+
+
+def record_history(deployment: RacingDeployment, random: Random, clients: int, actions: int) -> History:
+    """Runs clients against a deployment until nothing is left to do, and looks at what is there."""
+    client, board = Client(InProcess(deployment), deployment.recorder), Board()
+    for number in range(clients):
+        program = Program(
+            name=f"c{number}",
+            client=client,
+            board=board,
+            random=Random(random.random()),  # noqa: S311 - a seed, not a secret
+            sleep=deployment.time.sleep,
+            hook="https://hooks.example.com/{}".format,
+            actions=actions,
+        )
+        deployment.start(program.run)
+    deployment.settle()
+    deployment.faults.left = 0
+    deployment.start(lambda: look_at_the_end(client))
+    deployment.settle()
+    history = deployment.recorder.history
+    history.logs = deployment.logs()
+    return history

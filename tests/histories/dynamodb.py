@@ -1,0 +1,72 @@
+"""The deployment of a history over a table of DynamoDB Local, where threads race for real."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
+from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
+from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
+from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
+from a2a_serverless.adapters.memory import MemoryBlobStore
+from tests.contract.backends import client_at
+from tests.contract.dynamodb_local import dynamodb_local
+from tests.contract.schema import table_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from a2a_serverless.domain.events import ArtifactEvent
+    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+
+WIDTH = 10  # as many connections as a client of boto3 keeps
+_names = (f"histories-{number}" for number in count())
+
+
+class DynamoTable(
+    DynamoTaskLog, DynamoTaskIndex, DynamoValueStore, DynamoPushStore, DynamoBreakerStore, DynamoPublications
+):
+    """The stores of a deployment on a new table, and a ``feed`` as its stream: a refused write is in it, too."""
+
+    def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:
+        name = next(_names)
+        client.create_table(TableName=name, **table_schema())
+        self.feed: list[tuple[TaskKey, None]] = []
+        self.drop = lambda: client.delete_table(TableName=name)
+        retry = RetryPolicy(time.sleep, Random().random)  # noqa: S311 - waits, no secrets
+        super().__init__(Table(client, name, now, retry), PayloadStore(MemoryBlobStore()))
+
+    def create(self, opening: NewTask) -> IdempotencyRecord | None:
+        found = super().create(opening)
+        if found is None:
+            self.feed.append((opening.head.key, None))
+        return found
+
+    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
+        return self._fed(change.before.key, super().append(change, receipt))
+
+    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
+        return self._fed(key, super().append_chunk(key, event, expires))
+
+    def _fed(self, key: TaskKey, written: Any) -> bool:
+        self.feed.append((key, None))
+        return bool(written)
+
+
+@contextmanager
+def local_client() -> Iterator[DynamoDBClient]:
+    """A client of a DynamoDB Local of its own."""
+    with TemporaryDirectory() as folder, dynamodb_local(Path(folder)) as url, client_at(url) as client:
+        yield client

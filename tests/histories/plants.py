@@ -1,0 +1,184 @@
+"""Planted bugs: deployments that break one promise. The checker has to find each of them.
+
+Each is a port that sometimes does not do what it says, so the code that is tested stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+Plant: TypeAlias = "Callable[[Any, Random], Mapping[str, Callable[..., Any]]]"
+
+
+class Planted:
+    """A port some of whose calls are replaced."""
+
+    def __init__(self, port: Any, calls: Mapping[str, Callable[..., Any]]) -> None:
+        self._port, self._calls = port, calls
+
+    def __getattr__(self, name: str) -> Any:
+        return self._calls.get(name) or getattr(self._port, name)
+
+
+def lost_answers(table: Any, random: Random) -> Mapping[str, Any]:
+    """A follow-up counts as written, and is not."""
+
+    def append(change: Any, receipt: Any = None) -> bool:
+        is_lost = change.event.incoming is not None and random.random() < 1 / 2
+        return is_lost or table.append(change, receipt)
+
+    return {"append": append}
+
+
+def lost_cancels(table: Any, random: Random) -> Mapping[str, Any]:
+    def append(change: Any, receipt: Any = None) -> bool:
+        is_lost = change.event.state is TaskState.CANCELED and random.random() < 1 / 2
+        return is_lost or table.append(change, receipt)
+
+    return {"append": append}
+
+
+def stale_gets(table: Any, random: Random) -> Mapping[str, Any]:
+    """A task is read as it was a read before."""
+    read: dict[Any, Any] = {}
+
+    def read_task(key: Any) -> Any:
+        before, read[key] = read.get(key), table.read_task(key)
+        return before if before and random.random() < 1 / 4 else read[key]
+
+    return {"read_task": read_task}
+
+
+def doubled_chunks(table: Any, random: Random) -> Mapping[str, Any]:
+    def append_chunk(key: Any, event: Any, expires: int) -> bool:
+        written = table.append_chunk(key, event, expires)
+        if random.random() < 1 / 4:
+            table.append_chunk(key, replace(event, n=event.n + 1, append_id=f"{event.append_id}-2"), expires)
+        return bool(written)
+
+    return {"append_chunk": append_chunk}
+
+
+def late_chunks(table: Any, random: Random) -> Mapping[str, Any]:
+    """A chunk is written behind the terminal event."""
+
+    def append(change: Any, receipt: Any = None) -> bool:
+        written, event = table.append(change, receipt), change.event
+        if written and event.state in TERMINAL and random.random() < 1 / 2:
+            artifact = Artifact(artifact_id="late", parts=(Part(text="1 "),))
+            late = ArtifactEvent(event.n + 1, event.at, f"{event.append_id}-2", artifact)
+            table.append_chunk(change.after.key, late, change.after.expires)
+        return bool(written)
+
+    return {"append": append}
+
+
+def second_tasks(table: Any, random: Random) -> Mapping[str, Any]:
+    """A message that is sent again makes a second task."""
+    del random
+    return {"create": lambda opening: table.create(replace(opening, idempotency=None))}
+
+
+def second_answers(table: Any, random: Random) -> Mapping[str, Any]:
+    """A follow-up that is sent again is stored again."""
+    del random
+    return {"append": lambda change, _=None: table.append(change), "find_idempotency": lambda *_: None}
+
+
+def missing_tasks(table: Any, random: Random) -> Mapping[str, Any]:
+    """A list misses a task."""
+    del random
+
+    def list_page(*query: Any) -> Any:
+        entries, after = table.list_page(*query)
+        return [entry for entry in entries if not entry.task.endswith(("2", "4", "6"))], after
+
+    return {"list_page": list_page}
+
+
+def missing_events(table: Any, random: Random) -> Mapping[str, Any]:
+    """A reader of the log does not get its next event."""
+
+    def read(*query: Any) -> Any:
+        events = table.read(*query)
+        return events[1:] if random.random() < 1 / 8 else events
+
+    return {"read": read}
+
+
+def lost_registrations(table: Any, random: Random) -> Mapping[str, Any]:
+    return {"add_config": lambda *said: random.random() < 1 / 2 or table.add_config(*said)}
+
+
+def stolen_cursors(table: Any, random: Random) -> Mapping[str, Any]:
+    """A cursor moves although it has changed, so two notifiers hold it at a time."""
+    del random
+    return {"move_cursor": lambda *said: table.move_cursor(*said) or True}
+
+
+def hasty_deletions(table: Any, random: Random) -> Mapping[str, Any]:
+    """A deletion does not wait for the notification that is under way."""
+    del random
+
+    def get_cursor(*said: Any) -> Any:
+        cursor = table.get_cursor(*said)
+        is_closed = cursor is not None and cursor.state is CursorState.CLOSED
+        return replace(cursor, lease_until=0) if is_closed else cursor
+
+    return {"get_cursor": get_cursor}
+
+
+def swapped_notifications(receiver: Any, random: Random) -> Mapping[str, Any]:
+    """A notification overtakes the one before it."""
+    held: dict[str, Any] = {}
+
+    def post(url: str, *said: Any) -> Any:
+        if url not in held and random.random() < 1 / 4:
+            held[url] = said
+            return Outcome(status=200, connected=True, request_sent=True)
+        outcome = receiver.post(url, *said)
+        if url in held:
+            receiver.post(url, *held.pop(url))
+        return outcome
+
+    return {"post": post}
+
+
+PLANTS: Final[Mapping[str, tuple[str, Plant]]] = {
+    plant.__name__: (port, plant)
+    for port, plants in {
+        "table": (
+            lost_answers,
+            lost_cancels,
+            stale_gets,
+            doubled_chunks,
+            late_chunks,
+            second_tasks,
+            second_answers,
+            missing_tasks,
+            missing_events,
+            lost_registrations,
+            stolen_cursors,
+            hasty_deletions,
+        ),
+        "receiver": (swapped_notifications,),
+    }.items()
+    for plant in plants
+}
+
+
+def planted(name: str, random: Random) -> Callable[[Any, str], Any]:
+    """What wraps the ports of a deployment with the bug ``name``."""
+    where, plant = PLANTS[name]
+    return lambda port, called: Planted(port, plant(port, random)) if called == where else port

