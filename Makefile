@@ -93,6 +93,11 @@ histories: TARGET ?= simulation
 histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: make histories SEEDS=9 TARGET=dynamodb PLANTS=1
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(PLANTS),--plants) $(ARGS)
 
+.PHONY: simulation
+simulation: SEEDS ?= 100
+simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, or SEED=7 for its trace
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000

@@ -1,0 +1,339 @@
+"""A deployment of many instances: the library's own objects over simulated stores, each instance with its clock.
+
+What it has seen is kept for ``tests.simulation.promises``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.key_ring import SigningKey
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.ports.keys import Signed
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import deliver
+from a2a_serverless.services.relay import relay
+from a2a_serverless.services.sweep import sweep
+from a2a_serverless.testing import START, OwnAgents
+from a2a_serverless.testing import Counter as Ids
+from a2a_serverless.wiring.in_process import Adapters, InProcessDeployment
+from tests.simulation.scheduler import NEVER, InstanceClock, Killed, Scheduler
+from tests.simulation.store import Faults, SimulatedKeyRingStore, SimulatedQueues, SimulatedTable, StoreDown, Weather
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from typing import Self
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
+    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
+
+ME: Final = Principal("tenant", "me")
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
+RUN_MS: Final = 180_000
+NOTIFY_MS: Final = 60_000
+RECEIVES: Final = 5
+VISIBILITY_S: Final = 90
+WORKERS: Final = 3
+NOTIFIERS: Final = 3
+STREAM_BATCH: Final = 10
+BASE_URL: Final = "https://api.example.com"
+
+
+class NoKeyRing(Exception):
+    """There is no key ring yet."""
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A POST: the event's number, when it was under way (ms), its URL, and whether the receiver accepted it."""
+
+    task: str
+    config_id: str
+    notification_id: str
+    n: int
+    url: str
+    begun: int
+    ended: int
+    accepted: bool
+
+
+@dataclass
+class Seen:
+    """What happened in a simulation."""
+
+    posted: list[Posted] = field(default_factory=list)
+    handled: Counter[tuple[str, str]] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+    lost_runs: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    last_work_at: int = 0
+
+
+class Simulation(InProcessDeployment):
+    """Workers, notifiers, a relay, sweepers, and clients, until ``hours`` after the start; ``storm_ms`` of faults."""
+
+    def __init__(
+        self, seed: int, agents: Sequence[Agent], hours: int, storm_ms: int, trace: Callable[[str], None] | None
+    ) -> None:
+        self.scheduler = Scheduler(seed, START + hours * HOUR_MS, trace)
+        self.random = self.scheduler.random
+        self.faults = Faults(self.scheduler, Weather.of(self.random, START + storm_ms))
+        self.queues = SimulatedQueues(self.faults, self.scheduler)
+        self.rings = SimulatedKeyRingStore(self.faults)
+        self.seen = Seen()
+        self._received: Counter[QueueMessage] = Counter()
+        adapters = Adapters(
+            clock=InstanceClock(self.scheduler),
+            ids=Ids(),
+            sender=Receivers(self),
+            remote_agents=Peers(self),
+            table=lambda _: SimulatedTable(self.faults, lambda: self.scheduler.now),
+            chance=self.random.random,
+            signer=RingSigner(self),
+            wrap=lambda port, name: self.queues if name == "queue" else port,
+        )
+        policy = EgressPolicy(trusted_domains=("trusted.example.com",))
+        super().__init__(agents, adapters, BASE_URL, policy)
+        self.items = self.table.items
+        self.engine = replace(self.engine, on_error=self._note_error)
+
+    def _note_error(self, key: TaskKey, error: BaseException) -> None:
+        self.scheduler.trace(f"{key.task}: its agent raised {error!r}")
+
+    def start(self) -> None:
+        """Adds the instances of the functions."""
+        self.spawn("relay", self._relay)
+        for number in range(WORKERS):
+            self.spawn(f"worker-{number}", partial(self._consume, self.queues.work, self._work))
+        for number in range(NOTIFIERS):
+            notify = partial(self._notify, replace(self.post, hosts=CircuitBreakers(self.table)))
+            self.spawn(f"notifier-{number}", partial(self._consume, self.queues.deliveries, notify))
+        for number in range(2):
+            self.spawn(f"sweeper-{number}", partial(self._sweep, number * 100))
+
+    def spawn(self, name: str, work: Callable[[], object], after_ms: int = 0) -> None:
+        """Adds a process; two clocks differ by at most ``CLOCK_SKEW_MS``."""
+        self.scheduler.spawn(name, work, self.random.randint(0, CLOCK_SKEW_MS), after_ms)
+
+    def survives(self, work: Callable[[], object]) -> bool:
+        process = self.scheduler.current
+        try:
+            work()
+        except (Killed, Exception) as error:  # noqa: BLE001 - the platform invokes again
+            self._note_crash(error)
+            return False
+        finally:
+            process.is_dead = False
+        return True
+
+    def _note_crash(self, error: BaseException) -> None:
+        self.scheduler.trace(f"fails: {type(error).__name__}")
+        if not isinstance(error, (Killed, StoreDown, A2AError, NoKeyRing)):
+            self.seen.wrong.append(f"{self.scheduler.current.name} raised {error!r}")
+
+    def play(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.scheduler.play(work)
+
+    def _time_left(self, ms: int) -> Callable[[], int]:
+        until = self.scheduler.now + ms
+        return lambda: until - self.scheduler.now
+
+    # ---- The functions
+
+    def _consume(self, queue: Any, handle: Callable[[Any], object]) -> None:
+        """Handles messages as SQS and Lambda do: one that fails comes again, ``RECEIVES`` times in all."""
+        while True:
+            self.scheduler.wait_for(queue.soonest)
+            message = queue.pop()
+            if message is None:
+                continue
+            self.seen.handled[type(message).__name__, message.key.task] += 1
+            self.seen.last_work_at = self.scheduler.now
+            if self.survives(partial(handle, message)):
+                self._received.pop(message, None)
+                continue
+            self._received[message] += 1
+            if self._received[message] < RECEIVES:
+                self.queues.put(message, VISIBILITY_S)
+
+    def _work(self, message: WorkMessage) -> None:
+        self.scheduler.trace(f"takes {message.key.task}")
+        self.seen.runs[message.key.task] += 1
+        ending = InProcessDeployment.run(self, message.key, message.fence)
+        if ending in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
+            self.seen.runs[message.key.task] -= 1
+        self.scheduler.trace(f"{message.key.task}: {ending}")
+
+    run_ms = RUN_MS
+
+    def _notify(self, context: Any, message: DeliveryMessage) -> None:
+        ending = deliver(context, message, self._time_left(NOTIFY_MS))
+        self.seen.deliveries[message.key.task] += 1
+        self.scheduler.trace(f"delivers {message.key.task} {message.config_id}: {ending.value}")
+
+    def _relay(self) -> None:
+        """Relays the table's stream in batches; one that fails comes again."""
+        while True:
+            self.scheduler.wait_for(lambda: self.scheduler.now if len(self.table.feed) > self._relayed else NEVER)
+            batch = [key for key, _ in self.table.feed[self._relayed : self._relayed + STREAM_BATCH]]
+            if self.survives(partial(self._relay_batch, batch)):
+                self._relayed += len(batch)
+            else:
+                self.scheduler.sleep(1000)
+
+    def _relay_batch(self, batch: list[TaskKey]) -> int:
+        return relay(self.table, self.queues, batch, self.clock.now())
+
+    def _sweep(self, after_ms: int) -> None:
+        """Sweeps every minute, while something is due."""
+        while True:
+            self.scheduler.wait_for(lambda: self._next_sweep(after_ms))
+            self.survives(lambda: sweep(self.sweeper, self._time_left(MINUTE_MS)))
+            self._check_lateness()
+            self.scheduler.sleep(1)
+
+    def _next_sweep(self, after_ms: int) -> int:
+        due: int = self.items.next_due()
+        if due == NEVER:
+            return NEVER
+        at = max(due + CLOCK_SKEW_MS, self.scheduler.now)
+        return START + -(-(at - START - after_ms) // MINUTE_MS) * MINUTE_MS + after_ms
+
+    def _check_lateness(self) -> None:
+        calm_since = self.faults.weather.until + 10 * MINUTE_MS
+        late_ms = self.scheduler.now - max(self.items.next_due(), calm_since)
+        if late_ms > 5 * MINUTE_MS:
+            self.seen.wrong.append(f"something is due for {late_ms // 1000} s, and no sweep has handled it")
+
+
+class Peers(OwnAgents):
+    """The deployment's own agents, called over HTTP: the api's instance may die while the caller lives."""
+
+    deployment: Simulation
+
+    def with_trace(self, trace: str) -> Self:
+        del trace
+        return self
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Any:
+        return self._call(lambda: OwnAgents.send(self, caller, agent, message, callback))
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        self.deployment.scheduler.current.refused_suspension = 0
+        task: Task = self._call(lambda: OwnAgents.get(self, caller, agent, task_id))
+        return task
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        self._call(lambda: OwnAgents.cancel(self, caller, agent, task_id))
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        process = self.deployment.scheduler.current
+        was_dead = process.is_dead
+        try:
+            answer = call()
+            self.deployment.faults.call()
+        except (StoreDown, A2AError) as error:
+            raise AgentCallFailed(str(error)) from error
+        except Killed:
+            if was_dead or self.deployment.random.random() < 0.5:
+                raise
+            process.is_dead = False
+            raise AgentCallFailed("the api has died") from None
+        return answer
+
+
+class RingSigner:
+    """Signs by naming the current key of the ring, which each instance caches for five minutes."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._cached: dict[str, tuple[int, Any]] = {}
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        simulation = self._simulation
+        name, now = simulation.scheduler.current.name, simulation.scheduler.now
+        at, ring = self._cached.get(name, (0, None))
+        if ring is None or now - at >= 5 * MINUTE_MS:
+            ring = simulation.rings.load()
+            self._cached[name] = now, ring
+        kid = ring.current.kid if ring else "none"
+        return Signed(json.dumps({"typ": typ, "kid": kid} | dict(claims)), kid)
+
+
+class Receivers:
+    """Every webhook receiver: slow, refusing or silent while faults happen; notes each POST."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        simulation, faults = self._simulation, self._simulation.faults
+        if simulation.scheduler.current.is_dead:
+            raise Killed
+        claims = json.loads(headers.get("X-A2A-Notification-JWT") or headers["Authorization"].removeprefix("Bearer "))
+        names = claims.get("taskId"), claims.get("configId"), claims.get("notificationId"), claims.get("eventNumber")
+        if url.startswith(f"{BASE_URL}/callbacks/"):
+            begun, outcome = simulation.scheduler.now, self._callback(url, headers, body)
+            if names[0]:
+                ended = min(simulation.scheduler.now, begun + POST_DEADLINE_MS)
+                simulation.seen.posted.append(Posted(*names, url, begun, ended, outcome.accepted))
+            return outcome
+        if claims["typ"] == "a2a-challenge+jwt":
+            simulation.scheduler.sleep(5)
+            return Outcome(status=200, body=json.dumps({"challenge": json.loads(body)["challenge"]}).encode())
+        takes = simulation.random.choice((5, 20, 200))
+        refuses = faults.happens(faults.weather.refuse)
+        if faults.happens(faults.weather.refuse):
+            takes = simulation.random.choice((3_000, 14_000, POST_DEADLINE_MS))
+        begun = simulation.scheduler.now
+        accepted = not refuses
+        simulation.seen.posted.append(Posted(*names, url, begun, begun + takes, accepted))
+        simulation.scheduler.trace(f"POST {names[0]} {names[1]} n={names[3]} {url} takes {takes} accepted={accepted}")
+        simulation.scheduler.sleep(takes)
+        if takes >= min(deadline_ms, POST_DEADLINE_MS) or faults.happens(faults.weather.refuse):
+            return Outcome(error=OutboundError.TIMEOUT, connected=True, request_sent=True)
+        return Outcome(status=200 if accepted else 503, connected=True, request_sent=True)
+
+    def _callback(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        process = self._simulation.scheduler.current
+        until = self._simulation.scheduler.now + POST_DEADLINE_MS
+        try:
+            outcome = self._simulation.called_back(url, headers, body)
+            late = self._simulation.scheduler.now > until
+            return Outcome(error=OutboundError.TIMEOUT, connected=True, request_sent=True) if late else outcome
+        except (StoreDown, A2AError):
+            return Outcome(status=503, connected=True, request_sent=True)
+        except Killed:
+            process.is_dead = False  # the api died, and not the notifier
+            return Outcome(error=OutboundError.RESET, connected=True, request_sent=True)
+
+
+class NamedKeys:
+    """A key factory without cryptography."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def make(self, now: int) -> SigningKey:
+        self._made += 1
+        kid = f"key-{self._made}"
+        return SigningKey(kid, {"kty": "EC", "kid": kid}, f"private {kid}", now)
+
+    def sign(self, key: SigningKey, content: bytes) -> bytes:
+        del content
+        return key.kid.encode()

@@ -1,0 +1,209 @@
+"""What must hold at the end of each simulation. ``broken`` returns what does not, as sentences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.head import LOST_LIMIT
+from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.v1 import TaskState
+from tests.simulation.deployment import ME
+from tests.simulation.scheduler import NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push import Cursor
+    from tests.simulation.deployment import Posted
+    from tests.simulation.scenarios import Play, Webhook
+
+MOST_RUNS: Final = 12
+MOST_MESSAGES: Final = {"WorkMessage": 90, "DeliveryMessage": 400}
+
+
+def broken(play: Play) -> list[str]:
+    """The promises that a simulation broke."""
+    play.simulation.faults.weather.until = 0
+    found = [*play.simulation.seen.wrong, *play.story.wrong]
+    for check in (_tasks, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
+        found += check(play)
+    return found
+
+
+class _Raw:
+    """The table as it is, without the calls of a simulation."""
+
+    def __init__(self, play: Play) -> None:
+        self._table = play.simulation.table
+        self.partitions = play.simulation.items.partitions
+
+    @property
+    def tasks(self) -> list[str]:
+        return [keys.task_key(pk).task for pk, rows in self.partitions.items() if keys.HEAD in rows]
+
+    def head(self, task: str) -> Head:
+        return items.head_of(self.partitions[keys.task(ME.key(task))][keys.HEAD])
+
+    def events(self, task: str) -> list[Event]:
+        rows = self.partitions[keys.task(ME.key(task))]
+        return list(self._table._events(rows[sk] for sk in sorted(rows) if sk.startswith(keys.EVENTS)))  # noqa: SLF001
+
+    def cursors(self, task: str) -> list[Cursor]:
+        from a2a_serverless.domain.push import Cursor
+
+        rows = self.partitions[keys.task(ME.key(task))]
+        return [items.record_of(Cursor, row) for sk, row in rows.items() if sk.startswith(keys.CURSORS)]
+
+    def text(self, task: str, name: str) -> str:
+        text = ""
+        for event in self.events(task):
+            if isinstance(event, ArtifactEvent) and event.artifact.name in {name, None}:
+                text = (text if event.append else "") + event.artifact.text()
+        return text
+
+
+def _tasks(play: Play) -> Iterator[str]:
+    raw = _Raw(play)
+    for one in play.story.expected:
+        head = raw.head(one.task)
+        if head.state is not one.state and not (one.state is TaskState.CANCELED and head.is_terminal):
+            lost = play.simulation.faults.kills >= LOST_LIMIT and head.state is TaskState.FAILED
+            if not lost:
+                yield f"{one.task} of {one.agent} is {head.state}, not {one.state}"
+            continue
+        wanted = raw.text(one.task, "said") if one.text == "=said" else one.text
+        if head.state is TaskState.COMPLETED and wanted is not None and raw.text(one.task, "document") != wanted:
+            yield f"{one.task} of {one.agent} says {raw.text(one.task, 'document')!r}, not {wanted!r}"
+
+
+def _logs(play: Play) -> Iterator[str]:
+    raw = _Raw(play)
+    for task in raw.tasks:
+        events = raw.events(task)
+        if [event.n for event in events] != [*range(1, len(events) + 1)]:
+            yield f"the log of {task} has gaps: {[event.n for event in events]}"
+        ends = [event.n for event in events if isinstance(event, StatusEvent) and event.state in TERMINAL]
+        if ends != [len(events)]:
+            yield f"{task} has {len(events)} events and ends at {ends}"
+        fences = [event.fence for event in events if event.fence]
+        if fences != sorted(fences):
+            yield f"{task} has events of an overtaken run: {fences}"
+
+
+def _children(play: Play) -> Iterator[str]:
+    raw = _Raw(play)
+    for task in raw.tasks:
+        head = raw.head(task)
+        rows = raw.partitions[keys.task(ME.key(task))]
+        if head.state is not TaskState.CANCELED:
+            continue
+        for sk, row in rows.items():
+            known = play.simulation.table._step(row).value if sk.startswith(keys.STEPS) else None  # noqa: SLF001
+            if isinstance(known, dict) and isinstance(known.get("task"), str):
+                child = raw.head(str(known["task"]))
+                if child.state is TaskState.COMPLETED and child.status_at > head.status_at + 5 * 60_000:
+                    yield f"{child.key.task} worked on after its caller {task} was canceled"
+
+
+def _webhooks(play: Play) -> Iterator[str]:
+    raw = _Raw(play)
+    accepted: dict[tuple[str, str], list[Posted]] = defaultdict(list)
+    for posted in sorted(play.simulation.seen.posted, key=lambda one: one.begun):
+        if posted.accepted:
+            accepted[posted.task, posted.config_id].append(posted)
+    for task in raw.tasks:
+        events = raw.events(task)
+        for cursor in raw.cursors(task):
+            got = [one for one in accepted[task, cursor.config_id] if _is_of(one, task, cursor)]
+            yield from _heard(task, cursor, events, [one.n for one in got])
+
+
+def _is_of(posted: Posted, task: str, cursor: Cursor) -> bool:
+    from hashlib import sha256
+
+    text = "\n".join((ME.tenant, ME.owner, task, cursor.config_id, cursor.incarnation, str(posted.n)))
+    return posted.notification_id == sha256(text.encode()).hexdigest()[:32]
+
+
+def _heard(task: str, cursor: Cursor, events: list[Event], heard: list[int]) -> Iterator[str]:
+    name = f"webhook {cursor.config_id} of {task}"
+    if cursor.state is not CursorState.ACTIVE:
+        if cursor.state is not CursorState.CLOSED:
+            yield f"{name} is {cursor.state}"
+        return
+    if heard != sorted(heard):
+        yield f"{name} heard {heard}"
+    plain = {
+        event.n
+        for event in events
+        if isinstance(event, StatusEvent) and event.state is TaskState.WORKING and event.message is None
+    }
+    missing = {event.n for event in events if event.n >= cursor.start} - plain - {*heard}
+    if missing:
+        yield f"{name} missed {sorted(missing)}"
+    if cursor.position != len(events):
+        yield f"{name} is at {cursor.position} of {len(events)}"
+
+
+def _crowded(play: Play) -> Iterator[str]:
+    by_config: dict[tuple[str, str], list[Posted]] = defaultdict(list)
+    for posted in play.simulation.seen.posted:
+        by_config[posted.task, posted.config_id].append(posted)
+    for (task, config_id), posts in by_config.items():
+        for one, other in pairwise(sorted(posts, key=lambda posted: posted.begun)):
+            if other.begun < one.ended:
+                yield f"two POSTs at once to {config_id} of {task}: n={one.n} and n={other.n} at {other.begun}"
+
+
+def _late_posts(play: Play) -> Iterator[str]:
+    """A POST to a URL after the answer to the request that removed it, and not registered again since."""
+    changes = play.story.webhooks
+    for posted in play.simulation.seen.posted:
+        mine = [one for one in changes if (one.task, one.config_id) == (posted.task, posted.config_id)]
+        added = [one for one in mine if one.url == posted.url]
+        ended = [one for one in mine if one.url != posted.url and one.done and one.done < posted.begun]
+        if added and any(one.asked > max(other.done or NEVER for other in added) for one in ended):
+            yield f"a POST to {posted.url} of {posted.task} n={posted.n} after it was deleted or replaced"
+
+
+def _kept_webhooks(play: Play) -> Iterator[str]:
+    """A webhook that was registered is there, unless somebody deleted or replaced it after that was asked for."""
+    raw = _Raw(play)
+    for one in play.story.webhooks:
+        rivals = [
+            other
+            for other in play.story.webhooks
+            if other is not one and (other.task, other.config_id) == (one.task, one.config_id)
+        ]
+        if one.deletes or not one.done or any(_may_end(other, one) for other in rivals):
+            continue
+        if one.config_id not in {cursor.config_id for cursor in raw.cursors(one.task)}:
+            yield f"webhook {one.config_id} ({one.url}) of {one.task} is gone"
+
+
+def _may_end(other: Webhook, one: Webhook) -> bool:
+    """Whether ``other`` may have ended ``one``: it was asked for after that."""
+    return other.asked >= one.asked
+
+
+def _quiet(play: Play) -> Iterator[str]:
+    simulation = play.simulation
+    waiting = simulation.queues.work.waiting + simulation.queues.deliveries.waiting
+    if waiting:
+        yield f"messages for ever: {waiting[0][1]}"
+    due = simulation.items.next_due()
+    if due != NEVER:
+        yield f"something is due for ever, next in {(due - simulation.scheduler.now) // 1000} s"
+    for (kind, task), count in simulation.seen.handled.items():
+        if count > MOST_MESSAGES[kind]:
+            yield f"{count} {kind}s for {task}"
+    for task, count in simulation.seen.runs.items():
+        if count > MOST_RUNS + 2 * simulation.faults.kills:
+            yield f"{count} runs of {task}"

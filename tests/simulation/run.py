@@ -1,0 +1,46 @@
+"""Plays simulations: ``make simulation``. Prints the seeds that break a promise."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+
+from rich.console import Console
+
+from tests.simulation.promises import broken
+from tests.simulation.scenarios import Play
+
+
+def play(seed: int, *, trace: bool = False) -> list[str]:
+    """Plays one seed; returns the promises that it broke."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    one = Play(seed, console.print if trace else None)
+    if trace:
+        console.print(f"{seed}: {', '.join(one.names)}; {one.simulation.faults.weather}")
+    one.run()
+    return broken(one)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="play one seed and print what happens")
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    seeds = [given.seed] if given.seed is not None else range(given.first, given.first + given.seeds)
+    began, failed = time.process_time(), 0
+    for seed in seeds:
+        found = play(seed, trace=given.seed is not None)
+        failed += bool(found)
+        for text in found:
+            console.print(f"seed {seed}: {text}")
+    console.print(f"{len(seeds)} seeds, {failed} broke a promise, {time.process_time() - began:.1f} s CPU")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""Stores and queues that show what DynamoDB, Secrets Manager and SQS may show, as a seed decides.
+
+Every call takes time, in which others run. While a transaction is under way, a ``Query`` may see a part of it. The
+indexes lag. The answer of a write may be lost: then it is repeated, and its conditions meet what it has written.
+Messages are lost, doubled and late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryQueues, MemoryTable
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from tests.simulation.scheduler import NEVER, Killed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from random import Random
+
+    from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
+    from a2a_serverless.domain.key_ring import KeyRing
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from tests.simulation.scheduler import Scheduler
+
+
+class StoreDown(Exception):
+    """A store did not answer, or its answer was lost."""
+
+
+@dataclass
+class Weather:
+    """How likely each fault is at a call, until ``until`` (ms). Afterwards nothing fails."""
+
+    until: int
+    kill: float = 0.0
+    fail: float = 0.0
+    stall: float = 0.0
+    lose_answer: float = 0.0
+    lose_message: float = 0.0
+    double_message: float = 0.0
+    refuse: float = 0.0
+
+    @classmethod
+    def of(cls, random: Random, until: int) -> Weather:
+        """The weather of one seed: some kinds of faults, each rare or less rare."""
+        often = {"kill": 0.004, "fail": 0.01, "stall": 0.004, "lose_answer": 0.1}
+        often |= {"lose_message": 0.2, "double_message": 0.2, "refuse": 0.15}
+        return cls(until, **{name: rate * random.choice([0, 0, 0.3, 1]) for name, rate in often.items()})
+
+
+class Faults:
+    """What goes wrong at each call."""
+
+    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+        self._scheduler = scheduler
+        self._random = scheduler.random
+        self.weather = weather
+        self.kills = 0
+
+    @property
+    def is_stormy(self) -> bool:
+        return self._scheduler.now < self.weather.until
+
+    def happens(self, rate: float) -> bool:
+        """Whether a fault of this rate happens now."""
+        return self.is_stormy and rate > 0 and self._random.random() < rate
+
+    def call(self) -> None:
+        """A call of a port: takes time; the process may die, the call may fail."""
+        self.take_time()
+        if self.happens(self.weather.fail):
+            self._scheduler.trace("a call fails")
+            raise StoreDown
+
+    def take_time(self) -> None:
+        """Lets others run, and perhaps ends the process."""
+        process = self._scheduler.current
+        if process.is_dead:
+            raise Killed
+        ms = self._random.choice((1, 1, 2, 3, 5, 20))
+        if self.happens(self.weather.stall):
+            ms = self._random.choice((200, 1_500, 5_000, 21_000, 45_000))
+            self._scheduler.trace(f"stalls for {ms} ms")
+        self._scheduler.sleep(ms)
+        if self.happens(self.weather.kill):
+            self.kill()
+
+    def tear(self) -> None:
+        """Lets others run while a transaction is under way."""
+        self._scheduler.sleep(self._random.choice((1, 3, 10, 100) if self.is_stormy else (1, 3)))
+
+    def kill(self) -> None:
+        """Ends the running process."""
+        self._scheduler.trace("dies")
+        self.kills += 1
+        self._scheduler.current.is_dead = True
+        raise Killed
+
+
+class SimulatedItems(MemoryItems):
+    """The table's items."""
+
+    def __init__(self, faults: Faults, now: Callable[[], int], on_put: Callable[[Item], None]) -> None:
+        super().__init__(now, on_put)
+        self._faults = faults
+        self._clock = now
+        self._random = faults._random  # noqa: SLF001 - one source of chance
+        self._torn: list[tuple[str, str, Item | None, Item | None]] = []
+        self._lagging: dict[tuple[str, str], tuple[int, Item | None]] = {}
+        self._soonest: int | None = None
+
+    def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
+        self._faults.call()
+        return super().get(pk, sk, consistent=consistent)
+
+    def query_range(
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
+    ) -> Iterator[Item]:
+        self._faults.call()
+        rows = {item["sk"]["S"]: item for item in super().query_range(pk, first, last)}
+        for of, sk, before, after in self._torn:
+            if of == pk and first <= sk <= last and self._find(pk, sk) is after and self._random.random() < 0.5:
+                if before is None:
+                    rows.pop(sk, None)
+                else:
+                    rows[sk] = before
+        found = [rows[sk] for sk in sorted(rows, reverse=newest_first)]
+        return iter(found[:limit] if limit else found)
+
+    def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
+        self._faults.call()
+        return super().query_due(shard, until, limit, since)
+
+    def write(self, *actions: Any) -> WriteConflict | None:
+        self._faults.call()
+        before = [(*action.place, self._find(*action.place)) for action in actions if action.writes]
+        refusal = super().write(*actions)
+        if refusal is None:
+            self._show_torn(before if len(before) > 1 else [])
+            if self._faults.happens(self._faults.weather.lose_answer):
+                refusal = super().write(*actions)
+        self._faults.call()
+        return refusal
+
+    def _show_torn(self, before: list[tuple[str, str, Item | None]]) -> None:
+        """For a moment, a query may see a part of what was written together."""
+        torn = [(pk, sk, old, self._find(pk, sk)) for pk, sk, old in before]
+        self._torn += torn
+        try:
+            if torn:
+                self._faults.tear()
+        finally:
+            for one in torn:
+                self._torn.remove(one)
+
+    def _store(self, place: tuple[str, str], item: Item | None) -> None:
+        if place in self._indexed or (item and "due_shard" in item):
+            lag_ms = self._random.choice((0, 50, 500, 3_000)) if self._faults.is_stormy else 0
+            self._lagging[place] = self._clock() + lag_ms, self._indexed.get(place)
+        self._soonest = None
+        super()._store(place, item)
+
+    def _query_index(self, held: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
+        now, current = self._clock(), dict(self._indexed)
+        for place, (until, old) in [*self._lagging.items()]:
+            if until <= now:
+                del self._lagging[place]
+            elif old is None:
+                current.pop(place, None)
+            else:
+                current[place] = old
+        mine = [item for item in current.values() if item.get(held[0]) == {"S": held[1]} and by in item]
+        return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
+
+    def next_due(self) -> int:
+        """When the next item is due for the sweeper (ms)."""
+        if self._soonest is None:
+            due = (int(item["due_at"]["S"]) for item in self._indexed.values() if _is_swept(item))
+            self._soonest = min(due, default=NEVER)
+        return self._soonest
+
+
+def _is_swept(item: Item) -> bool:
+    return "due_at" in item and item.get("due_shard", {"S": ""})["S"].isdigit()
+
+
+class SimulatedTable(MemoryTable):
+    """The stores over ``SimulatedItems``."""
+
+    def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
+        super().__init__(now)
+        self.items: SimulatedItems = SimulatedItems(faults, now, self._add_to_feed)
+        self._table = self.items.as_table()
+
+
+class _Queue(MemoryQueues):
+    def soonest(self) -> int:
+        """When the next message is due (ms)."""
+        return self._waiting[0][0] if self._waiting else NEVER
+
+
+class SimulatedQueues:
+    """The queue of work and that of deliveries."""
+
+    def __init__(self, faults: Faults, scheduler: Scheduler) -> None:
+        self._faults = faults
+        self._scheduler = scheduler
+        self.work = _Queue(lambda: scheduler.now)
+        self.deliveries = _Queue(lambda: scheduler.now)
+
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
+        self._faults.call()
+        weather, random = self._faults.weather, self._scheduler.random
+        if self._faults.happens(weather.lose_message):
+            return
+        self.put(message, delay_s)
+        if self._faults.happens(weather.double_message):
+            self.put(message, min(900, delay_s + random.randint(0, 30)))
+        self._faults.call()
+
+    def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
+        for message in messages:
+            self.enqueue(message)
+
+    def put(self, message: QueueMessage, delay_s: int = 0) -> None:
+        """Puts a message into its queue, whatever the weather."""
+        self.of(message).enqueue(message, delay_s)
+
+    def of(self, message: QueueMessage) -> _Queue:
+        """The queue of a message."""
+        return self.deliveries if isinstance(message, DeliveryMessage) else self.work
+
+
+class SimulatedKeyRingStore(MemoryKeyRingStore):
+    """The key ring's secret."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__()
+        self._faults = faults
+
+    def load(self) -> KeyRing | None:
+        self._faults.call()
+        return super().load()
+
+    def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
+        self._faults.call()
+        saved = super().save(ring, before)
+        self._faults.call()
+        return saved

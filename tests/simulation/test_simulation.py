@@ -1,0 +1,28 @@
+"""A few seeds of the simulation. ``make simulation`` plays more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.run import play
+from tests.simulation.scenarios import SCENARIOS, Play
+
+SEEDS = 10
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_whatever_happens_to_its_instances_a_deployment_keeps_its_promises(seed: int) -> None:
+    assert play(seed) == []
+
+
+def test_a_seed_plays_the_same_again() -> None:
+    traces: list[list[str]] = [[], []]
+    for trace in traces:
+        Play(5, trace.append).run()
+    assert traces[0] == traces[1]
+    assert traces[0]
+
+
+def test_a_few_hundred_seeds_play_every_scenario() -> None:
+    played = {name for seed in range(200) for name in Play(seed).names}
+    assert played == {*SCENARIOS}
