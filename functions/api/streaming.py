@@ -5,6 +5,6 @@ from a2a_serverless.wiring.process import uncollected
 with uncollected():
     from a2a_serverless.wiring.api import make_streaming_api, stream_api
 
-    handler = make_streaming_api()
+    handler, tracer = make_streaming_api()
 
-stream_api(handler)
+stream_api(handler, tracer)

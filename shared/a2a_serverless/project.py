@@ -7,8 +7,9 @@ need into their zips. This module imports no agent.
 from __future__ import annotations
 
 import ast
+import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -28,11 +29,27 @@ class ProjectError(ValueError):
     """There is no project, or its ``pyproject.toml`` is invalid. The text names the file and what to write."""
 
 
+class Otel(BaseModel):
+    """The table ``otel``: where spans are exported to, by OpenTelemetry's protocol over HTTP (docs/observability.md).
+
+    ``endpoint`` is the collector's base URL, ``headers_secret`` the place of the headers that it wants to see,
+    ``sampling`` the share of traces that are recorded, unless the caller has decided it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+    endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#]+$", max_length=2048)]
+    headers_secret: _SecretId | None = None
+    service_name: Annotated[str, StringConstraints(pattern=r"^[^\s,=]+$", max_length=128)] | None = None
+    sampling: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
 class Project(BaseModel):
     """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
 
-    ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name, and
-    ``dependencies`` what ``[project]`` lists. ``local_agents`` are deployed on this machine only.
+    ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
+    ``otel`` says where spans go. ``dependencies`` is what ``[project]`` lists. ``local_agents`` are deployed on this
+    machine only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
@@ -44,6 +61,7 @@ class Project(BaseModel):
     source_folder: str = Field(default=".", alias="source")
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
+    otel: Otel | None = None
     dependencies: tuple[str, ...] = ()
 
     @property
@@ -96,6 +114,21 @@ def _parse(file: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except ValueError as error:
         raise ProjectError(f"{file} is not valid: {error}") from None
+
+
+def otel_variables(project: Project) -> dict[str, str]:
+    """The variables of functions that say where spans go; none without the table ``otel``."""
+    if (otel := project.otel) is None:
+        return {}
+    found = {"OTEL_EXPORTER_OTLP_ENDPOINT": otel.endpoint, "OTEL_SERVICE_NAME": otel.service_name or project.name}
+    found |= {"OTEL_TRACES_SAMPLER_ARG": str(otel.sampling)}
+    return found | ({"OTEL_HEADERS_SECRET": otel.headers_secret} if otel.headers_secret else {})
+
+
+def local_otel(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What the terminal's variables say instead in a run on this machine; nothing without the table ``otel``."""
+    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS")
+    return {name: environment[name] for name in names if project.otel and name in environment}
 
 
 def own_packages(project: Project) -> list[Path]:

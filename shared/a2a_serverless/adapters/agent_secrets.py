@@ -10,6 +10,8 @@ from a2a_serverless.domain.agent import SecretNotRead
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from a2a_serverless.adapters.aws import Aws
+
 PARAMETER: Final = "ssm:"
 KEPT_S: Final = 300
 
@@ -32,6 +34,14 @@ def secrets_in_aws(listed: str) -> Callable[[str], str]:
         return str(parameters.get_secret(place, max_age=KEPT_S))
 
     return read
+
+
+def secret_at(place: str, aws: Aws) -> str:
+    """The secret at a place, read anew. Raises the SDK's error when AWS refuses."""
+    if place.startswith(PARAMETER):
+        name = place.removeprefix(PARAMETER)
+        return str(aws.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+    return str(aws.secrets.get_secret_value(SecretId=place)["SecretString"])
 
 
 def secrets_in_environment(environment: Mapping[str, str]) -> Callable[[str], str]:

@@ -22,10 +22,11 @@ from a2a_serverless.dev.loading import (
 from a2a_serverless.dev.watching import watch_project
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.http.server import LOOPBACK, Server, listen
-from a2a_serverless.project import FILE, ProjectError, read_project
+from a2a_serverless.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless.wiring.process import make_tracer
 from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 SWEEP_S: Final = 60.0
 ROTATE_S: Final = 3600.0
 LOOK_S: Final = 0.5
+FLUSH_S: Final = 1.0
 LEAVE_S: Final = 2.0
 
 logger = logging.getLogger(__name__)
@@ -120,6 +122,7 @@ class Dev:
             [self._watch.watch(agent) for agent in self.agents],
             self.url,
             others=others,
+            tracer=make_tracer(otel_variables(project) | local_otel(project)),
         )
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
@@ -135,6 +138,7 @@ class Dev:
                 every(SWEEP_S, partial(sweep, self.deployment.sweeper)),
                 every(ROTATE_S, lambda: rotate_when_old(self.deployment.rotation)),
                 every(LOOK_S, self._look_for_blocked),
+                every(FLUSH_S, self.deployment.tracer.flush),
             )
         finally:
             for server in servers:

@@ -338,13 +338,15 @@ class Step:
     With ``repeat`` the name may be used again: the second use is stored as ``name#2``, and so on, in the order of the
     calls. Two that run at the same time raise ``StepConflict``, because their order could differ in a later run.
     ``codec`` stores results that are no JSON values. A step that ``waits`` does no work of its own: while it runs, the
-    task may be suspended because its calls wait, and then the step runs again.
+    task may be suspended because its calls wait, and then the step runs again. ``tool`` is the name of the tool whose
+    call the step is, for traces.
     """
 
     name: str
     repeat: bool = False
     codec: Codec[Any] | None = None
     waits: bool = False
+    tool: str = ""
 
 
 class StepConflict(TaskFailed):

@@ -51,5 +51,16 @@ def trace_id(trace: str) -> str:
     return trace[3:35]
 
 
+def with_sampling(trace: str, share: float) -> str:
+    """The trace, sampled if its id is within ``share`` (0 to 1) of all ids, as OpenTelemetry's samplers decide it."""
+    is_sampled = int(trace[19:35], 16) < share * 2**64
+    return f"{trace[:53]}{int(is_sampled):02}"
+
+
+def is_sampled(trace: str) -> bool:
+    """Whether the spans of the trace are recorded; False without a trace."""
+    return bool(trace) and bool(int(trace[53:], 16) & _SAMPLED)
+
+
 def _span(seed: str) -> str:
     return sha256(f"span {seed}".encode()).hexdigest()[:16]

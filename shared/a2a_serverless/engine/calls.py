@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import WakeCounterChanged, clear_children
+from a2a_serverless.domain.spans import call_span
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports.tasks import StepResult
@@ -103,9 +104,7 @@ class AgentCalls:
         keep: Callable[[str, Json], Json],
     ) -> None:
         self._registry = registry
-        self._remote_agents = registry.remote_agents.with_trace(
-            child_of(session.head.trace, f"{session.key.task} {session.fence}")
-        )
+        self._remote_agents = registry.remote_agents.with_trace(session.trace)
         self._session = session
         self._steps = steps
         self._keep = keep
@@ -171,14 +170,29 @@ class AgentCalls:
             return _load_answer(done.value)
         if failed is not None:
             raise AgentCallFailed(str(failed.value))
+        opened: dict[str, Any] = {}
         try:
             opened = self._open_call(name, agent, limit)
             with self._busy_call():
                 answer = await self._make_call(name, agent, parts, opened, limit, ask)
         except AgentCallFailed as failure:
             self._keep(f"{PREFIX}{name}/failed", str(failure))
+            self._record_span(name, agent, opened, type(failure).__name__)
             raise
-        return _load_answer(self._keep(f"{PREFIX}{name}/done", _dump_answer(answer)))
+        kept = self._keep(f"{PREFIX}{name}/done", _dump_answer(answer))
+        self._record_span(name, agent, opened)
+        return _load_answer(kept)
+
+    def _record_span(self, name: str, agent: str, opened: dict[str, Any], error: str = "") -> None:
+        """Records the span of a call that is over, under the ids that it was made with."""
+        session = self._session
+        if session.tracer.is_on and "trace" in opened:
+            ids, times = (opened["trace"], opened["parent"]), (opened["at"], session.now())
+            session.tracer.record(call_span(session.head, name, agent, *ids, times, error))
+
+    def _agents_for(self, opened: dict[str, Any]) -> RemoteAgents:
+        """The remote agents, which get the call's span as the parent of theirs if it has one."""
+        return self._registry.remote_agents.with_trace(opened["trace"]) if "trace" in opened else self._remote_agents
 
     async def _make_call(
         self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any], limit: CallLimit, ask: Ask
@@ -210,6 +224,8 @@ class AgentCalls:
             raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
         identity: dict[str, Json] = {"agent": agent, "message": ids.new(), "token": ids.new(), "at": now}
         url = f"{self._registry.base_url}/callbacks/{ids.new()}"
+        if trace := self._session.new_trace():
+            identity |= {"trace": trace, "parent": self._session.trace}
         return identity | {"url": url, "address": self._remote_agents.address(agent)}
 
     async def _send_once(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
@@ -232,21 +248,22 @@ class AgentCalls:
         If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
         task is next due.
         """
-        answer = self._remote_agents.send(self._caller, agent, message, _callback(opened))
+        remote_agents = self._agents_for(opened)
+        answer = remote_agents.send(self._caller, agent, message, _callback(opened))
         if isinstance(answer, Task):
             sent: Json = {"agent": agent, "task": answer.id}
             kept, ended = self._session.store_sent_call(f"{PREFIX}{name}/sent", StepResult("", sent))
             self._steps[f"{PREFIX}{name}/sent"] = kept
             if ended:
                 with suppress(AgentCallFailed):
-                    self._remote_agents.cancel(self._caller, agent, answer.id)
+                    remote_agents.cancel(self._caller, agent, answer.id)
         return answer
 
     async def _follow_task(
         self, name: str, agent: str, task_id: str, opened: dict[str, Any], until: int | None, ask: Ask
     ) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
-        remote_agents = self._remote_agents
+        remote_agents = self._agents_for(opened)
         while True:
             seen = self._session.head.wake
             task: Task = await self._retry(lambda: remote_agents.get(self._caller, agent, task_id))
@@ -277,7 +294,7 @@ class AgentCalls:
             context_id=task.context_id,
             task_id=task.id,
         )
-        await self._retry(lambda: self._remote_agents.send(self._caller, agent, message, _callback(opened)))
+        await self._retry(lambda: self._agents_for(opened).send(self._caller, agent, message, _callback(opened)))
         self._keep(record, {"answered": message.message_id})
         return None
 

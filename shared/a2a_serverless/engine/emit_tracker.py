@@ -33,7 +33,8 @@ EMPTY: Final = Part(text="")
 class RunningStep:
     """A running step. ``began`` and ``ended`` come from ``EmitTracker.moment``; ``began_at`` is in ms.
 
-    ``counts`` and ``usage`` go into the step's result.
+    ``counts`` and ``usage`` go into the step's result. ``trace`` has the step's span, if spans are recorded,
+    and ``model_at`` is when the last model call in it ended.
     """
 
     owner: object
@@ -46,6 +47,8 @@ class RunningStep:
     emitted: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=dict)
+    trace: str = ""
+    model_at: int = 0
     again: dict[str, RepeatedArtifact | None] = field(default_factory=dict)
 
     def count(self, what: str, times: int) -> None:

@@ -27,10 +27,11 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
-from a2a_serverless.domain.events import event_size
+from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.spans import run_span, wait_spans
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
@@ -38,6 +39,7 @@ from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
 from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, no_secret
 from a2a_serverless.engine.task_reader import TaskReader
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.ports.values import ValueStore
 
 WATCH_S: Final = 1.0
@@ -76,7 +79,7 @@ class Engine:
 
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
     exception. ``read_secret`` returns the agents' secret of a name. ``is_replaced`` is true once newer code runs
-    the agents: then this code's runs hand over.
+    the agents: then this code's runs hand over. ``tracer`` records the spans of runs and of what is in them.
     """
 
     log: TaskLog
@@ -93,6 +96,7 @@ class Engine:
     on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False
     read_secret: Callable[[str], str] = no_secret
+    tracer: Tracer = NULL_TRACER
 
 
 class Suspended(Exception):
@@ -126,16 +130,33 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fen
     snapshot, events = taken
     bytes_since_snapshot = sum(event_size(event) for event in events[snapshot.head.snapshot_position :])
     session = RunSession(engine.log, engine.ids, engine.now, snapshot, engine.metrics, bytes_since_snapshot)
+    session.tracer = engine.tracer
     try:
         try:
-            ending = await _run_agent(_watched_stores(engine), session, events, remaining_ms)
+            with engine.tracer.enter(session.trace):
+                ending = await _run_agent(_watched_stores(engine), session, events, remaining_ms)
         except StoreFailed as failed:
             ending = await _release_task(engine, session, failed, remaining_ms)
     except heads.LeaseLost:
         ending = RunOutcome.LEASE_LOST
+    if engine.tracer.is_on:
+        _record_spans(engine, session, snapshot, events, ending)
     if ending is not RunOutcome.ENDED or session.head.children:
         _end_children(engine, key)
     return ending
+
+
+def _record_spans(
+    engine: Engine, session: RunSession, begun: HeadSnapshot, events: list[Event], ending: RunOutcome
+) -> None:
+    """Records the run's span, and those of the waits before it. ``begun`` is the head that the run began with."""
+    head, agent = session.head, engine.agents.get(session.head.agent)
+    statuses = (event for event in events if isinstance(event, StatusEvent))
+    for span in wait_spans(begun.head, statuses, session.fence):
+        engine.tracer.record(span)
+    times = (begun.head.status_at, engine.now())
+    span = run_span(replace(head, trace=begun.head.trace), session.trace, *times, agent, ending.value)
+    engine.tracer.record(span)
 
 
 def _watched_stores(engine: Engine) -> Engine:

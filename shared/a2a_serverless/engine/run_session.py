@@ -33,8 +33,10 @@ from a2a_serverless.domain.head import (
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import StepResult, TaskLog
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.protojson import ProtoModel
 
 SNAPSHOT_BYTES: Final = 512 * 1024
@@ -163,6 +166,9 @@ class RunSession:
         self._usage: Usage = {}
         self.now = now
         self.fence = snapshot.head.fence
+        self.trace = child_of(snapshot.head.trace, f"{snapshot.head.key.task} {self.fence}")
+        self.tracer: Tracer = NULL_TRACER
+        self._spans = 0
 
     @property
     def key(self) -> TaskKey:
@@ -173,6 +179,13 @@ class RunSession:
     def head(self) -> Head:
         """The head as last read or written."""
         return self._snapshot.head
+
+    def new_trace(self) -> str:
+        """The trace with a new span of this run; "" if nothing is recorded."""
+        if not self.tracer.is_on:
+            return ""
+        self._spans += 1
+        return child_of(self.trace, f"{self.key.task} {self.fence} {self._spans}")
 
     def make_message(self, content: MessageContent, metadata: JsonObject | None = None) -> Message:
         """A message from the agent; raises ValueError when ``content`` is none."""

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
@@ -19,6 +20,7 @@ from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.spans import model_span, step_span
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.usage import add_usage, check_usage
 from a2a_serverless.domain.values import ValueScope
@@ -31,7 +33,7 @@ from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
@@ -116,6 +118,7 @@ class DurableTaskContext:
         self._repeating: set[str] = set()
         self._used_outside = 0
         self._busy = 0
+        self._busy_since = 0
         self._running: list[RunningStep] = []
         self._unfinished: list[RunningStep] = []
         self._kept = 0
@@ -176,7 +179,10 @@ class DurableTaskContext:
         """See ``TaskContext.record_usage``."""
         self._check_open()
         used = check_usage({model: amounts})
-        if step := self._step():
+        step = self._step()
+        if self._session.tracer.is_on:
+            self._record_model_call(step, model, amounts)
+        if step:
             step.usage = add_usage(step.usage, used)
             return
         self._used_outside += 1
@@ -388,7 +394,7 @@ class DurableTaskContext:
         if kept is None:
             try:
                 with nullcontext() if options.waits else self.at_work():
-                    kept = await self._run_step(name, options.codec, arguments, work)
+                    kept = await self._run_step(name, options, arguments, work)
             except Exception:
                 self._used.discard(name)
                 raise
@@ -399,12 +405,12 @@ class DurableTaskContext:
         return _loaded(name, options.codec, kept.value)
 
     async def _run_step(
-        self, name: str, codec: Codec[Any] | None, arguments: str, work: Callable[[], Awaitable[object]]
+        self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
     ) -> StepResult:
         """Runs a step and returns its stored result."""
         self._check_fits(name)
         self._session.flush()
-        with self._entered_step(name) as step:
+        with self._entered_step(name, options.tool) as step:
             try:
                 value = await work()
             except Exception:
@@ -416,7 +422,7 @@ class DurableTaskContext:
         self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
         fence = self._session.fence if step.emitted else 0
         result = StepResult(
-            arguments, _json_value(name, codec, value), fence, dict(step.counts), step.usage, step.began_at
+            arguments, _json_value(name, options.codec, value), fence, dict(step.counts), step.usage, step.began_at
         )
         self._check_no_secret(name, result.value)
         kept = self._steps[name] = self._session.store_step(name, result)
@@ -437,18 +443,48 @@ class DurableTaskContext:
             self._count(what, times)
 
     @contextmanager
-    def _entered_step(self, name: str) -> Iterator[RunningStep]:
+    def _entered_step(self, name: str, tool: str) -> Iterator[RunningStep]:
         """Makes the step the current one of this context and of asyncio tasks that start in it."""
         step = RunningStep(self, name, self._step(), self._emits.moment(), self._session.now(), self._kept)
+        step.trace = self._session.new_trace()
         self._running.append(step)
         token = _STEP.set(step)
         try:
-            yield step
+            with self._recorded(step, tool):
+                yield step
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
                 _STEP.reset(token)
             self._running.remove(step)
             step.ended = self._emits.moment()
+
+    @contextmanager
+    def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
+        """Records the step's span when it ends, if spans are recorded."""
+        session, error = self._session, ""
+        if not step.trace:
+            yield
+            return
+        try:
+            with session.tracer.enter(step.trace):
+                yield
+        except BaseException as failed:
+            error = type(failed).__name__
+            raise
+        finally:
+            parent = step.within.trace if step.within else session.trace
+            times = (step.began_at, session.now())
+            span = step_span(session.head, step.name, tool, step.trace, parent, times)
+            session.tracer.record(replace(span, error=error) if error else span)
+
+    def _record_model_call(self, step: RunningStep | None, model: str, amounts: Mapping[str, float]) -> None:
+        """Records the span of the model call that usage was recorded of; it began with the step, or the call before."""
+        session, now = self._session, self._session.now()
+        began = (step.model_at or step.began_at) if step else (self._busy_since if self._busy else now)
+        if step:
+            step.model_at = now
+        parent = (step and step.trace) or session.trace
+        session.tracer.record(model_span(session.head, model, amounts, session.new_trace(), parent, (began, now)))
 
     def _step(self) -> RunningStep | None:
         """The current step of this context, or None."""
@@ -477,6 +513,8 @@ class DurableTaskContext:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """While it is entered, the run is not suspended."""
+        if self._session.tracer.is_on and not self._busy:
+            self._busy_since = self._session.now()
         self._busy += 1
         try:
             yield

@@ -25,6 +25,7 @@ from pydantic_ai.durable_exec import (
     JournalOperationNamer,
     ModelRequestId,
     RoleBasedOperationConfig,
+    ToolsetCallToolId,
 )
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
@@ -37,7 +38,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import to_jsonable_python
 
-from a2a_serverless import Agent, AgentCallFailed, Part, Skill, current_task
+from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
 from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, is_yes
 from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.step_names import numbered
@@ -221,9 +222,12 @@ class _Steps(CallableOperationBackend[bool]):
     ) -> object:
         del config
         task = current_task()
-        call_id = next((key.tool_call_id for key in cache_key if isinstance(key, RunContext)), None)
+        context = next((key for key in cache_key if isinstance(key, RunContext)), None)
+        call_id = context and context.tool_call_id
         if not isinstance(operation_id, ModelRequestId):
-            return await numbered(task, f"{name}:{call_id}" if call_id else name, lambda named: task.step(named, body))
+            tool = (context and context.tool_name) or "" if isinstance(operation_id, ToolsetCallToolId) else ""
+            step = f"{name}:{call_id}" if call_id else name
+            return await numbered(task, step, lambda named: task.step(Step(named, tool=tool), body))
 
         async def request() -> object:
             response = await body()

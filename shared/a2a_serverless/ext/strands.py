@@ -195,15 +195,17 @@ async def _call_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> As
         raise RuntimeError(f"the tool {use['name']} has no result")
 
     try:
-        result = await numbered(task, f"{use['name']}:{use['toolUseId']}", lambda name: _step(task, name, work))
+        result = await numbered(
+            task, f"{use['name']}:{use['toolUseId']}", lambda name: _step(task, name, work, use["name"])
+        )
     except _Held as held:
         yield held.event
     else:
         yield ToolResultEvent(result)
 
 
-async def _step(task: TaskContext, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - the framework's
-    return await task.step(Step(name, codec=_Bytes()), work)
+async def _step(task: TaskContext, name: str, work: Callable[[], Any], tool: str = "") -> Any:  # noqa: ANN401
+    return await task.step(Step(name, codec=_Bytes(), tool=tool), work)
 
 
 async def _record_usage(task: TaskContext, model: Any, usage: dict[str, int]) -> None:  # noqa: ANN401

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from a2a_serverless.http.api import Run
+    from a2a_serverless.ports.tracing import Tracer
 
 CALLS: Final = 200  # a blocking send holds its thread while it waits
 BODY_S: Final = 30.0
@@ -36,6 +37,20 @@ def in_threads(count: int = CALLS) -> Run:
         return await asyncio.get_running_loop().run_in_executor(pool, answer)
 
     return run
+
+
+def flush_after(app: ASGIApp, tracer: Tracer) -> ASGIApp:
+    """Middleware: exports spans after each request, if they are recorded."""
+    if not tracer.is_on:
+        return app
+
+    async def flushed(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            await asyncio.to_thread(tracer.flush)
+
+    return flushed
 
 
 class BodyDeadline:

@@ -18,6 +18,7 @@ from a2a_serverless.domain import trace
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
+from a2a_serverless.domain.spans import request_span
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import sse
 from a2a_serverless.protocol.codecs import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.codecs import Binding, Codec
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
@@ -83,26 +85,37 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     """The handler of a request, in the time that is left for it."""
     left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     blocking_ms = min(api.service.blocking_ms, left)
+    traced, parent = _trace(request, api.service.ids.new(), api.service.tracer)
     service = replace(
         api.service,
         blocking_ms=blocking_ms,
-        trace=_trace(request, api.service.ids.new()),
+        trace=traced,
         caller=caller,
         extensions=requested_extensions(*(request.headers.get(name.lower()) for name in EXTENSION_HEADERS.values())),
     )
-    used, stream_ms = codec(binding, version, service.clock.now()), min(api.stream_ms, left)
-    return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms)
+    now, stream_ms = service.clock.now(), min(api.stream_ms, left)
+    used, since = codec(binding, version, now), (now, parent)
+    return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms, since)
 
 
-def _trace(request: HttpRequest, seed: str) -> str:
-    """The caller's trace; else the one that X-Ray began at API Gateway; else a new one."""
+def _trace(request: HttpRequest, seed: str, tracer: Tracer) -> tuple[str, str]:
+    """The caller's trace; else the one that X-Ray began at API Gateway; else a new one. And the request's parent in it.
+
+    If spans are recorded, the trace has a span for the request. The caller's decision whether to sample is kept.
+    """
     theirs = trace.parse_traceparent(request.headers.get(trace.HEADER))
-    return theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+    found = theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+    if not tracer.is_on:
+        return found, ""
+    return trace.child_of(found if theirs else tracer.sample(found), seed), theirs or ""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationHandler:
-    """Handles one request to an agent in one version and one binding. A stream lasts ``stream_ms`` at most."""
+    """Handles one request to an agent in one version and one binding. A stream lasts ``stream_ms`` at most.
+
+    ``since`` is when it began (ms), and the parent of its span.
+    """
 
     api: Api
     agent: Agent
@@ -113,6 +126,7 @@ class OperationHandler:
     version: WireVersion
     envelope: Envelope
     stream_ms: int
+    since: tuple[int, str] = (0, "")
 
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. The caller's scopes are checked before anything that it names is read."""
@@ -202,6 +216,15 @@ class OperationHandler:
         said = {"operation": operation.value, "agent": self.agent.id, "version": self.version, "task": task}
         traced = trace.trace_id(self.service.trace)
         logger.info("request answered", extra={**said, "outcome": outcome, "trace": traced})
+        if self.service.tracer.is_on:
+            self._record_span(operation, task, outcome)
+
+    def _record_span(self, operation: Operation, task: str | None, outcome: str) -> None:
+        """Records the request's span. That of a stream ends when the stream is open."""
+        (began, parent), service = self.since, self.service
+        said = {"operation": operation.value, "agent": self.agent.id, "version": self.version}
+        span = request_span(service.trace, parent, began, service.clock.now(), task=task, **said)
+        service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 
 class _StreamContents:

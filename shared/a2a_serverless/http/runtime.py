@@ -176,12 +176,16 @@ def make_streaming_handler(app: ASGIApp, buffered: Handler) -> Callable[[object,
 
 
 def serve(
-    api: RuntimeApi, handler: Callable[[object, LambdaContext], Answer], forever: Callable[[], bool] = lambda: True
+    api: RuntimeApi,
+    handler: Callable[[object, LambdaContext], Answer],
+    forever: Callable[[], bool] = lambda: True,
+    after: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answers one event after another, while ``forever()`` is true."""
+    """Answers one event after another, while ``forever()`` is true. Calls ``after`` when an answer was sent."""
     with asyncio.Runner() as runner:
         while forever():
             _serve_one(api, handler, runner.get_loop())
+            after()
 
 
 def _serve_one(

@@ -23,6 +23,8 @@ from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.spans import delivery_span
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.keys import Sealer, Signed, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.v1 import StreamContent, Task
 
 logger = logging.getLogger(__name__)
@@ -75,6 +78,7 @@ class DeliveryContext:
     enforce_ownership: bool = True
     contents: ContentStore | None = None
     challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
+    tracer: Tracer = NULL_TRACER
 
 
 class DeliveryOutcome(Enum):
@@ -115,11 +119,12 @@ class _Notification:
 
 @dataclass(frozen=True, slots=True)
 class _AttemptResult:
-    """The result of one POST, when it began (ms), and the id of the key that signed it (None: nothing was sent)."""
+    """The result of one POST, when it began (ms), its trace, and the id of the key that signed it (None: not sent)."""
 
     outcome: Outcome
     at: int
     kid: str | None
+    trace: str = ""
 
 
 class _CursorLost(Exception):
@@ -383,17 +388,17 @@ def _post_once(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, notification: _Notification
 ) -> tuple[Cursor, _AttemptResult]:
     jti = context.ids.new()
-    signed = _sign(context, session, notification, jti)
+    signed, traced = _sign(context, session, notification, jti), trace.child_of(session.head.trace, jti)
     with _reading():
         headers = _headers(context, session, notification.body, signed)
-        if session.head.trace:
-            headers[trace.HEADER] = trace.child_of(session.head.trace, jti)
+        if traced:
+            headers[trace.HEADER] = traced
     with _reserve_host(context, session.host):
         cursor, at = _extend_lease(context, session, cursor), context.clock.now()
         outcome = context.sender.post(session.config.url, headers, notification.body.content, POST_DEADLINE_MS)
     if not (outcome.status is None and outcome.reused):
         context.hosts.learn(session.host, outcome, context.clock.now())
-    return cursor, _AttemptResult(outcome, at, signed.kid)
+    return cursor, _AttemptResult(outcome, at, signed.kid, traced)
 
 
 @contextmanager
@@ -540,6 +545,9 @@ def _record(
     )
     context.store.record_attempt(session.key, attempt, session.head.expires)
     _log_attempt(context, session, attempt, accepted=outcome.accepted)
+    if context.tracer.is_on and result.trace:
+        accepted = outcome.accepted
+        context.tracer.record(delivery_span(session.head, attempt, result.trace, session.host, accepted=accepted))
 
 
 def _log_attempt(context: DeliveryContext, session: _DeliverySession, attempt: Attempt, *, accepted: bool) -> None:

@@ -14,6 +14,7 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
+from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import OffLoop, in_thread
@@ -57,6 +58,7 @@ class TaskService:
     contents: ContentStore | None = None
     caller: Caller | None = None
     extensions: tuple[str, ...] = ()
+    tracer: Tracer = NULL_TRACER
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from a2a_serverless.stack.emulator import without_aws
 from a2a_serverless.stack.packaging import compile_sources, functions_of, keep_newest
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.sam import overrides, run_sam
-from a2a_serverless.stack.trimming import API, SDK, SERVICES, named_services, trim_installed
+from a2a_serverless.stack.trimming import API, SDK, SERVICES, TRACED, named_services, trim_installed
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.targets import Target
@@ -54,6 +54,9 @@ def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> 
     lines = library.read_requirements(folder / "requirements.txt")
     services = SERVICES if name == API else SERVICES - {"lambda"}
     own = runs_agents and project.root != library.FILES
+    if project.otel and name in TRACED:
+        lines.append("a2a-serverless[otel]")
+        services |= {"ssm"} if (project.otel.headers_secret or "").startswith(PARAMETER) else set()
     if runs_agents:
         lines += project.dependencies
         services |= named_services(own_packages(project))

@@ -25,7 +25,7 @@ from a2a_serverless.stack.imports import check_folder
 from a2a_serverless.stack.packaging import compile_sources, functions_of, interpreter, keep_newest, write_zip
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.targets import Build, Target
-from a2a_serverless.stack.trimming import API, ROTATOR, RUN_AGENTS, WORKER, trim_library
+from a2a_serverless.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
 READ_AGENTS = RUN_AGENTS | {ROTATOR}
@@ -116,6 +116,8 @@ class _Work:
             parts.append(self.manifest)
         if name in self.runs_agents:
             parts.append(self.agents)
+        if self.project.otel and name in TRACED:
+            parts.append(repr(self.project.otel).encode())
         return _digest(parts)
 
     def make(self, names: Sequence[str], zips: Mapping[str, Path]) -> None:
@@ -144,6 +146,8 @@ class _Work:
             properties["CodeUri"] = f"{name}.zip"
             if name in self.runs_agents:
                 settings.give(document, properties, self.project)
+            if self.project.otel and name in TRACED:
+                settings.give_otel(document, properties, self.project)
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
         write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)

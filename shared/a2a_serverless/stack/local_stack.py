@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from a2a_serverless.agent_loader import MANIFEST
-from a2a_serverless.project import read_project
+from a2a_serverless.project import local_otel, read_project
 from a2a_serverless.stack import environments, library, processes, sam
 from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
@@ -72,7 +72,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
     Running servers are not touched before the build is complete. Raises `StackError`.
     """
-    secrets = local_secrets(read_project(paths.root))
+    project = read_project(paths.root)
+    secrets = local_secrets(project)
     environments.ensure(paths, console)
     with _undone_on_failure(paths, console):
         with step(console, "Building the functions") as say:
@@ -85,7 +86,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
             _store_secrets(emulator, secrets)
-            switches = local_switches(options) | _switches_for(secrets)
+            switches = local_switches(options) | _switches_for(secrets) | local_otel(project)
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), switches)
         with step(console, f"Starting the api on {options.api_url}"):
             api = start_api(paths, built, deployment, options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
-from a2a_serverless.project import Project, ProjectError
+from a2a_serverless.project import Project, ProjectError, otel_variables
 
 VARIABLE = "AGENT_SECRETS"
 _ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
@@ -26,6 +26,18 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
         variables[VARIABLE] = json.dumps(project.secrets)
         policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
         policy["PolicyDocument"]["Statement"] += _statements(project.secrets)
+
+
+def give_otel(template: dict[str, Any], function: dict[str, Any], project: Project) -> None:
+    """Add where spans go to a function of a built template, and the right to read the collector's headers to its role.
+
+    A variable that the project's environment sets stays as it is.
+    """
+    variables = function.setdefault("Environment", {}).setdefault("Variables", {})
+    variables.update(otel_variables(project) | variables)
+    if project.otel and project.otel.headers_secret:
+        policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
+        policy["PolicyDocument"]["Statement"] += _statements({"": project.otel.headers_secret})
 
 
 def local_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -51,8 +51,9 @@ _TOOLS = "assets cli dev project.py project_check.py stack adapters/memory.py ht
 _TOOLS += "wiring/in_process.py wiring/local.py"
 TOOLS = tuple(f"a2a_serverless/{name}" for name in _TOOLS.split())
 # Modules that only some functions use: to run agents, to serve HTTP, to erase.
-API, WORKER, ROTATOR = "ApiFunction", "WorkerFunction", "RotatorFunction"
+API, WORKER, ROTATOR, NOTIFIER = "ApiFunction", "WorkerFunction", "RotatorFunction", "NotifierFunction"
 RUN_AGENTS = frozenset({API, WORKER})
+TRACED = frozenset({API, WORKER, NOTIFIER})
 ASKS_TO_ERASE = frozenset({API})
 ERASES = frozenset({"EraserFunction"})
 USED_BY = {

@@ -27,7 +27,7 @@ from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.settings import DAY_MS, Settings, read
 from a2a_serverless.wiring import stores
-from a2a_serverless.wiring.process import make_metrics, start_handler, start_logged
+from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler, start_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Metrics, Queues
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.ports.tracing import Tracer
 
 
 def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -53,36 +54,46 @@ def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
     from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
 
     metrics = make_metrics(environment)
-    handler = make_gateway_handler(make_asgi_app(make_dependencies(environment, metrics)))
-    return start_handler(handler, environment, metrics, "api", (NotHttp,))
+    api = make_dependencies(environment, metrics)
+    handler = make_gateway_handler(make_asgi_app(api))
+    return start_handler(handler, environment, metrics, "api", (NotHttp,), api.service.tracer)
 
 
-def make_streaming_api(environment: Mapping[str, str] = os.environ) -> Callable[[Any, LambdaContext], Answer]:
-    """The handler of the api function where answers are streamed."""
+def make_streaming_api(
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[Callable[[Any, LambdaContext], Answer], Tracer]:
+    """The handler of the api function where answers are streamed, and its tracer."""
     from a2a_serverless.http.lambda_proxy import make_gateway_handler
     from a2a_serverless.http.runtime import make_streaming_handler
 
     metrics = make_metrics(environment)
-    app = make_asgi_app(make_dependencies(environment, metrics))
-    return start_logged(make_streaming_handler(app, make_gateway_handler(app)), environment, metrics, "api")
+    api = make_dependencies(environment, metrics)
+    app = make_asgi_app(api)
+    handler = make_streaming_handler(app, make_gateway_handler(app))
+    return start_logged(handler, environment, metrics, "api"), api.service.tracer
 
 
-def stream_api(handler: Callable[[Any, LambdaContext], Answer], environment: Mapping[str, str] = os.environ) -> None:
-    """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it."""
+def stream_api(
+    handler: Callable[[Any, LambdaContext], Answer], tracer: Tracer, environment: Mapping[str, str] = os.environ
+) -> None:
+    """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it.
+
+    Spans are exported when the answer was sent, so the client does not wait for them.
+    """
     from a2a_serverless.http.runtime import RuntimeApi, serve
 
-    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), handler)
+    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), handler, after=tracer.flush)
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
     """The api as an ASGI application, for uvicorn on a developer's machine."""
     from a2a_serverless.adapters.logs import start_logging
-    from a2a_serverless.http.local import BodyDeadline, in_threads, refuse_foreign_pages
+    from a2a_serverless.http.local import BodyDeadline, flush_after, in_threads, refuse_foreign_pages
 
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
     api = replace(make_dependencies(environment), run=in_threads(), base_url=base_url)
-    app = BodyDeadline(make_asgi_app(api), api.limits.body)
+    app = flush_after(BodyDeadline(make_asgi_app(api), api.limits.body), api.service.tracer)
     return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
 
 
@@ -91,7 +102,7 @@ def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metr
     settings, aws = read(environment), stores.make_aws()
     table, agents = stores.task_table(settings, aws), stores.deployed_agents(settings)
     public = DynamoPublications(stores.public_table(settings, aws))
-    service = _task_service(settings, aws, table, agents, metrics)
+    service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment, aws))
     now = service.clock.now
     return Api(
         service,
@@ -109,7 +120,7 @@ def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metr
 
 
 def _task_service(
-    settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics
+    settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics, tracer: Tracer
 ) -> TaskService:
     """The service for the operations of clients."""
     clock, log = SystemClock(), stores.task_log(table, settings, aws)
@@ -125,8 +136,9 @@ def _task_service(
         life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        inline_runner=LazyInlineRunner(agents, partial(_inline_runner, settings, aws, queues, metrics)),
+        inline_runner=LazyInlineRunner(agents, partial(_inline_runner, settings, aws, queues, metrics, tracer)),
         metrics=metrics,
+        tracer=tracer,
         contents=stores.contents(settings, aws),
     )
 
@@ -156,12 +168,12 @@ def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> Rat
     return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
 
 
-def _inline_runner(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics) -> InlineRunner:
+def _inline_runner(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer) -> InlineRunner:
     """The runner of inline agents; the engine is imported and made at the first request to one."""
     from a2a_serverless.engine.inline import EngineInlineRunner
     from a2a_serverless.wiring.engine import make_engine
 
-    return EngineInlineRunner(make_engine(settings, aws, queues, metrics, calls=False))
+    return EngineInlineRunner(replace(make_engine(settings, aws, queues, metrics, calls=False), tracer=tracer))
 
 
 def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:

@@ -33,6 +33,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous, Api
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.local import BodyDeadline, in_threads, refuse_foreign_pages
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.ports.tracing import Tracer
 
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_ONLY: Final = EgressPolicy(local_allow=(f"{LOOPBACK}:*",))
@@ -68,7 +70,7 @@ class LocalDeployment(InProcessDeployment):
     ``on_error`` with what agents raise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between local runs
         self,
         agents: Sequence[Agent],
         base_url: str,
@@ -77,6 +79,7 @@ class LocalDeployment(InProcessDeployment):
         ownership: bool = True,
         others: Mapping[str, str] | None = None,
         service_tokens: Callable[..., Mapping[str, str]] = lambda _: {},
+        tracer: Tracer = NULL_TRACER,
     ) -> None:
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
         self.on_event: Callable[[TaskKey, Event], None] = lambda *_: None
@@ -97,11 +100,12 @@ class LocalDeployment(InProcessDeployment):
             chance=random.random,
         )
         super().__init__(agents, adapters, base_url, policy, ownership=ownership)
-        self.post = replace(self.post, metrics=NULL_METRICS)
+        self.tracer = tracer
+        self.post = replace(self.post, metrics=NULL_METRICS, tracer=tracer)
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
-        self.engine = replace(self.engine, files=files, on_error=self._report)
+        self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
         webhooks = replace(self.service.webhooks, resolver=SystemResolver())
-        self.service = replace(self.service, blocking_ms=BLOCKING_MS, webhooks=webhooks)
+        self.service = replace(self.service, blocking_ms=BLOCKING_MS, webhooks=webhooks, tracer=tracer)
         self.deploy(*agents)
 
     def deploy(self, *agents: Agent) -> None:
@@ -164,6 +168,7 @@ class LocalDeployment(InProcessDeployment):
         for pool in (self._workers, self._notifiers):
             pool.shutdown(wait=False, cancel_futures=True)
         self.sender.close()
+        self.tracer.flush()
 
     def _handle(self, message: QueueMessage) -> None:
         """Handles a queue message. One that fails comes again, as from SQS."""

@@ -19,7 +19,7 @@ from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.settings import read
-from a2a_serverless.wiring.process import make_metrics, start_handler
+from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
 from a2a_serverless.wiring.stores import contents, egress_policy, make_aws, own_urls, task_log, task_table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MESSAGES_AT_ONCE: Final = 10  # the notifier's BatchSize
 def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the notifier function."""
     settings, aws, clock, metrics = read(environment), make_aws(), SystemClock(), make_metrics(environment)
-    table = task_table(settings, aws)
+    table, tracer = task_table(settings, aws), make_tracer(environment, aws)
     secret = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
     context = DeliveryContext(
         log=task_log(table, settings, aws),
@@ -50,8 +50,9 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
         contents=contents(settings, aws),
+        tracer=tracer,
     )
     handler = make_queue_handler(
         DeliveryMessage, lambda message, remaining_ms: deliver(context, message, remaining_ms), MESSAGES_AT_ONCE
     )
-    return start_handler(handler, environment, metrics, "notifier")
+    return start_handler(handler, environment, metrics, "notifier", tracer=tracer)

@@ -1,11 +1,15 @@
-"""What every function does when its process starts: garbage collection, logging, metrics."""
+"""What every function does when its process starts: garbage collection, logging, metrics, traces."""
 
 from __future__ import annotations
 
 import gc
+import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,10 +17,20 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.handlers.invocations import Handler
     from a2a_serverless.ports.system import Metrics
+    from a2a_serverless.ports.tracing import Tracer
 
 T = TypeVar("T")
+
+OTEL_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+OTEL_HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
+OTEL_HEADERS_SECRET: Final = "OTEL_HEADERS_SECRET"  # noqa: S105 - a name
+OTEL_SERVICE: Final = "OTEL_SERVICE_NAME"
+OTEL_SHARE: Final = "OTEL_TRACES_SAMPLER_ARG"
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -45,26 +59,75 @@ def make_metrics(environment: Mapping[str, str]) -> Metrics:
     )
 
 
+def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Tracer:
+    """The tracer, if OpenTelemetry is configured. What is wrong with that is logged and costs the spans only.
+
+    The headers for the collector are in ``OTEL_EXPORTER_OTLP_HEADERS``, or in the secret that ``OTEL_HEADERS_SECRET``
+    names, in the same format.
+    """
+    if not (endpoint := environment.get(OTEL_ENDPOINT, "").strip()):
+        return NULL_TRACER
+    try:
+        from opentelemetry.trace import set_tracer_provider
+        from opentelemetry.util.re import parse_env_headers
+
+        from a2a_serverless.adapters.agent_secrets import secret_at
+        from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
+
+        def headers() -> Mapping[str, str]:
+            given, place = environment.get(OTEL_HEADERS, ""), environment.get(OTEL_HEADERS_SECRET, "")
+            text = given or (secret_at(place, aws) if place and aws else "")
+            return dict(parse_env_headers(text.strip(), liberal=True))
+
+        service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
+        tracer = OpenTelemetryTracer(endpoint, service or "a2a-serverless", headers=headers, share=float(share or 1))
+        set_tracer_provider(tracer.provider)
+    except Exception as error:  # noqa: BLE001 - a function without spans is better than none
+        logger.error("no spans", extra=safe_error_fields(error))
+        return NULL_TRACER
+    return tracer
+
+
 def start_handler(
     handler: Handler,
     environment: Mapping[str, str],
     metrics: Metrics,
     function: str,
     told: tuple[type[Exception], ...] = (),
+    tracer: Tracer = NULL_TRACER,
 ) -> Handler:
     """The handler of a function. Only ``told`` errors are raised with their text; of others only the class is shown."""
     from a2a_serverless.handlers.invocations import hide_texts
 
-    return start_logged(hide_texts(handler, told), environment, metrics, function)
+    return start_logged(hide_texts(handler, told), environment, metrics, function, tracer)
 
 
 def start_logged(
-    handler: Callable[[Any, LambdaContext], T], environment: Mapping[str, str], metrics: Metrics, function: str
+    handler: Callable[[Any, LambdaContext], T],
+    environment: Mapping[str, str],
+    metrics: Metrics,
+    function: str,
+    tracer: Tracer = NULL_TRACER,
 ) -> Callable[[Any, LambdaContext], T]:
-    """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start."""
+    """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start.
+
+    Each invocation ends with a flush of the ``tracer``.
+    """
     from a2a_serverless.adapters.logs import start_logging
 
-    logger = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    log = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     metrics.count("ColdStart", function=function)
-    named: Callable[[Any, LambdaContext], T] = logger.inject_lambda_context(handler, log_event=False)
+    handler = _flushed(handler, tracer) if tracer.is_on else handler
+    named: Callable[[Any, LambdaContext], T] = log.inject_lambda_context(handler, log_event=False)
     return named
+
+
+def _flushed(handler: Callable[[Any, LambdaContext], T], tracer: Tracer) -> Callable[[Any, LambdaContext], T]:
+    @wraps(handler)
+    def flushed(event: Any, context: LambdaContext) -> T:  # noqa: ANN401 - the handler's
+        try:
+            return handler(event, context)
+        finally:
+            tracer.flush()
+
+    return flushed

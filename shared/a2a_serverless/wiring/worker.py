@@ -13,7 +13,7 @@ from a2a_serverless.engine.run import run
 from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.settings import read
 from a2a_serverless.wiring.engine import make_engine
-from a2a_serverless.wiring.process import make_metrics, start_handler
+from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
 from a2a_serverless.wiring.stores import make_aws
 
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the worker function."""
     settings, aws, metrics = read(environment), make_aws(), make_metrics(environment)
+    tracer = make_tracer(environment, aws)
     engine = make_engine(settings, aws, SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics)
     dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
-    engine = replace(engine, send_to_dead_letters=dead_letters.enqueue)
+    engine = replace(engine, send_to_dead_letters=dead_letters.enqueue, tracer=tracer)
     handler = make_queue_handler(
         WorkMessage, lambda message, remaining_ms: asyncio.run(run(engine, message.key, remaining_ms, message.fence))
     )
-    return start_handler(handler, environment, metrics, "worker")
+    return start_handler(handler, environment, metrics, "worker", tracer=tracer)

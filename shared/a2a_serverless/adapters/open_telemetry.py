@@ -1,0 +1,182 @@
+"""Exports spans to an OpenTelemetry collector by OTLP over HTTP, at the end of each invocation.
+
+A collector that is down or slow costs spans, and the function ``FLUSH_S`` once in ``PAUSE_S`` at most: an export runs
+in a thread of its own, and after one that failed or took too long there is a pause.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from opentelemetry import context as contexts
+from opentelemetry import trace as traces
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.spans import CHAT, OPERATION
+from a2a_serverless.domain.trace import is_sampled, with_sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from a2a_serverless.domain.spans import TraceSpan
+
+FLUSH_S: Final = 1.0
+PAUSE_S: Final = 30.0
+EXPORT_S: Final = 5.0
+KEPT: Final = 2048
+ERROR: Final = "error.type"
+NS_PER_MS: Final = 1_000_000
+SCOPE: Final = InstrumentationScope("a2a_serverless")
+KINDS: Final = {
+    "internal": traces.SpanKind.INTERNAL,
+    "server": traces.SpanKind.SERVER,
+    "client": traces.SpanKind.CLIENT,
+}
+
+logger = logging.getLogger(__name__)
+
+
+class OpenTelemetryTracer:
+    """``ports.Tracer``. ``endpoint`` is a collector's base URL; ``share`` (0 to 1) of new traces are sampled.
+
+    ``headers`` returns what the collector wants to see; it is called at the first export, and again after it raised.
+    ``provider`` is for libraries: their spans are exported, too.
+    """
+
+    is_on: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        endpoint: str,
+        service: str,
+        *,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        share: float = 1.0,
+        flush_s: float = FLUSH_S,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = f"{endpoint.rstrip('/')}/v1/traces"
+        self._headers, self._share, self._flush_s, self._now_s = headers, share, flush_s, now_s
+        self._resource = Resource.create({"service.name": service})
+        self._exporter: Any = None
+        self._ended: deque[Any] = deque(maxlen=KEPT)
+        self._sending = threading.Lock()
+        self._paused_until = 0.0
+        self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
+        self.provider.add_span_processor(SimpleSpanProcessor(_Kept(self._ended)))  # type: ignore[arg-type, unused-ignore]
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what a collector says may be in its lines
+
+    def sample(self, trace: str) -> str:
+        return with_sampling(trace, self._share)
+
+    def record(self, span: TraceSpan) -> None:
+        if is_sampled(span.trace) and not self._is_known(span):
+            self._ended.append(self._readable(span))
+
+    @contextmanager
+    def enter(self, trace: str) -> Iterator[None]:
+        if not trace:
+            yield
+            return
+        current = traces.set_span_in_context(traces.NonRecordingSpan(_context(trace)))
+        token = contexts.attach(current)
+        try:
+            yield
+        finally:
+            contexts.detach(token)
+
+    def flush(self) -> None:
+        if not self._ended or self._now_s() < self._paused_until or not self._sending.acquire(blocking=False):
+            return
+        done, exported = threading.Event(), list[bool]()
+        batch = [self._ended.popleft() for _ in range(len(self._ended))]
+
+        def export() -> None:
+            try:
+                exported.append(self._export(batch))
+            finally:
+                self._sending.release()
+                done.set()
+
+        threading.Thread(target=export, name="spans", daemon=True).start()
+        done.wait(self._flush_s)
+        if exported != [True]:
+            self._paused_until = self._now_s() + PAUSE_S
+            logger.warning("spans not exported", extra={"count": len(batch)})
+
+    def _export(self, batch: Sequence[Any]) -> bool:
+        try:
+            if self._exporter is None:
+                headers = dict(self._headers())
+                self._exporter = OTLPSpanExporter(
+                    self._url, headers=headers, timeout=EXPORT_S, compression=Compression.Gzip
+                )
+            return bool(self._exporter.export(batch) is SpanExportResult.SUCCESS)
+        except Exception as error:  # noqa: BLE001 - it costs the spans only
+            logger.warning("spans cannot be exported", extra=safe_error_fields(error))
+            return False
+
+    def _is_known(self, span: TraceSpan) -> bool:
+        """Whether a library has made a span of the same model call: both began in the same step, or outside of one."""
+        if span.attributes.get(OPERATION) != CHAT:
+            return False
+        parent, began = _context(span.parent), span.began_at * NS_PER_MS
+        return any(
+            one.instrumentation_scope != SCOPE
+            and (one.attributes or {}).get(OPERATION) == CHAT
+            and one.context.trace_id == parent.trace_id
+            and began <= one.start_time + NS_PER_MS
+            and one.end_time <= (span.ended_at + 1) * NS_PER_MS
+            for one in [*self._ended]
+        )
+
+    def _readable(self, span: TraceSpan) -> Any:  # noqa: ANN401 - the SDK's span
+        code = traces.StatusCode.ERROR if span.error else traces.StatusCode.UNSET
+        return ReadableSpan(
+            span.name,
+            context=_context(span.trace),
+            parent=_context(span.parent) if span.parent else None,
+            resource=self._resource,
+            attributes={**span.attributes, **({ERROR: span.error} if span.error else {})},
+            kind=KINDS[span.kind],
+            instrumentation_scope=SCOPE,
+            status=traces.Status(code),
+            start_time=span.began_at * NS_PER_MS,
+            end_time=max(span.began_at, span.ended_at) * NS_PER_MS,
+        )
+
+
+class _Kept:
+    """A ``SpanExporter`` that keeps the spans of libraries until the next flush."""
+
+    def __init__(self, ended: deque[Any]) -> None:
+        self._ended = ended
+
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        self._ended.extend(spans)
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """Does nothing."""
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        """Does nothing: the end of the invocation flushes."""
+        del timeout_millis
+        return True
+
+
+def _context(trace: str) -> traces.SpanContext:
+    flags = traces.TraceFlags(int(is_sampled(trace)))
+    return traces.SpanContext(int(trace[3:35], 16), int(trace[36:52], 16), is_remote=False, trace_flags=flags)

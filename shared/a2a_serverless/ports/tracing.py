@@ -1,0 +1,53 @@
+"""Spans of traces: what was done, and how long it took."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from a2a_serverless.domain.spans import TraceSpan
+
+
+class Tracer(Protocol):
+    """Records spans, if ``is_on``; callers ask that first. No method raises."""
+
+    is_on: ClassVar[bool]
+
+    def sample(self, trace: str) -> str:
+        """The trace (a ``traceparent``) with the decision whether its spans are recorded."""
+
+    def record(self, span: TraceSpan) -> None:
+        """Keeps a span that has ended until the next ``flush``, if its trace is sampled."""
+
+    def enter(self, trace: str) -> AbstractContextManager[None]:
+        """While it is entered, spans that libraries make are children of ``trace``."""
+
+    def flush(self) -> None:
+        """Exports what was recorded, in bounded time. What cannot be exported is lost."""
+
+
+class NullTracer:
+    """``Tracer`` that records nothing."""
+
+    is_on: ClassVar[bool] = False
+
+    def sample(self, trace: str) -> str:
+        """Returns the trace as it is."""
+        return trace
+
+    def record(self, span: TraceSpan) -> None:
+        """Does nothing."""
+
+    def enter(self, trace: str) -> AbstractContextManager[None]:
+        """Does nothing."""
+        del trace
+        return nullcontext()
+
+    def flush(self) -> None:
+        """Does nothing."""
+
+
+NULL_TRACER: Final = NullTracer()

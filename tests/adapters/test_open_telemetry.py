@@ -1,0 +1,147 @@
+"""Export by OTLP to a real collector: what arrives, and that a collector without an answer costs spans only."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+
+from a2a_serverless.adapters.open_telemetry import KEPT, PAUSE_S, OpenTelemetryTracer
+from a2a_serverless.domain.spans import TraceSpan
+from tests.collector import SECONDS, Collector, attributes, collecting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.enable_socket]
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+PARENT = f"00-{'a' * 32}-{'c' * 16}-01"
+CHAT = {"gen_ai.operation.name": "chat"}
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with collecting() as found:
+        yield found
+
+
+def span(name: str = "a", trace: str = TRACE, **fields: Any) -> TraceSpan:
+    return TraceSpan(name, trace, PARENT, 1_000, 2_500, **fields)
+
+
+def tracer_to(collector: Collector, **options: Any) -> OpenTelemetryTracer:
+    return OpenTelemetryTracer(collector.url, "weather", **{"flush_s": SECONDS, **options})
+
+
+def exports() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "spans"]
+
+
+def wait_for_exports() -> None:
+    for thread in exports():
+        thread.join(SECONDS)
+
+
+def test_a_span_arrives_as_it_was_recorded(collector: Collector) -> None:
+    tracer = tracer_to(collector, headers=lambda: {"x-key": "secret"})
+    tracer.record(span("POST webhook", kind="client", error="503", attributes={"a2a.task.id": "t", "n": 3}))
+    tracer.flush()
+    (found,) = collector.spans
+    assert (found.name, found.trace_id.hex(), found.span_id.hex()) == ("POST webhook", "a" * 32, "b" * 16)
+    assert (found.parent_span_id.hex(), found.kind, found.status.code) == ("c" * 16, 3, 2)
+    assert (found.start_time_unix_nano, found.end_time_unix_nano) == (1_000_000_000, 2_500_000_000)
+    assert attributes(found) == {"a2a.task.id": "t", "n": 3, "error.type": "503"}
+    assert collector.services == {"weather"}
+    assert collector.headers[0]["x-key"] == "secret"
+
+
+def test_a_trace_that_is_not_sampled_is_not_exported(collector: Collector) -> None:
+    tracer = tracer_to(collector)
+    tracer.record(span(trace=TRACE[:-1] + "0"))
+    tracer.record(span(trace=""))
+    tracer.flush()
+    assert collector.headers == []
+
+
+@pytest.mark.parametrize(("share", "flags"), [(0.0, "00"), (1.0, "01")])
+def test_a_share_of_new_traces_is_sampled(collector: Collector, share: float, flags: str) -> None:
+    assert tracer_to(collector, share=share).sample(TRACE[:-2] + "00") == TRACE[:-2] + flags
+
+
+def test_a_slow_collector_delays_one_flush_and_no_other_until_the_pause_is_over(collector: Collector) -> None:
+    now = [0.0]
+    tracer = tracer_to(collector, flush_s=0.01, now_s=lambda: now[0])
+    collector.answers.clear()
+    tracer.record(span("lost or late"))
+    tracer.flush()
+    for number in range(KEPT + 10):
+        tracer.record(span(f"after {number}"))
+    tracer.flush()
+    assert len(exports()) == 1, "no second export beside the first"
+    collector.answers.set()
+    wait_for_exports()
+    now[0] = PAUSE_S + 1
+    tracer.flush()
+    wait_for_exports()
+    assert collector.spans[-1].name == f"after {KEPT + 9}"
+    assert len(collector.spans) <= KEPT + 1, "what is kept is bounded"
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_collector_that_refuses_costs_the_spans(collector: Collector, status: int) -> None:
+    now = [0.0]
+    tracer = tracer_to(collector, now_s=lambda: now[0])
+    collector.status = status
+    tracer.record(span("lost"))
+    tracer.flush()
+    collector.status, now[0] = 200, PAUSE_S + 1
+    tracer.record(span("later"))
+    tracer.flush()
+    assert [one.name for one in collector.spans] == ["later"]
+
+
+def test_headers_that_cannot_be_read_cost_the_spans_until_they_can(collector: Collector) -> None:
+    now, answers = [0.0], iter([PermissionError("AccessDenied: secret/x"), {"x-key": "1"}])
+
+    def headers() -> dict[str, str]:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    tracer = tracer_to(collector, headers=headers, now_s=lambda: now[0])
+    tracer.record(span("lost"))
+    tracer.flush()
+    now[0] = PAUSE_S + 1
+    tracer.record(span("later"))
+    tracer.flush()
+    assert [one.name for one in collector.spans] == ["later"]
+
+
+def test_a_librarys_spans_are_children_of_what_is_entered(collector: Collector) -> None:
+    tracer = tracer_to(collector)
+    with tracer.enter(TRACE), tracer.provider.get_tracer("library").start_as_current_span("select"):
+        pass
+    with tracer.enter(TRACE[:-1] + "0"), tracer.provider.get_tracer("library").start_as_current_span("unsampled"):
+        pass
+    tracer.flush()
+    (found,) = collector.spans
+    assert (found.name, found.trace_id.hex(), found.parent_span_id.hex()) == ("select", "a" * 32, "b" * 16)
+
+
+@pytest.mark.parametrize(("operation", "expected"), [("chat", ["theirs"]), ("execute_tool", ["theirs", "ours"])])
+def test_a_model_call_that_a_library_has_a_span_of_gets_no_second_one(
+    collector: Collector, operation: str, expected: list[str]
+) -> None:
+    tracer = tracer_to(collector)
+    with tracer.enter(TRACE):
+        theirs = tracer.provider.get_tracer("pydantic-ai").start_span(
+            "theirs", attributes={"gen_ai.operation.name": operation}, start_time=1_000_000_000
+        )
+        theirs.end(end_time=2_000_000_000)
+    tracer.record(span("ours", attributes=CHAT))
+    tracer.flush()
+    assert [one.name for one in collector.spans] == expected
