@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.project import LIMIT, ProjectError, find_project, read_project
+from a2a_serverless.project import LIMIT, ProjectError, find_project, local_otel, otel_variables, read_project
 
 WHOLE = """
 [project]
@@ -66,6 +66,18 @@ WRONG = {
         "[tool.a2a-serverless]\nagents = ['a:b']\nenvironment = { 'A-B' = '' }\n",
         "environment.A-B.*pattern",
     ),
+    "a collector without a URL": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\notel = {}\n",
+        "otel.endpoint: Field required",
+    ),
+    "a collector without http": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\notel = { endpoint = 'localhost:4317' }\n",
+        "otel.endpoint: .* pattern",
+    ),
+    "more than all traces": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\notel = { endpoint = 'http://c', sampling = 2 }\n",
+        "otel.sampling: .* less than or equal to 1",
+    ),
     "no such source": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = 'src'\n", "source = 'src' is not a folder"),
     "source elsewhere": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = '..'\n", "is outside of the project"),
     "no TOML": ("[tool", "is not valid: "),
@@ -79,3 +91,33 @@ def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, case: str) -> 
     with pytest.raises(ProjectError, match=why) as raised:
         read_project(project_in(tmp_path, text))
     assert str(tmp_path / "pyproject.toml") in str(raised.value)
+
+
+OTEL = """
+[tool.a2a-serverless]
+agents = ["a:b"]
+[tool.a2a-serverless.otel]
+endpoint = "https://otel.example.com"
+headers-secret = "ssm:/otel/headers"
+sampling = 0.1
+"""
+
+
+def test_where_spans_go_becomes_variables_and_nothing_does_without_a_table(tmp_path: Path) -> None:
+    project = read_project(project_in(tmp_path, OTEL))
+    assert otel_variables(project) == {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otel.example.com",
+        "OTEL_HEADERS_SECRET": "ssm:/otel/headers",
+        "OTEL_SERVICE_NAME": project.name,
+        "OTEL_TRACES_SAMPLER_ARG": "0.1",
+    }
+    without = read_project(project_in(tmp_path, OTEL.partition("[tool.a2a-serverless.otel]")[0]))
+    assert (otel_variables(without), local_otel(without, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"})) == ({}, {})
+
+
+def test_on_a_developers_machine_the_terminal_says_where_spans_go(tmp_path: Path) -> None:
+    project = read_project(project_in(tmp_path, OTEL))
+    said = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTHER": "x"}
+    assert local_otel(project, said, "json") == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+    with pytest.raises(ProjectError, match=r"install a2a-serverless\[otel\]"):
+        local_otel(project, said, "no_such.module")

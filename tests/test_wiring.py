@@ -1,4 +1,4 @@
-"""Invalid settings of the rotator."""
+"""Invalid settings of the rotator, and of traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain.spans import TraceSpan
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
+from a2a_serverless.wiring.process import make_tracer
 from a2a_serverless.wiring.rotator import make_rotator
 from tests.contexts import Context
 from tests.loggers import kept_loggers
@@ -47,3 +50,32 @@ def test_cloudformation_is_told_at_once_which_setting_the_rotator_refuses(
 def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="JWKS_MAX_AGE_SECONDS"):
         make_rotator({"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
+
+
+COLLECTOR = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize("environment", [{}, COLLECTOR | {"OTEL_TRACES_SAMPLER_ARG": "many"}])
+def test_a_function_without_a_collector_or_with_a_wrong_setting_of_it_records_nothing(
+    environment: dict[str, str],
+) -> None:
+    assert make_tracer(environment) is NULL_TRACER
+
+
+def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function() -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+    refused: list[str] = []
+
+    class Refusing:
+        @property
+        def secrets(self) -> Any:
+            refused.append("secrets")
+            raise PermissionError
+
+    aws: Any = Refusing()
+    tracer = make_tracer(COLLECTOR | {"OTEL_HEADERS_SECRET": "otel"}, aws)
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    tracer.record(TraceSpan("a", trace, "", 1, 2))
+    assert (tracer.is_on, refused) == (True, [])
+    tracer.flush()
+    assert refused == ["secrets"]

@@ -10,6 +10,7 @@ import ast
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -125,10 +126,26 @@ def otel_variables(project: Project) -> dict[str, str]:
     return found | ({"OTEL_HEADERS_SECRET": otel.headers_secret} if otel.headers_secret else {})
 
 
-def local_otel(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the terminal's variables say instead in a run on this machine; nothing without the table ``otel``."""
+def local_otel(
+    project: Project, environment: Mapping[str, str] = os.environ, module: str = "opentelemetry.sdk"
+) -> dict[str, str]:
+    """What the terminal's variables say instead in a run on this machine; nothing without the table ``otel``.
+
+    Raises ProjectError if spans could not be exported here, because ``module`` is not installed.
+    """
+    if project.otel is None:
+        return {}
+    if not _is_installed(module):
+        raise ProjectError(f"[tool.a2a-serverless.otel] needs {module}: install a2a-serverless[otel] beside [cli]")
     names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS")
-    return {name: environment[name] for name in names if project.otel and name in environment}
+    return {name: environment[name] for name in names if name in environment}
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def own_packages(project: Project) -> list[Path]:

@@ -13,6 +13,8 @@ import pytest
 
 from a2a_serverless.stack import processes
 from a2a_serverless.stack.environments import find_uv, package_index
+from tests.collector import collecting
+from tests.stack.local import eventually
 from tests.stack.wheels import dist
 
 if TYPE_CHECKING:
@@ -111,17 +113,29 @@ def test_the_whole_way_of_a_new_project(project: Folder) -> None:
     assert (project.path / ".aws-sam/build/template.yaml").is_file()
 
 
-def test_a_secret_is_given_by_a_variable_and_read_from_the_stack(project: Folder) -> None:
+OTEL = '[tool.a2a-serverless.otel]\nendpoint = "http://127.0.0.1:9"\n\n[tool.pytest'
+SPANS = {"SendMessage tailor", "invoke_agent Tailor"}
+
+
+def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project: Folder) -> None:
     table, agent = project.path / "pyproject.toml", project.path / "my_agents/tailor.py"
     before = table.read_text(), agent.read_text()
-    table.write_text(before[0].replace("# secrets =", "secrets ="))
+    traced = before[0].replace("[cli]", "[cli,otel]").replace("[tool.pytest", OTEL)
+    table.write_text(traced.replace("# secrets =", "secrets ="))
     agent.write_text(before[1].replace('ask("', 'ask(await task.secret("weather") + "? '))
     said = project.cli("up", code=1)
     assert "give them in A2A_SECRET_WEATHER" in said["error"]["text"]
     project.environment["A2A_SECRET_WEATHER"] = "sunny"
-    project.cli("up")
-    asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
-    assert asked["task"]["status"]["message"]["parts"][0]["text"].startswith("sunny? ")
+    with collecting() as collector:
+        project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
+        project.cli("up")
+        asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
+        assert asked["task"]["status"]["message"]["parts"][0]["text"].startswith("sunny? ")
+        eventually(lambda: collector.tree().keys() >= SPANS)
+        del project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    tree = collector.tree()
+    assert tree["invoke_agent Tailor"] == "SendMessage tailor"
+    assert collector.services == {"my-agents"}
     table.write_text(before[0])
     agent.write_text(before[1])
 

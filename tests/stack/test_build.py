@@ -289,6 +289,40 @@ def test_secrets_are_named_to_the_worker_which_alone_may_read_them(project: Path
     assert (named["weather"], named["mail"]) == ("shop/weather", "ssm:/shop/mail")
 
 
+OTEL = '[tool.a2a-serverless.otel]\nendpoint = "https://otel.example.com"\nheaders-secret = "otel"\n'
+
+
+def test_a_collector_is_named_to_the_functions_that_make_spans_which_may_read_its_headers(project: Paths) -> None:
+    template = json.loads(project.template.read_text())
+    for name in ("Api", "Relay", "Worker"):
+        template["Resources"][f"{name}Role"] = json.loads(json.dumps(ROLE))
+        template["Resources"][f"{name}Function"]["Properties"]["Role"] = {"Fn::GetAtt": [f"{name}Role", "Arn"]}
+    project.template.write_text(json.dumps(template))
+    without = build(project, HERE).template["Resources"]
+    edit(project, "pyproject.toml", "[tool.a2a-serverless]", f"{OTEL}\n[tool.a2a-serverless]")
+    first = build(project, HERE)
+    edit(project, "pyproject.toml", "otel.example.com", "collector.example.com")
+    again = build(project, HERE)
+    resources = again.template["Resources"]
+    assert sorted(first.made) == sorted(again.made) == ["ApiFunction", "WorkerFunction"]
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector.example.com",
+        "OTEL_HEADERS_SECRET": "otel",
+        "OTEL_SERVICE_NAME": "mine",
+        "OTEL_TRACES_SAMPLER_ARG": "1.0",
+    }
+    secret = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:otel-??????"
+    statement = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": [{"Fn::Sub": secret}]}
+    for name in ("Api", "Worker"):
+        environment = resources[f"{name}Function"]["Properties"]["Environment"]["Variables"]
+        assert environment == variables | {"OTEL_SERVICE_NAME": environment["OTEL_SERVICE_NAME"]}
+        assert resources[f"{name}Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"] == [statement]
+    assert "OTEL" not in json.dumps(without)
+    assert (resources["RelayRole"], resources["RelayFunction"]["Properties"].get("Environment")) == (ROLE, None)
+    asked = {line.split()[1]: line for line in said(project).splitlines() if line.startswith("installed")}
+    assert {name for name, line in asked.items() if "opentelemetry-sdk" in line} == {"ApiFunction", "WorkerFunction"}
+
+
 def test_a_variable_that_the_template_sets_is_refused(project: Paths) -> None:
     template = json.loads(project.template.read_text())
     template["Globals"] = {"Function": {"Environment": {"Variables": {"AGENT_URLS": ""}}}}

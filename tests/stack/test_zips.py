@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.stack import sam, trimming
+from a2a_serverless.stack.emulator import aws_environment
 from tests.functions.template import ROOT
 from tests.stack.local import LocalStack
 
@@ -18,6 +19,7 @@ import asyncio, sys
 from sample_agents.offline.image import OfflineImage
 sys.stdout.buffer.write(asyncio.run(OfflineImage().generate("A sailboat on the ocean")))
 """
+IMPORTED = "import sys, app; print([name for name in sys.modules if name.startswith('opentelemetry')])"
 # All carry pydantic, three carry cryptography, the worker carries Pillow, the api carries FastAPI.
 LIMITS = {"api": (17, 54), "notifier": (12.5, 36.5), "rotator": (12.5, 36.5), "worker": (12.5, 36.5)}
 LIGHT = (7, 20)
@@ -68,6 +70,21 @@ def test_a_zip_holds_the_packages_that_its_function_imports_and_no_other(stack: 
     with opened(stack, function) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
     assert {top.split(".")[0] for top in tops if not top.endswith(".dist-info")} - OWN_FILES == PACKAGES[function]
+
+
+@pytest.mark.parametrize("function", sam.FUNCTIONS)
+def test_a_function_without_a_collector_imports_nothing_of_opentelemetry(
+    stack: LocalStack, function: str, tmp_path: Path
+) -> None:
+    with opened(stack, function) as archive:
+        archive.extractall(tmp_path)
+    environment = sam.function_environment(stack.deployment, function)
+    assert not [name for name in environment if name.startswith("OTEL")]
+    environment |= aws_environment(stack.deployment.endpoint)
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-S", "-B", "-c", IMPORTED], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert done.stdout.decode().splitlines()[-1:] == ["[]"], done.stderr.decode()
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)

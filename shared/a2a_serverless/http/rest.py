@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
@@ -112,7 +112,8 @@ def make_rest(api: Api) -> ASGIApp:
     from a2a_serverless.http.operator_api import OPERATIONS, check_operator
     from a2a_serverless.http.routes import describe
 
-    app = FastAPI(title="A2A Serverless", version="1.0", redoc_url=None, redirect_slashes=False)
+    own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
+    app = FastAPI(title="A2A Serverless", version="1.0", redoc_url=None, redirect_slashes=False, telemetry=own_spans)
 
     def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
         async def answer(request: Request) -> Response:

@@ -73,7 +73,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     Running servers are not touched before the build is complete. Raises `StackError`.
     """
     project = read_project(paths.root)
-    secrets = local_secrets(project)
+    secrets, otel = local_secrets(project), local_otel(project)
     environments.ensure(paths, console)
     with _undone_on_failure(paths, console):
         with step(console, "Building the functions") as say:
@@ -86,7 +86,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
             _store_secrets(emulator, secrets)
-            switches = local_switches(options) | _switches_for(secrets) | local_otel(project)
+            switches = local_switches(options) | _switches_for(secrets) | otel
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), switches)
         with step(console, f"Starting the api on {options.api_url}"):
             api = start_api(paths, built, deployment, options)
