@@ -99,7 +99,7 @@ def test_the_deadline_stands_over_the_handshake() -> None:
 
     with serve(stutter) as peer:
         with pytest.raises(Unreachable, match="TimeoutError"):
-            outbound.get(f"https://127.0.0.1:{peer.port}/", seconds=0.2, limit=10)
+            outbound.get(f"https://127.0.0.1:{peer.port}/", seconds=1, limit=10)
         assert peer.hung_up.wait(30)
         assert peer.written < ENOUGH
 

@@ -79,6 +79,8 @@ async function readBody(request, milliseconds) {
       if (size > MAX_BODY) throw new Refused("too-large");
       chunks.push(chunk);
     }
+  } catch (error) {
+    throw error instanceof Refused ? error : new Refused("too-slow"); // the client has left
   } finally {
     clearTimeout(timer);
   }

@@ -1,5 +1,6 @@
 // node --test
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
@@ -56,6 +57,24 @@ test("too much and the wrong thing are told apart", async () => {
   assert.equal((await send("plain text"))[0], 415);
   assert.equal((await send("a body that is an empty object"))[0], 400);
   assert.equal((await send("a status update", Buffer.alloc(1024 * 1024 + 1)))[0], 413);
+});
+
+test("a body that stops is given up, and so is one whose client leaves", async () => {
+  const hasty = makeServer({ issuer, audience, expectations: [], bodyMs: 300, fetchKeys: async () => keySet });
+  await new Promise((resolve) => hasty.listen(0, "127.0.0.1", resolve));
+  const half = { port: hasty.address().port, host: "127.0.0.1", method: "POST", agent: false, headers: { "Content-Length": 10 } };
+  const stopped = request(half);
+  stopped.write("{");
+  const [answer] = await once(stopped, "response");
+  assert.equal(answer.statusCode, 408);
+  stopped.destroy();
+  const left = request(half).on("error", () => {});
+  left.write("{", () => left.destroy());
+  await new Promise((resolve) => left.on("close", resolve));
+  const [after] = await once(request(half).end("0123456789"), "response");
+  assert.equal(after.statusCode, 415);
+  after.destroy();
+  hasty.close();
 });
 
 test("a flood of unknown keys makes one fetch in thirty seconds, and known keys do not wait", async () => {
