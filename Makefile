@@ -129,6 +129,17 @@ baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that 
 drawings: $(ENVIRONMENTS) ## write anew the parts of documents that are made from the code
 	PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.docs.drawn
 
+.PHONY: site pictures
+site: .a2a/venvs/docs/.installed ## build the site of the documents into out/site; a warning, such as a dead link, is an error
+	@NO_MKDOCS_2_WARNING=1 .a2a/venvs/docs/bin/mkdocs build --quiet --strict $(ARGS)
+
+lint: site
+
+pictures: $(ENVIRONMENTS) ## take the pictures of the documents anew, by Chromium: console, inbox, diagrams
+	@npm ci --silent --ignore-scripts --prefix tests/webhook_receiver/browser
+	@npm ci --silent --ignore-scripts --prefix tests/docs/diagrams
+	PYTHONPATH=.:bench:webhook_receiver:shared $(RUN)python -m tests.docs.pictures
+
 .PHONY: build
 build: $(ENVIRONMENTS) ## build the functions for AWS into .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)
@@ -163,6 +174,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt
+	$(LOCK) --group pyproject.toml:docs -o requirements/docs.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt

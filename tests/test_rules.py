@@ -169,6 +169,7 @@ UNOBSERVED: Final = {
     "http_client/test_transport.py": "the client's transport itself",
     "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",
     "conformance/test_shipped_agents.py": "the receiver's API",
+    "docs/pictures.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
     "journeys/test_by_hand.py": "the receiver's API",
     "observed.py": "the check",

@@ -246,6 +246,15 @@ def test_a_webhook_and_its_token_go_along() -> None:
     assert at.deployment.world.receiver.posts[-1].headers["X-A2A-Notification-Token"] == "t0"
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("wait", ["--wait", "--no-wait"])
+def test_an_answer_without_a_task_says_that_no_webhook_follows(wait: str, *, streaming: bool) -> None:
+    at = Shell(Deployment(), transport=talker(streaming=streaming))
+    done = at.run("send", "https://a.example", "hi", wait, "--webhook", "https://hooks.example.com/a2a")
+    assert (done.code, done.out) == (0, "hi\n")
+    assert "answered without a task, so no webhook is sent" in done.err
+
+
 def test_the_owner_of_a_task_sees_each_attempt() -> None:
     at = shell()
     task_id = at.run("send", "echo", "hi", "--no-wait", "--webhook", "https://hooks.example.com/a2a").out.strip()

@@ -19,6 +19,8 @@ Wind **moves** the boat, *water* carries it, and `keel` holds it. See [the sourc
 | jib | 12 m² |
 | main | 21 m² |
 
+2026. A year begins no list.
+
 1. Hoist the *main*
    - check the halyard
 2. Set sail ⛵

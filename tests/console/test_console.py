@@ -97,6 +97,7 @@ def test_a_message_is_streamed_and_artifacts_are_shown_as_what_they_are(page: Br
     assert page.do(f"texts {document} .markdown h3") == ["Sailing 风"]
     assert page.do(f"count {document} td") == 4
     assert page.do(f"texts {document} li li") == ["check the halyard"]
+    assert "2026. A year begins no list." in page.do(f"texts {document} p")
     assert page.do("evaluate document.querySelector('.markdown img').naturalWidth") == 480
     assert page.do("evaluate document.querySelector('figure img').naturalWidth") == 480
     page.do("click details.data summary")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +43,17 @@ class Command:
     shown: list[str]
 
 
+def diagram_name(block: str) -> str:
+    """The name of the picture of a diagram, which docs/site/hook.py shows: it changes with the diagram."""
+    return f"diagram-{hashlib.sha256(block.encode()).hexdigest()[:12]}.svg"
+
+
 def blocks(language: str, path: Path | None = None) -> list[Block]:
-    """The blocks of a language, in all documents or in one."""
-    return [
-        Block(document, language, found["text"], found["needs"])
+    """The blocks of a language, in all documents or in one. A block that two documents share counts once."""
+    found = [
+        Block(document, language, block["text"], block["needs"])
         for document in ([path] if path else DOCUMENTS)
-        for found in _BLOCK.finditer(document.read_text())
-        if found["language"] == language
+        for block in _BLOCK.finditer(document.read_text())
+        if block["language"] == language
     ]
+    return list({(one.text, one.needs): one for one in found}.values())

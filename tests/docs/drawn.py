@@ -17,7 +17,7 @@ from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.costs import budgets
-from tests.docs import times
+from tests.docs import reference, times
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
 from tests.requirements import requirements as rows
@@ -174,6 +174,10 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "parameters": (ROOT / "docs" / "parameters.md", parameters),
     "constants": (ROOT / "docs" / "parameters.md", constants),
     "commands": (ROOT / "docs" / "commands.md", commands),
+    "options": (ROOT / "docs" / "command-options.md", reference.options),
+    "errors": (ROOT / "docs" / "errors.md", reference.error_table),
+    "error bodies": (ROOT / "docs" / "errors.md", reference.error_examples),
+    "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
     "standing cost": (ROOT / "docs" / "cost.md", standing),

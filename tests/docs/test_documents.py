@@ -101,6 +101,7 @@ def test_the_readme_says_what_an_idle_deployment_costs() -> None:
     path, draw = DRAWINGS["standing cost"]
     (cost,) = re.findall(r"^([0-9.]+) USD a month", draw(), re.MULTILINE)
     assert f"costs {cost} USD a month" in " ".join(README.read_text().split()), path
+    assert f"{cost} 美元" in (ROOT / "README.zh.md").read_text()
     assert float(cost) <= 3
 
 

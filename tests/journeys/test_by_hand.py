@@ -34,6 +34,11 @@ def test_a_task_that_is_sent_by_hand_reaches_the_inbox(shell: Shell, addresses: 
     eventually(lambda: "completed" in states_in(inbox))
 
 
+def test_up_says_where_the_console_is(addresses: Any) -> None:
+    with urllib.request.urlopen(addresses["console"]) as answer:
+        assert answer.headers["Content-Type"].startswith("text/html")
+
+
 def test_the_deployed_function_serves_the_same_agents(shell: Shell, addresses: Any) -> None:
     there = shell.json("cards", "list", "--url", addresses["restApi"])
     assert there == shell.json("cards", "list")

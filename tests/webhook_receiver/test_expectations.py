@@ -46,6 +46,12 @@ def test_a_wrong_token_is_called_that_only_for_a_task_that_we_know() -> None:
         match(replace(SHOWN, token="wrong"), [ONLY_TOKEN], NOW)
 
 
+@pytest.mark.parametrize(("token", "why"), [(None, "it has no token"), ("wrong", "its token is not registered")])
+def test_a_missing_token_and_an_unknown_one_have_different_reasons(token: str | None, why: str) -> None:
+    with pytest.raises(UnknownTask, match=why):
+        match(Presented("task", token, None), [ONLY_TOKEN], NOW)
+
+
 def test_a_token_with_half_a_character_is_just_wrong() -> None:
     with pytest.raises(WrongToken):
         match(replace(SHOWN, token="\ud800"), [TASK_AND_TOKEN], NOW)

@@ -95,12 +95,14 @@ def up(
     cli.terminal.result(
         {
             "agents": agents,
+            "console": f"{running.api.url}/",
             "inbox": inbox,
             "webhook": f"{inbox}webhook",
             "restApi": rest_api,
             "emulator": running.emulator.url,
         },
         [
+            ("Console", f"{running.api.url}/"),
             ("Agents", agents),
             ("Webhooks", inbox),
             ("REST API", rest_api),

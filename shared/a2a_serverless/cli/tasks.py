@@ -51,8 +51,14 @@ Answers = Annotated[str | None, typer.Option("--task", help="Answer the question
 Context = Annotated[str | None, typer.Option(help="Continue this conversation.", metavar="CONTEXT")]
 Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this task. Repeatable.", metavar="TASK")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or only start it.")]
-Webhook = Annotated[str | None, typer.Option(help="Notify this URL.", metavar="URL")]
-InboxUrl = Annotated[str | None, typer.Option("--inbox", help="Notify the receiver that runs there.", metavar="URL")]
+Webhook = Annotated[
+    str | None,
+    typer.Option(help="Notify this URL of yours. Its token is in A2A_WEBHOOK_TOKEN, if it wants one.", metavar="URL"),
+]
+InboxUrl = Annotated[
+    str | None,
+    typer.Option("--inbox", help="Notify this project's receiver at URL; first a token is got there.", metavar="URL"),
+]
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
 Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
@@ -98,12 +104,13 @@ def send(  # noqa: PLR0913 - the options of a command
     if binary:
         part = file_part(found.client, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
-    request = make_request(message, push=_push(cli, webhook, inbox), wait=wait)
+    push = _push(cli, webhook, inbox)
+    request = make_request(message, push=push, wait=wait)
+    place = _Place(agent, url, push is not None)
     if wait:
-        items = send_and_follow(found, request, cli.sleep)
-        _follow(cli, found, _Place(agent, url), items, out)
+        _follow(cli, found, place, send_and_follow(found, request, cli.sleep), out)
     else:
-        _hand_in(cli, _Place(agent, url), found.client.send(request))
+        _hand_in(cli, place, found.client.send(request))
 
 
 def get(cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, out: Out = None, url: Url = "") -> None:
@@ -192,10 +199,11 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNo
 
 @dataclass(frozen=True)
 class _Place:
-    """An agent and the deployment, as they were named on the command line."""
+    """An agent and the deployment, as they were named on the command line, and whether a webhook was."""
 
     agent: str
     url: str
+    has_webhook: bool = False
 
     def command(self, cli: CliContext, command: str, *rest: str) -> str:
         """A command line to copy, for the same agent."""
@@ -228,10 +236,16 @@ def _next(cli: CliContext, items: Iterator[ClientEvent]) -> ClientEvent | None:
 def _hand_in(cli: CliContext, place: _Place, sent: Task | Message) -> None:
     """Prints only the task's id to stdout, so that a script can use it."""
     if isinstance(sent, Message):
-        cli.terminal.result(as_json(send_response(sent)), _ended(sent.text()))
+        _show_message(cli, place, sent)
     else:
         cli.terminal.result(as_json(send_response(sent)), f"{sent.id}\n")
         cli.terminal.note(f"It is {sent.status.state}. To follow it: {place.command(cli, 'watch', sent.id)}")
+
+
+def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
+    cli.terminal.result(as_json(send_response(message)), _ended(message.text()))
+    if place.has_webhook:
+        cli.terminal.note("The agent answered without a task, so no webhook is sent: webhooks are about tasks.")
 
 
 def _follow(
@@ -239,7 +253,7 @@ def _follow(
 ) -> None:
     def show(item: ClientEvent) -> None:
         if isinstance(item.content, Message):
-            cli.terminal.result(as_json(send_response(item.content)), _ended(item.content.text()))
+            _show_message(cli, place, item.content)
             raise typer.Exit
         cli.terminal.note(item_line(item))
 

@@ -38,4 +38,9 @@ def _line(phase: Phase, start: float, scale: float, names: int, width: int) -> s
     left = min(width - 1, round((phase.begin - start) * scale))
     right = max(left + 1, min(width, round((phase.end - start) * scale)))
     bar = " " * left + BAR * (right - left)
-    return f"{pad(phase.name, names)}  {bar:{width}}  {phase.seconds:5.1f} s"
+    return f"{pad(phase.name, names)}  {bar:{width}}  {_duration(phase.seconds)}"
+
+
+def _duration(seconds: float) -> str:
+    """Formats a duration in a column: milliseconds below one second."""
+    return f"{seconds * 1000:5.0f} ms" if seconds < 1 else f"{seconds:5.1f} s"

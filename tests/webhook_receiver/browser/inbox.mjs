@@ -23,7 +23,7 @@ page.on("console", (message) => { if (["error", "warning"].includes(message.type
 page.on("pageerror", (error) => problems.push(String(error)));
 page.on("request", (request) => { if (!/^(data:|blob:)/.test(request.url()) && !request.url().startsWith(url)) problems.push(`asked ${request.url()}`); });
 page.on("dialog", (dialog) => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-page.setDefaultTimeout(10_000);
+page.setDefaultTimeout(60_000);
 
 const commands = {
   async open(address) { url = new URL(address).origin; problems.length = 0; await page.goto(address); },
@@ -31,7 +31,7 @@ const commands = {
   async status(state) { await page.waitForSelector(`#status[data-state="${state}"]`); },
   async rows(count) { await page.waitForFunction((n) => document.querySelectorAll(".row").length === Number(n), count); },
   async until(expression) { // page.waitForFunction would need eval, which the policy forbids
-    const end = Date.now() + 10_000;
+    const end = Date.now() + 60_000;
     while (!(await page.evaluate(expression))) {
       if (Date.now() > end) throw new Error("never true");
       await page.waitForTimeout(50);

@@ -25,7 +25,7 @@ export function markdown(text, picture = () => null) {
 const FENCE = /^ {0,3}(```+|~~~+)/;
 const HEADING = /^(#{1,6})[ \t]+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
-const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$/;
+const ITEM = /^([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)$/; // a year with a dot begins no list
 const QUOTE = /^ {0,3}> ?/;
 const DIVIDER = /^[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 

@@ -124,7 +124,7 @@ function delivery(one) {
     el("td", {}, attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"), el("td", {}, plain(outcome(attempt), 80)), el("td", {}, duration(attempt.milliseconds))));
   const next = one.nextAttemptAt ? `, next attempt ${clock(one.nextAttemptAt)}` : "";
   return el("details", { class: "delivery" },
-    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${one.state}, ${one.verification}, event ${one.deliveredUpTo} of ${one.lastEvent}${next}`),
+    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${one.state}, ${one.verification === "trusted" ? "trusted without a challenge" : one.verification}, event ${one.deliveredUpTo} of ${one.lastEvent}${next}`),
     el("p", { class: "note mono" }, plain(one.url, 300)),
     rows.length ? el("table", {}, el("thead", {}, el("tr", {}, ["Time", "What", "Answer", "Took"].map((title) => el("th", {}, title)))), el("tbody", {}, rows))
       : el("p", { class: "note" }, "No attempt yet."));
