@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Message
 
 COPIED: Final = ("template.yaml", "observability.yaml", "functions")
-PROJECT: Final = '[project]\nname = "slow"\n\n[tool.a2a-serverless]\nagents = ["slow:slow"]\n'
+PROJECT: Final = '[project]\nname = "{name}"\n\n[tool.a2a-serverless]\nagents = {agents}\n'
 TASKS: Final = 3
 CONTEXT: Final = "redeploy"
 GOOD: Final = frozenset({"accepted", "duplicate", "challenge"})
@@ -86,21 +86,22 @@ async def wait(number: int) -> str:
 '''
 
 
-def checkout(folder: Path) -> Paths:
-    """Makes a project with the slow agent."""
+def checkout(folder: Path, name: str = "slow", source: str = SLOW, agents: tuple[str, ...] = ("slow",)) -> Paths:
+    """Makes a project with the agents of a module; by default the slow one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in COPIED:
-        source, target = CHECKOUT / name, folder / name
+    for copied in COPIED:
+        original, target = CHECKOUT / copied, folder / copied
         target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+        if original.is_dir():
+            shutil.copytree(original, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         else:
-            shutil.copy(source, target)
+            shutil.copy(original, target)
     (folder / ".a2a").mkdir()
     (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
-    (folder / "slow.py").write_text(SLOW)
-    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / f"{name}.py").write_text(source)
+    named = json.dumps([f"{name}:{agent}" for agent in agents])
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=name, agents=named))
     return paths.find(folder)
 
 

@@ -93,14 +93,18 @@ class Soak:
 
     def take_sample(self, second: float) -> None:
         """Records a sample of the stack."""
+        self.look_at_tasks()
+        memory = {one.name: resident_mb(one.pid) for one in (self.stack.api, self.stack.receiver, self.stack.emulator)}
+        unended = len(self.sent) - len(self.ended)
+        self.samples.append(Sample(second, memory, self._depths(), unended))
+
+    def look_at_tasks(self) -> None:
+        """Notes which tasks have ended."""
         for task in [one for one in self.sent if one not in self.ended]:
             with suppress(A2AError, OSError):
                 state = self.agent.get(task, history_length=0).status.state
                 if state in TERMINAL:
                     self.ended[task] = state.value
-        memory = {one.name: resident_mb(one.pid) for one in (self.stack.api, self.stack.receiver, self.stack.emulator)}
-        unended = len(self.sent) - len(self.ended)
-        self.samples.append(Sample(second, memory, self._depths(), unended))
 
     def behind(self) -> list[str]:
         """Returns the tasks whose webhook lacks events."""
