@@ -47,6 +47,7 @@ PAUSE_S: Final = (2.0, 10.0)
 BAD_S: Final = (3.0, 15.0)
 FROZEN_S: Final = (1.0, 40.0)
 REDEPLOY_S: Final = 240.0
+MOST_WORKING: Final = 8
 REST_S: Final = 900.0
 READY_S: Final = 60.0
 AGENTS: Final = f'''"""Counts, slowly, and leaves a part of it to another agent."""
@@ -229,7 +230,7 @@ class Chaos:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
         if seconds:
-            Thread(target=self._thaw, args=(pid, seconds)).start()
+            Thread(target=self._thaw, args=(pid, seconds), daemon=True).start()
         return f"{number.name} of a {name}"
 
     def _thaw(self, pid: int, seconds: float) -> None:
@@ -273,6 +274,7 @@ def main() -> int:
     options = local_stack.Options(emulator, api, receiver, switches=faulty)
     random, console = Random(asked.seed), Console(stderr=True)  # noqa: S311 - a seed, not a secret
     proxy = FaultyProxy(emulator, random)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the stack is stopped, too
     try:
         with serving(proxy, port):
             stack = local_stack.up(here, options, console)
@@ -294,10 +296,16 @@ def endure(chaos: Chaos, minutes: float) -> list[str]:
         print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
 
     with receiving(rounds, chaos.random) as receiver:
-        threads = [Thread(target=chaos.run, args=(minutes, say)), Thread(target=sample, args=(chaos, watch, until))]
+        threads = [
+            Thread(target=chaos.run, args=(minutes, say), daemon=True),
+            Thread(target=sample, args=(chaos, watch, until), daemon=True),
+        ]
         for thread in threads:
             thread.start()
         while time.monotonic() < until:
+            if store.count_working() > MOST_WORKING:
+                time.sleep(1)
+                continue
             rounds.play(chaos.random)
             say(f"{len(rounds.made)} rounds of clients, {receiver.received} notifications")
         for thread in threads:

@@ -249,6 +249,10 @@ class Store(DynamoTaskLog, DynamoPushStore):
         found = [keys.task_key(item["pk"]["S"]) for page in pages for item in page["Items"]]
         return [snapshot.head for key in found if (snapshot := self.read_head(key))]
 
+    def count_working(self) -> int:
+        """Returns how many tasks have work to do."""
+        return sum(head.state not in TERMINAL | INTERRUPTED for head in self.heads())
+
     def logs(self, tenant: str) -> dict[str, Any]:
         """Returns the logs of a tenant's tasks of the agent, by task id."""
         mine = [head.key for head in self.heads() if head.agent == AGENT and head.key.tenant == tenant]
