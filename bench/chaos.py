@@ -314,6 +314,7 @@ def endure(chaos: Chaos, minutes: float) -> list[str]:
         left = rest(store, say)
         watch.stack = chaos.stack
         watch.take_sample(time.monotonic() - began)
+        watch.followed = sum(one.kind in {"stream", "subscribe"} for one in rounds.operations())
         broken = [*left, *rounds.broken(store, settled=not left)]
     print("\n".join([*told(chaos, rounds, receiver.received), *figures(watch)]))
     return broken
@@ -340,7 +341,7 @@ def rest(store: Store, say: Callable[[str], None]) -> list[str]:
 
 def told(chaos: Chaos, rounds: Rounds, received: int) -> Iterator[str]:
     """Formats what was done as rows of a table."""
-    operations = [one for made in rounds.made.values() for one in made.recorder.history.operations]
+    operations = rounds.operations()
     unknown = sum(one.completed is None for one in operations)
     yield "| chaos | |\n|---|---|"
     for name, counted in (("faults", chaos.done), ("calls of table and queues", chaos.proxy.happened)):

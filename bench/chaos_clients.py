@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -31,13 +32,14 @@ from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.client import Unreachable, over_urllib
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.stack import sam
 from a2a_webhook_receiver.errors import Refused
 from a2a_webhook_receiver.keys import KeySet, parse_key_set
 from a2a_webhook_receiver.verifier import accept_challenge, authenticate, is_challenge, read_envelope
 from tests.histories.check import check
 from tests.histories.clients import Board, Client, HttpTransport, Program, look_at_the_end
-from tests.histories.history import History, Recorder, log_of
+from tests.histories.history import History, Operation, Recorder, log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -125,10 +127,10 @@ class Round:
         for thread in threads:
             thread.join()
 
-    def history(self, store: Store) -> History:
-        """Returns the history, once all is at rest."""
+    def history(self, logs: dict[str, Any]) -> History:
+        """Returns the history, once all is at rest, with these logs."""
         look_at_the_end(self.client)
-        self.recorder.history.logs = store.logs(self.tenant)
+        self.recorder.history.logs = logs
         return self.recorder.history
 
 
@@ -148,11 +150,15 @@ class Rounds:
         one = self.made[tenant] = Round(tenant, Client(transport, recorder), recorder)
         one.play(random, lambda name: f"{self.receiver}/{tenant}/{name}")
 
+    def operations(self) -> list[Operation]:
+        """Returns what the clients of all rounds did."""
+        return [one for made in self.made.values() for one in made.recorder.history.operations]
+
     def broken(self, store: Store, *, settled: bool) -> list[str]:
         """Returns the promises that were broken, in words."""
-        found = list(self.observed.wrong)
+        found, logs = [*self.observed.wrong, *store.failed()], store.logs()
         for tenant, one in self.made.items():
-            history = one.history(store)
+            history = one.history(logs[tenant])
             history.settled = settled
             found += [f"{tenant}: {wrong.promise}: {wrong.task}: {wrong.text}" for wrong in check(history)]
         return found
@@ -253,10 +259,22 @@ class Store(DynamoTaskLog, DynamoPushStore):
         """Returns how many tasks have work to do."""
         return sum(head.state not in TERMINAL | INTERRUPTED for head in self.heads())
 
-    def logs(self, tenant: str) -> dict[str, Any]:
-        """Returns the logs of a tenant's tasks of the agent, by task id."""
-        mine = [head.key for head in self.heads() if head.agent == AGENT and head.key.tenant == tenant]
-        return {key.task: log_of(found[1]) for key in mine if (found := self.read_log(key))}
+    def logs(self) -> dict[str, dict[str, Any]]:
+        """Returns the logs of the agent's tasks, by tenant and task id."""
+        found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for head in self.heads():
+            if head.agent == AGENT and (loaded := self.read_log(head.key)):
+                found[head.key.tenant][head.key.task] = log_of(loaded[1])
+        return found
+
+    def failed(self) -> list[str]:
+        """Returns the tasks that failed, and why they say they did: no fault may fail a task."""
+        found = []
+        for head in self.heads():
+            if head.state is TaskState.FAILED and (loaded := self.read_task(head.key)):
+                said = loaded[1].status.message
+                found.append(f"{head.agent} {head.key.task} failed: {said.text() if said else ''}")
+        return found
 
     def unsettled(self) -> list[str]:
         """Returns what has not come to rest: tasks that may still run, webhooks that are behind."""
