@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 from urllib.request import urlopen
 
+from faulty_proxy import QuietServer
 from measuring import ROOT
 
 sys.path.insert(0, str(ROOT))
@@ -53,6 +54,7 @@ AGENT: Final = "chaos"
 CLIENTS: Final = 4
 ACTIONS: Final = 10
 REFUSED: Final = 0.03  # of the notifications; one of three of these gets no answer at all
+PAUSE_S: Final = 0.2
 LARGEST: Final = 100_000
 READABLE: Final = ("application/json", "application/a2a+json", "text/event-stream")
 
@@ -69,12 +71,22 @@ class Observed:
     def over_urllib(self, request: ClientRequest) -> Iterator[ClientResponse]:
         """Sends a request. An answer that is neither JSON nor a stream is judged, and then as good as none."""
         began = time.monotonic()
-        with over_urllib(request) as answer:
+        with self._waiting(), over_urllib(request) as answer:
             if answer.headers.get("content-type", "").startswith(READABLE):
                 yield answer
                 return
             self.judge(began, answer.status, answer.body.read(LARGEST))
         raise Unreachable(request.url, f"an answer of status {answer.status} that is not JSON")
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Lets a client without an answer wait while the api is down, as clients do, before it goes on."""
+        try:
+            yield
+        except Unreachable:
+            while self.is_stopping(now := time.monotonic(), now):
+                time.sleep(PAUSE_S)
+            raise
 
     def judge(self, began: float, status: int, body: bytes) -> None:
         """A server that is being stopped may answer 5xx in plain text (uvicorn does), as a load balancer would."""
@@ -224,8 +236,7 @@ def receiving(rounds: Rounds, random: Random) -> Iterator[WebhookReceiver]:
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with QuietServer(("127.0.0.1", 0), Handler) as server:
         rounds.receiver = f"http://127.0.0.1:{server.server_port}"
         thread = Thread(target=server.serve_forever)
         thread.start()

@@ -7,6 +7,7 @@ to a queue. ``faults`` says how often; it may be changed at any time.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -126,11 +127,20 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that says nothing of connections that its clients broke: they are killed on purpose."""
+
+    daemon_threads = True
+
+    def handle_error(self, *about: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(*about)
+
+
 @contextmanager
 def serving(proxy: FaultyProxy, port: int) -> Iterator[None]:
     """Serves the proxy at ``port`` on this machine while the block lasts."""
-    with ThreadingHTTPServer((LOOPBACK, port), type("OurHandler", (Handler,), {"proxy": proxy})) as server:
-        server.daemon_threads = True
+    with QuietServer((LOOPBACK, port), type("OurHandler", (Handler,), {"proxy": proxy})) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
