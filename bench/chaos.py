@@ -152,8 +152,9 @@ class Chaos:
         """Does one thing after the other until the time is over; then ends what still lasts."""
         faults = [*[self.kill, self.freeze, self.step_clock, self.spoil_store] * 3, self.restart_api, self.kill_api]
         began = deployed = time.monotonic()
+        pause = min(REDEPLOY_S, minutes * 60 / 2)  # once at least
         while (now := time.monotonic()) < began + minutes * 60:
-            if now > deployed + REDEPLOY_S:
+            if now > deployed + pause:
                 deployed, fault = now, self.redeploy
             else:
                 fault = self.random.choice(faults)

@@ -132,7 +132,7 @@ class QuietServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def handle_error(self, *about: Any) -> None:
+    def handle_error(self, *about: Any) -> None:  # noqa: ANN401 - socketserver's arguments
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(*about)
 
