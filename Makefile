@@ -95,8 +95,8 @@ histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: ma
 
 .PHONY: simulation
 simulation: SEEDS ?= 100
-simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, or SEED=7 for its trace
-	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, PLANTS=1
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTS),--plants) $(ARGS)
 
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000

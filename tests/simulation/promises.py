@@ -32,7 +32,7 @@ def broken(play: Play) -> list[str]:
     """The promises that a simulation broke."""
     play.simulation.faults.weather.until = 0
     found = [*play.simulation.seen.wrong, *play.story.wrong]
-    for check in (_tasks, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
+    for check in (_tasks, _parents, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
         found += check(play)
     return found
 
@@ -74,13 +74,30 @@ def _tasks(play: Play) -> Iterator[str]:
     for one in play.story.expected:
         head = raw.head(one.task)
         if head.state is not one.state and not (one.state is TaskState.CANCELED and head.is_terminal):
-            lost = play.simulation.faults.kills >= LOST_LIMIT and head.state is TaskState.FAILED
+            lost = play.simulation.faults.deaths >= LOST_LIMIT and head.state is TaskState.FAILED
             if not lost:
                 yield f"{one.task} of {one.agent} is {head.state}, not {one.state}"
             continue
         wanted = raw.text(one.task, "said") if one.text == "=said" else one.text
         if head.state is TaskState.COMPLETED and wanted is not None and raw.text(one.task, "document") != wanted:
             yield f"{one.task} of {one.agent} says {raw.text(one.task, 'document')!r}, not {wanted!r}"
+
+
+def _parents(play: Play) -> Iterator[str]:
+    """A caller goes on soon after it was told that its call has ended, and not by its hourly look."""
+    raw, told = _Raw(play), dict[str, int]()
+    for posted in play.simulation.seen.posted:
+        if posted.config_id == "parent" and posted.accepted and raw.events(posted.task)[-1].n == posted.n:
+            told.setdefault(posted.url, posted.ended)
+    for one in play.story.expected:
+        if one.agent != "parent":
+            continue
+        head = raw.head(one.task)
+        for row in raw.partitions[keys.task(ME.key(one.task))].values():
+            call = play.simulation.table._step(row).value if row["sk"]["S"].startswith(keys.STEPS) else None  # noqa: SLF001
+            at = told.get(str(call.get("url"))) if isinstance(call, dict) else None
+            if at and head.status_at > at + 40 * 60_000:
+                yield f"{one.task} went on {(head.status_at - at) // 1000} s after its call had ended"
 
 
 def _logs(play: Play) -> Iterator[str]:
@@ -205,5 +222,5 @@ def _quiet(play: Play) -> Iterator[str]:
         if count > MOST_MESSAGES[kind]:
             yield f"{count} {kind}s for {task}"
     for task, count in simulation.seen.runs.items():
-        if count > MOST_RUNS + 2 * simulation.faults.kills:
+        if count > MOST_RUNS + 2 * simulation.faults.deaths:
             yield f"{count} runs of {task}"

@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
+from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
+from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -21,11 +27,14 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks, webhooks
+from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensure_ring, revoke_key, rotate_when_old
+from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from tests.echo import agent_of
-from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS, Simulation
+from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, Simulation
 from tests.simulation.scheduler import Killed
-from tests.simulation.store import StoreDown
+from tests.simulation.store import NEWER, StoreDown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +45,10 @@ T = TypeVar("T")
 
 SECTIONS: Final = ("one", "two", "three")
 CHUNKS: Final = 12
+QUICK_CALLS: Final = 6
 URL: Final = "https://trusted.example.com"
 TORN_WEBHOOKS: Final = 2  # a Query that sees half of a registration may let another one in (docs/internals.md)
+WAITS: Final = RotationTimes(publish_ms=62 * MINUTE_MS, retire_ms=72 * MINUTE_MS)
 GIVE_UP_MS: Final = 4 * HOUR_MS
 
 
@@ -72,6 +83,8 @@ class Story:
     sent: dict[str, int] = field(default_factory=dict)
     effects: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    revoked: set[str] = field(default_factory=set)
+    streams: int = 0
 
 
 class Play:
@@ -79,11 +92,13 @@ class Play:
 
     def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.story = Story()
-        names = ("writer", "emitter", "asker", "parent", "chatter", "slow")
+        names = ("writer", "emitter", "asker", "parent", "quick", "chatter", "hasty", "slow", "endless", "poison")
         agents = [agent_of(getattr(self, f"_be_{name}"), name) for name in names]
-        self.simulation = Simulation(seed, agents, hours=12, storm_ms=10 * MINUTE_MS, trace=trace)
+        chance = Random(-seed)  # noqa: S311 - a seed, not a secret
+        self.names = [chance.choice([*SCENARIOS]) for _ in range(chance.choice((1, 2, 3)))]
+        hours = 2 if "endless" in self.names else 12
+        self.simulation = Simulation(seed, agents, hours, storm_ms=10 * MINUTE_MS, trace=trace)
         self.random = self.simulation.random
-        self.names = [self.random.choice([*SCENARIOS]) for _ in range(self.random.choice((1, 2, 3)))]
 
     def run(self) -> None:
         """Plays the scenarios until nothing is left to do."""
@@ -129,21 +144,40 @@ class Play:
         await task.emit("document", answer.text(), last=True)
 
     async def _be_parent(self, task: TaskContext) -> None:
-        child = await task.call("write", task.text(), "go")
-        text = child.artifacts[0].text() if isinstance(child, Task) and child.artifacts else ""
+        text = ""
+        for number in range(QUICK_CALLS if task.text() == "quick" else 1):
+            child = await task.call(f"write {number}", task.text(), "go")
+            text += child.artifacts[0].text() if isinstance(child, Task) and child.artifacts else ""
         await task.emit("document", text, last=True)
+
+    async def _be_quick(self, task: TaskContext) -> None:
+        """Ends when its caller is about to be suspended."""
+        await asyncio.sleep(0.7 + self.random.random() * 0.4)
+        await task.emit("document", "q", last=True)
 
     async def _be_chatter(self, task: TaskContext) -> None:
         for number in range(CHUNKS):
             await task.emit("document", f"{number} ", append=number > 0, last=number == CHUNKS - 1)
             await asyncio.sleep(2)
 
+    async def _be_hasty(self, task: TaskContext) -> None:
+        for number in range(30):
+            await task.emit("document", f"{number} ", append=number > 0)
+            await asyncio.sleep(0.3)
+
     async def _be_slow(self, task: TaskContext) -> None:
         for number in range(8):
-            await task.step(f"wait {number}", self._wait, self.random.choice((10, 60)) if number < 0 else 60)
+            await task.step(f"wait {number}", self._wait, 60)
 
     async def _wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def _be_endless(self, task: TaskContext) -> None:
+        await task.step("endless", self._wait, 1_000_000)
+
+    async def _be_poison(self, task: TaskContext) -> None:
+        del task
+        self.simulation.faults.kill()
 
     def _fence(self, task_id: str) -> int:
         raw = self.simulation.items.partitions[keys.task(ME.key(task_id))][keys.HEAD]
@@ -276,10 +310,11 @@ class Play:
 
     def _called(self) -> None:
         """A parent and its child, which says much."""
-        child = self.random.choice(("writer", "chatter"))
+        says = {"writer": "one. two. three. ", "chatter": "".join(f"{number} " for number in range(CHUNKS))}
+        says |= {"quick": "q" * QUICK_CALLS}
+        child = self.random.choice([*says])
         task_id = self.send("parent", child, f"{URL}/a")
-        text = "one. two. three. " if child == "writer" else "".join(f"{number} " for number in range(CHUNKS))
-        self.expect(task_id, "parent", TaskState.COMPLETED, text)
+        self.expect(task_id, "parent", TaskState.COMPLETED, says[child])
 
     def _canceled(self) -> None:
         """A parent that is canceled at any moment, with a child that works for long."""
@@ -287,6 +322,14 @@ class Play:
         self.simulation.scheduler.sleep(self.random.choice((5, 20, 40, 60, 80, 120, 1_000, 5_000, 60_000)))
         self.ask(lambda: self._cancel("parent", task_id))
         self.expect(task_id, "parent", TaskState.CANCELED)
+
+    def _hasty(self) -> None:
+        """Tasks that are canceled while they emit."""
+        ids = [self.send("hasty", "go") for _ in range(4)]
+        for task_id in ids:
+            self.simulation.scheduler.sleep(self.random.choice((300, 900, 1_500)))
+            self.ask(lambda task_id=task_id: self._cancel("hasty", task_id))  # type: ignore[misc]
+            self.expect(task_id, "hasty", TaskState.CANCELED)
 
     def _cancel(self, agent: str, task_id: str) -> None:
         try:
@@ -335,6 +378,81 @@ class Play:
         self.ask(lambda: self._cancel("asker", task_id))
         self.expect(task_id, "asker", TaskState.CANCELED)
 
+    def _endless(self) -> None:
+        """A step that never ends."""
+        self.expect(self.send("endless", "go"), "endless", TaskState.FAILED)
+
+    def _poison(self) -> None:
+        """A task that kills each of its workers."""
+        self.expect(self.send("poison", "go"), "poison", TaskState.FAILED)
+
+    def _unreadable(self) -> None:
+        """Tasks beside due items that this release cannot read, in every shard."""
+        key, simulation = ME.key("newer"), self.simulation
+        for number in range(3 * SHARDS):
+            due = {"due_shard": {"S": str(number % SHARDS)}, "due_at": {"S": keys.moment(simulation.scheduler.now)}}
+            row = items.make_item(keys.task(key), keys.cursor(f"{number}"), None, {**due, "v": {"N": str(NEWER)}})
+            MemoryItems.write(simulation.items, simulation.items.put(row))
+        for _ in range(3):
+            self.expect(self.send("writer", "go"), "writer", TaskState.COMPLETED, "one. two. three. ")
+
+    def _rotated(self) -> None:
+        """Two rotators make the first key ring and change it, while webhooks are signed."""
+        for number in range(2):
+            self.simulation.spawn(f"rotator-{number}", partial(self._rotate, number), self.random.choice((0, 5, 20)))
+        self._asked()
+
+    def _rotate(self, number: int) -> None:
+        simulation = self.simulation
+        publisher = CardPublisher(simulation.table, simulation.clock, {}, BASE_URL)
+        rotation = KeyRotation(simulation.rings, simulation.keys, publisher, WAITS, 30 * 24 * HOUR_MS)
+        until = simulation.faults.weather.until
+        self._rotated_by(lambda: ensure_ring(rotation))
+        simulation.published = True
+        for _ in range(3):
+            simulation.scheduler.sleep(self.random.choice((0, 10, 100, MINUTE_MS)))
+            if ring := simulation.rings.ring:
+                kid = ring.current.kid if number else ring.next.kid
+                simulation.revoked.add(kid)  # what signs with it until its cache ends is no surprise
+                if self._rotated_by(partial(revoke_key, rotation, kid)):
+                    self.story.revoked.add(kid)
+        simulation.scheduler.sleep(max(0, until - simulation.scheduler.now) + HOUR_MS)
+        self._rotated_by(lambda: rotate_when_old(rotation))
+        if listed := self.story.revoked & {*simulation.kids()}:
+            self.story.wrong.append(f"{listed} were revoked and are published")
+
+    def _rotated_by(self, call: Callable[[], object]) -> bool:
+        """Invokes the rotator, once; False if that failed."""
+        try:
+            call()
+        except (Killed, StoreDown, KeyRingError):
+            self.simulation.scheduler.current.is_dead = False
+            return False
+        return True
+
+    def _streamed(self) -> None:
+        """Four clients open streams at once, of which an owner may have two."""
+        for number in range(4):
+            self.simulation.spawn(f"stream-{number}", self._open_stream, self.random.choice((0, 0, 5, 10)))
+
+    def _open_stream(self) -> None:
+        simulation = self.simulation
+        owners = DynamoOwnerStore(simulation.items.as_table(), simulation.clock.now)
+        limits = RateLimiter(owners, simulation.table, simulation.clock, simulation.ids, Quota(streams=2), HOUR_MS)
+        for _ in range(3):
+            try:
+                slot = limits.open_stream(ME, simulation.scheduler.now + MINUTE_MS)
+            except (Killed, StoreDown, A2AError):
+                simulation.scheduler.current.is_dead = False
+            else:
+                self.story.streams += 1
+                if self.story.streams > 2:
+                    self.story.wrong.append(f"{self.story.streams} streams of an owner are open")
+                simulation.scheduler.sleep(100)
+                self.story.streams -= 1
+                self.ask(lambda slot=slot: slot and slot.release())  # type: ignore[misc]
+            simulation.scheduler.sleep(self.random.choice((10, 1_000)))
+
 
 SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "written": Play._written,  # noqa: SLF001 - its own
@@ -342,7 +460,13 @@ SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "asked": Play._asked,  # noqa: SLF001
     "called": Play._called,  # noqa: SLF001
     "canceled": Play._canceled,  # noqa: SLF001
+    "hasty": Play._hasty,  # noqa: SLF001
     "talked to": Play._talked_to,  # noqa: SLF001
     "rehooked": Play._rehooked,  # noqa: SLF001
     "crowded": Play._crowded,  # noqa: SLF001
+    "endless": Play._endless,  # noqa: SLF001
+    "poison": Play._poison,  # noqa: SLF001
+    "unreadable": Play._unreadable,  # noqa: SLF001
+    "rotated": Play._rotated,  # noqa: SLF001
+    "streamed": Play._streamed,  # noqa: SLF001
 }

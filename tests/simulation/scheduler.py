@@ -35,13 +35,17 @@ class Over(BaseException):
 
 @dataclass(eq=False)
 class Process:
-    """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call."""
+    """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call.
+
+    ``looks`` counts the heads that it has read since its suspension was refused.
+    """
 
     name: str
     offset_ms: int
     gate: Semaphore = field(default_factory=lambda: Semaphore(0))
     is_dead: bool = False
-    refused_suspension: int = 0
+    looks: int = 0
+    is_slow: bool = False
 
 
 class Scheduler:
@@ -115,11 +119,13 @@ class Scheduler:
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the running process, in simulated time."""
-        loop = _Loop(self)
+        loop, process = _Loop(self), self.current
         try:
             return loop.run_until_complete(work)
         finally:
-            loop.close()
+            was_dead, process.is_dead = process.is_dead, True  # what is left of the run makes no calls
+            loop.end()
+            process.is_dead = was_dead
 
     def _running(self) -> Process:
         if self._over:
@@ -173,10 +179,23 @@ class _Loop(asyncio.SelectorEventLoop):
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        super().__init__(_Selector(scheduler))
+        self._selects = _Selector(scheduler)
+        super().__init__(self._selects)
 
     def time(self) -> float:
-        return (self._scheduler.now - START) / 1000
+        return (self._scheduler.now - START) / 1000 + self._selects.skipped_s
+
+    def end(self) -> None:
+        """Cancels what is left, without letting time pass, and closes the loop."""
+        self._selects.is_ending = True
+        if left := asyncio.all_tasks(self):
+            for task in left:
+                task.cancel()
+            done, _ = self.run_until_complete(asyncio.wait(left, timeout=60))
+            for task in done:
+                if not task.cancelled():
+                    task.exception()
+        self.close()
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         del executor
@@ -192,10 +211,14 @@ class _Selector(selectors.SelectSelector):
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__()
         self._scheduler = scheduler
+        self.is_ending = False
+        self.skipped_s = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             raise RuntimeError("deadlock: everything waits, and nothing is scheduled")
-        if timeout > 0:
+        if self.is_ending:
+            self.skipped_s += timeout
+        elif timeout > 0:
             self._scheduler.sleep(int(timeout * 1000) + 1)
         return []

@@ -8,9 +8,10 @@ Messages are lost, doubled and late.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryQueues, MemoryTable
+from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from tests.simulation.scheduler import NEVER, Killed
 
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
     from random import Random
 
     from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
+    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.key_ring import KeyRing
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from tests.simulation.scheduler import Scheduler
+    from tests.simulation.scheduler import Process, Scheduler
+
+
+SLOW_AGAIN: Final = 0.4  # a process that was slow at one call
 
 
 class StoreDown(Exception):
@@ -44,7 +50,7 @@ class Weather:
     @classmethod
     def of(cls, random: Random, until: int) -> Weather:
         """The weather of one seed: some kinds of faults, each rare or less rare."""
-        often = {"kill": 0.004, "fail": 0.01, "stall": 0.004, "lose_answer": 0.1}
+        often = {"kill": 0.004, "fail": 0.01, "stall": 0.005, "lose_answer": 0.1}
         often |= {"lose_message": 0.2, "double_message": 0.2, "refuse": 0.15}
         return cls(until, **{name: rate * random.choice([0, 0, 0.3, 1]) for name, rate in often.items()})
 
@@ -56,7 +62,12 @@ class Faults:
         self._scheduler = scheduler
         self._random = scheduler.random
         self.weather = weather
-        self.kills = 0
+        self.deaths = 0
+
+    @property
+    def process(self) -> Process:
+        """The running process."""
+        return self._scheduler.current
 
     @property
     def is_stormy(self) -> bool:
@@ -79,21 +90,29 @@ class Faults:
         if process.is_dead:
             raise Killed
         ms = self._random.choice((1, 1, 2, 3, 5, 20))
-        if self.happens(self.weather.stall):
+        process.is_slow = self.happens(SLOW_AGAIN if process.is_slow else self.weather.stall)
+        if process.is_slow:
             ms = self._random.choice((200, 1_500, 5_000, 21_000, 45_000))
+            self.deaths += ms >= RUN_LEASE_MS - RUN_RENEWAL_MS  # a run that stands still for so long is taken for dead
             self._scheduler.trace(f"stalls for {ms} ms")
         self._scheduler.sleep(ms)
         if self.happens(self.weather.kill):
             self.kill()
 
+    def be_slow(self) -> None:
+        """A call that is often slow, and so is what its process does next."""
+        if self.happens(5 * self.weather.stall):
+            self.process.is_slow = True
+            self._scheduler.sleep(4_000)
+
     def tear(self) -> None:
         """Lets others run while a transaction is under way."""
-        self._scheduler.sleep(self._random.choice((1, 3, 10, 100) if self.is_stormy else (1, 3)))
+        self._scheduler.sleep(self._random.choice((1, 10, 40, 40) if self.is_stormy else (1, 3)))
 
     def kill(self) -> None:
         """Ends the running process."""
         self._scheduler.trace("dies")
-        self.kills += 1
+        self.deaths += 1
         self._scheduler.current.is_dead = True
         raise Killed
 
@@ -181,17 +200,32 @@ class SimulatedItems(MemoryItems):
         return self._soonest
 
 
+NEWER: Final = 99  # the version of items that this release cannot read
+
+
 def _is_swept(item: Item) -> bool:
-    return "due_at" in item and item.get("due_shard", {"S": ""})["S"].isdigit()
+    return "due_at" in item and item["v"]["N"] != str(NEWER) and item.get("due_shard", {"S": ""})["S"].isdigit()
 
 
 class SimulatedTable(MemoryTable):
-    """The stores over ``SimulatedItems``."""
+    """The stores over ``SimulatedItems``. Counts the heads that a process reads after its suspension was refused."""
 
     def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
         super().__init__(now)
         self.items: SimulatedItems = SimulatedItems(faults, now, self._add_to_feed)
         self._table = self.items.as_table()
+        self._faults = faults
+
+    def update_head(self, before: Head, after: Head) -> bool:
+        written = super().update_head(before, after)
+        self._faults.process.looks = 1 if after.parked and not written else 0
+        return written
+
+    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+        process = self._faults.process
+        if process.looks:
+            process.looks += 1
+        return super().read_head(key)
 
 
 class _Queue(MemoryQueues):

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.run import play
+from tests.plants import PLANTS
+from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
 
 SEEDS = 10
+PLANT_SEEDS = 40
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
 def test_whatever_happens_to_its_instances_a_deployment_keeps_its_promises(seed: int) -> None:
     assert play(seed) == []
+
+
+@pytest.mark.parametrize("name", ["stream slots", "multiplying messages"])
+def test_a_mend_that_is_taken_out_is_found_again(name: str) -> None:
+    seed, how = find(PLANTS[name], PLANT_SEEDS)
+    assert seed, f"not in {PLANT_SEEDS} seeds"
+    assert how
 
 
 def test_a_seed_plays_the_same_again() -> None:

@@ -1,0 +1,215 @@
+"""Mends taken out of the library, one at a time, in this process only: test tools show that they find each again.
+
+``PLANTS`` has them by name. ``with plant(): ...`` runs what is inside without the mend.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+from a2a_serverless.adapters.dynamodb import task_log
+from a2a_serverless.adapters.memory import MemoryKeyRingStore
+from a2a_serverless.domain import delivery, head
+from a2a_serverless.domain.push import CursorState
+from a2a_serverless.engine import run as running
+from a2a_serverless.engine import run_session
+from a2a_serverless.engine.emit_tracker import EmitTracker
+from a2a_serverless.engine.run_session import RunSession, StoreFailed
+from a2a_serverless.engine.task_context import DurableTaskContext
+from a2a_serverless.services import callbacks, deliver, sweep, webhooks
+from a2a_serverless.services.rate_limiter import RateLimiter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A mend to take out: ``takes_out`` says what it does, ``swaps`` are (owner, name, what stands there instead)."""
+
+    name: str
+    takes_out: str
+    swaps: tuple[tuple[Any, str, Any], ...]
+
+    def __call__(self) -> AbstractContextManager[None]:
+        """The library without the mend."""
+        return self._plant()
+
+    @contextmanager
+    def _plant(self) -> Iterator[None]:
+        (owner, name, new), *others = self.swaps
+        with patch.object(owner, name, new):
+            if others:
+                with Plant(self.name, self.takes_out, tuple(others))():
+                    yield
+            else:
+                yield
+
+
+class _AnyFence(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class _AlreadyLeased(head.AlreadyLeased):
+    def __init__(self, fence: int, until: int) -> None:
+        super().__init__(_AnyFence(fence), until)
+
+
+def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> Any:
+    del seen
+    return head.suspend(before, fence, before.wake, **when)
+
+
+async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:
+    del engine, session, remaining_ms
+    raise failed.__cause__ or failed
+
+
+def _sweep_or_raise(sweeper: Any, due: Any) -> Any:
+    if due.key is None:
+        raise ValueError("an item of another release")
+    if due.config_id is None:
+        return sweep._sweep_head(sweeper, due, due.key)  # noqa: SLF001 - as all below
+    return sweep._sweep_cursor(sweeper, due, due.key, due.config_id)  # noqa: SLF001
+
+
+_batches: Final = sweep._batches  # noqa: SLF001
+
+
+def _one_batch(sweeper: Any) -> Iterator[Any]:
+    yield from [*_batches(sweeper)][:1]
+
+
+_store_sent_call: Final = RunSession.store_sent_call
+
+
+def _forget_the_end(self: RunSession, name: str, result: Any) -> Any:
+    kept = self._log.store_step(self.key, name, result, self.head.expires)
+    return kept, False
+
+
+def _wake_for_everything(_: Any, call: Any, incoming: Any, service: Any) -> Any:
+    del incoming
+    return None if call.done or call.failed else head.wake(_, now=service.clock.now())
+
+
+def _save_over(self: MemoryKeyRingStore, ring: Any, before: Any) -> bool:
+    del before
+    self.ring = ring
+    return True
+
+
+_emit: Final = EmitTracker.emit
+
+
+def _emit_by_number(self: EmitTracker, step: Any, *what: Any, **how: Any) -> bool:
+    del step
+    return _emit(self, None, *what, **how)
+
+
+_check_count: Final = webhooks._check_count  # noqa: SLF001
+
+
+def _check_once(*what: Any) -> None:
+    if sys._getframe(1).f_code.co_name != "attempt":  # noqa: SLF001
+        _check_count(*what)
+
+
+_check_streams: Final = RateLimiter._check_streams  # noqa: SLF001
+
+
+def _check_before_only(self: RateLimiter, principal: Any, own: int) -> None:
+    if not own:
+        _check_streams(self, principal, own)
+
+
+def _renew_once(context: Any, session: Any, cursor: Any) -> Any:
+    now = context.clock.now()
+    if delivery.covers_attempt(cursor, now):
+        return cursor
+    return deliver._move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))  # noqa: SLF001
+
+
+def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
+    while cursor := store.get_cursor(key, config_id):
+        if cursor.state is not CursorState.CLOSED:
+            store.close_config(key, cursor)
+        elif cursor.lease_until > clock.now():
+            clock.sleep(webhooks.CLOSE_POLL_S)
+        else:
+            store.remove_config(key, config_id, cursor.incarnation)
+
+
+_suspend: Final = RunSession.suspend
+
+
+def _take_for_a_failure(self: RunSession, seen: int, until: int | None) -> None:
+    try:
+        _suspend(self, seen, until)
+    except head.WakeCounterChanged as woken:
+        raise StoreFailed from woken
+
+
+def _no(*_: Any, **__: Any) -> None:
+    """Does nothing."""
+
+
+def _plants(*plants: Plant) -> dict[str, Plant]:
+    return {plant.name: plant for plant in plants}
+
+
+PLANTS: Final = _plants(
+    Plant(
+        "torn read",
+        "a head that is older than its events is read again",
+        ((task_log, "_has_moved_head", lambda *_: False),),
+    ),
+    Plant(
+        "lost wake-up", "a run suspends only if nothing has come", ((run_session, "suspend", _suspend_whatever_came),)
+    ),
+    Plant(
+        "multiplying messages",
+        "a message that meets a live lease is dropped",
+        ((head, "AlreadyLeased", _AlreadyLeased),),
+    ),
+    Plant("store outage", "a store that fails is waited for", ((running, "_release_task", _die_with_the_store),)),
+    Plant("unreadable item", "what cannot be read starves nobody", ((sweep, "_sweep_item", _sweep_or_raise),)),
+    Plant("one batch", "one sweep handles all that is due", ((sweep, "_batches", _one_batch),)),
+    Plant(
+        "orphaned child",
+        "a call that is made while its task ends is canceled",
+        ((RunSession, "store_sent_call", _forget_the_end), (callbacks, "_mark_orphan", _no)),
+    ),
+    Plant("child events", "a callback about progress wakes nobody", ((callbacks, "_wake_task", _wake_for_everything),)),
+    Plant(
+        "replaced webhook",
+        "a replacement keeps the lease of what it replaces",
+        ((webhooks, "replace_cursor", lambda _, first, **__: first),),
+    ),
+    Plant("key ring", "a ring is saved only over the one that was read", ((MemoryKeyRingStore, "save", _save_over),)),
+    Plant("emit in steps", "what a repeated step emits is compared", ((EmitTracker, "emit", _emit_by_number),)),
+    Plant("endless step", "a step that fits into no run fails", ((DurableTaskContext, "note_unfinished", _no),)),
+    Plant("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
+    Plant("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
+    Plant(
+        "stream slots",
+        "streams are counted after one is opened",
+        ((RateLimiter, "_check_streams", _check_before_only),),
+    ),
+    Plant("late renewal", "a renewal that is answered late is repeated", ((deliver, "_extend_lease", _renew_once),)),
+    Plant(
+        "due for ever",
+        "a webhook that has had everything is not due",
+        ((deliver, "_settle", lambda *_: deliver.DeliveryOutcome.CAUGHT_UP),),
+    ),
+    Plant("wrong delete", "a delete leaves what was registered after it", ((webhooks, "close", _delete_whichever),)),
+    Plant("late wake-up", "a refused suspension is no failure", ((RunSession, "suspend", _take_for_a_failure),)),
+)
