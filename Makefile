@@ -94,7 +94,7 @@ histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: ma
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(PLANTS),--plants) $(ARGS)
 
 .PHONY: simulation
-simulation: SEEDS ?= 100
+simulation: SEEDS ?= $(if $(PLANTS),600,100)
 simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, PLANTS=1
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTS),--plants) $(ARGS)
 

@@ -20,7 +20,10 @@ def play(seed: int, *, trace: bool = False) -> list[str]:
     one = Play(seed, console.print if trace else None)
     if trace:
         console.print(f"{seed}: {', '.join(one.names)}; {one.simulation.faults.weather}")
-    one.run()
+    try:
+        one.run()
+    except Exception as error:  # noqa: BLE001 - no client may get that
+        return [f"a client got {error!r}"]
     return broken(one)
 
 
