@@ -74,7 +74,8 @@ def _tasks(play: Play) -> Iterator[str]:
     for one in play.story.expected:
         head = raw.head(one.task)
         if head.state is not one.state and not (one.state is TaskState.CANCELED and head.is_terminal):
-            lost = play.simulation.faults.deaths >= LOST_LIMIT and head.state is TaskState.FAILED
+            refused = one.agent == "parent" and play.simulation.faults.is_outage  # its call failed three times
+            lost = (refused or play.simulation.faults.deaths >= LOST_LIMIT) and head.state is TaskState.FAILED
             if not lost:
                 yield f"{one.task} of {one.agent} is {head.state}, not {one.state}"
             continue
@@ -222,5 +223,5 @@ def _quiet(play: Play) -> Iterator[str]:
         if count > MOST_MESSAGES[kind]:
             yield f"{count} {kind}s for {task}"
     for task, count in simulation.seen.runs.items():
-        if count > MOST_RUNS + 2 * simulation.faults.deaths:
+        if count > MOST_RUNS + 2 * simulation.faults.deaths + simulation.faults.failures:
             yield f"{count} runs of {task}"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.simulation.scheduler import Process, Scheduler
 
 
+OUTAGES: Final = 0.15  # how many seeds have a store that fails often
+OUTAGE: Final = 0.15
 SLOW_AGAIN: Final = 0.4  # a process that was slow at one call
 
 
@@ -52,7 +54,10 @@ class Weather:
         """The weather of one seed: some kinds of faults, each rare or less rare."""
         often = {"kill": 0.004, "fail": 0.01, "stall": 0.005, "lose_answer": 0.1}
         often |= {"lose_message": 0.2, "double_message": 0.2, "refuse": 0.15}
-        return cls(until, **{name: rate * random.choice([0, 0, 0.3, 1]) for name, rate in often.items()})
+        weather = cls(until, **{name: rate * random.choice([0, 0, 0.3, 1]) for name, rate in often.items()})
+        if random.random() < OUTAGES:
+            weather.fail = OUTAGE
+        return weather
 
 
 class Faults:
@@ -63,11 +68,17 @@ class Faults:
         self._random = scheduler.random
         self.weather = weather
         self.deaths = 0
+        self.failures = 0
 
     @property
     def process(self) -> Process:
         """The running process."""
         return self._scheduler.current
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether this seed's store fails often."""
+        return self.weather.fail == OUTAGE
 
     @property
     def is_stormy(self) -> bool:
@@ -81,6 +92,7 @@ class Faults:
         """A call of a port: takes time; the process may die, the call may fail."""
         self.take_time()
         if self.happens(self.weather.fail):
+            self.failures += 1
             self._scheduler.trace("a call fails")
             raise StoreDown
 
