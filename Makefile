@@ -98,6 +98,10 @@ simulation: SEEDS ?= $(if $(PLANTS),600,100)
 simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, PLANTS=1
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTS),--plants) $(ARGS)
 
+.PHONY: model
+model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also without each guard: a minute
+	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.model.run $(ARGS)
+
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000
