@@ -164,6 +164,13 @@ def _answer(row: Requirement) -> str:
     return "<br>".join([f"`{name}`" for name in marked_tests().get(row.number, [])] + deviations)
 
 
+def models() -> str:
+    """The models that are explored, with their states; ``make model`` compares the counts."""
+    from tests.model.run import table
+
+    return table()
+
+
 DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
 
 
@@ -184,6 +191,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),
     "requirements": (ROOT / "docs" / "requirements.md", requirements),
     "budgets": (ROOT / "docs" / "guarantees.md", budgets.table),
+    "models": (ROOT / "docs" / "guarantees.md", models),
 }
 
 

@@ -45,14 +45,23 @@ def counts() -> dict[str, Any]:
 
 
 def table() -> str:
-    """The models with their states, and how many guards each needs, as docs/guarantees.md shows them."""
+    """The models by what they are of, with their states, and how many guards they need, as docs/guarantees.md has it."""
     known = counts()
-    lines = ["| model | states | steps | guards, without each of which it fails |", "|---|---:|---:|---:|"]
-    for name, one in known["models"].items():
-        needed = sum(guard["model"] == name for guard in known["guards"].values())
-        lines.append(f"| {name} | {one['states']:,} | {one['steps']:,} | {needed or ''} |")
-    states, steps = (sum(one[what] for one in known["models"].values()) for what in ("states", "steps"))
-    return "\n".join([*lines, f"| **all** | **{states:,}** | **{steps:,}** | **{len(known['guards'])}** |"])
+    lines = ["| models of | | states | steps | guards, without each of which one fails |", "|---|---:|---:|---:|---:|"]
+    for topic in dict.fromkeys(_topic(name) for name in known["models"]):
+        lines.append(_row(topic, topic, known))
+    return "\n".join([*lines, _row("all", "", known)])
+
+
+def _topic(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _row(title: str, topic: str, known: dict[str, Any]) -> str:
+    found = [one for name, one in known["models"].items() if topic in {"", _topic(name)}]
+    needed = sum(topic in {"", _topic(guard["model"])} for guard in known["guards"].values())
+    states, steps = (sum(one[what] for one in found) for what in ("states", "steps"))
+    return f"| {title} | {len(found)} | {states:,} | {steps:,} | {needed} |"
 
 
 def _explore_models() -> tuple[dict[str, Any], bool]:
