@@ -45,12 +45,11 @@ def counts() -> dict[str, Any]:
 
 
 def table() -> str:
-    """The models by what they are of, with their states, and how many guards they need, as docs/guarantees.md has it."""
+    """The models by what they are of, their states, and how many guards they need, as docs/guarantees.md has it."""
     known = counts()
     lines = ["| models of | | states | steps | guards, without each of which one fails |", "|---|---:|---:|---:|---:|"]
-    for topic in dict.fromkeys(_topic(name) for name in known["models"]):
-        lines.append(_row(topic, topic, known))
-    return "\n".join([*lines, _row("all", "", known)])
+    topics = dict.fromkeys(_topic(name) for name in known["models"])
+    return "\n".join([*lines, *(_row(topic, topic, known) for topic in topics), _row("all", "", known)])
 
 
 def _topic(name: str) -> str:
