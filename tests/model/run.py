@@ -53,7 +53,7 @@ def table() -> str:
 
 
 def _topic(name: str) -> str:
-    return name.partition(":")[0]
+    return name.partition(":")[0].removesuffix(" and head")
 
 
 def _row(title: str, topic: str, known: dict[str, Any]) -> str:
