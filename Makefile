@@ -66,6 +66,14 @@ audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by cfn-lin
 	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
+.PHONY: clients
+clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
+	@if command -v npm >/dev/null; then \
+	  npm ci --silent --prefix tests/webhook_receiver/browser; \
+	  npm ci --silent --prefix tests/conformance/clients/js; \
+	fi
+	@$(RUN)python -m tests.conformance.official
+
 .PHONY: test
 test: $(ENVIRONMENTS) ## run every test
 	$(RUN)pytest --numprocesses=auto --dist=loadgroup $(ARGS)

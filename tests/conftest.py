@@ -1,6 +1,8 @@
 """Fixtures and settings for all folders of tests."""
 
 import signal
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -10,9 +12,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 pytest_plugins = ["tests.stack.local"]
 
+TESTS: Final = Path(__file__).parent
+# The groups that take longest. They start first, in this order, so that no process ends long after the others.
+LONGEST: Final = (
+    "stack",
+    "usual ports",
+    "contract",
+    "journeys/test_own_project",
+    "official clients",
+    "test_behind_a_gateway",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests of the local stack in one process, so that it is started only once."""
+    """Groups the tests by file, unless they have a group, so that one process makes what they share, and once.
+
+    All tests of the local stack are one group, and so are those of the contract, which start two databases.
+    """
     for item in items:
         if "stack" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("stack"))
+        elif item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(_group_of(item.path.relative_to(TESTS))))
+    places = {group: place for place, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: min(places.get(mark.args[0], len(places)) for mark in item.iter_markers("xdist_group")))
+
+
+def _group_of(file: Path) -> str:
+    return "contract" if file.parts[0] == "contract" else file.with_suffix("").as_posix()
