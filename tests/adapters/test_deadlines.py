@@ -33,7 +33,7 @@ ME = Caller(Principal("acme", "alice"))
 def hurried(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
     """The real transport, for people with little time."""
     assert not call.waits
-    return over_urllib(replace(call, seconds=0.2))
+    return over_urllib(replace(call, seconds=0.5))
 
 
 def proves(url: str) -> None:
@@ -42,7 +42,7 @@ def proves(url: str) -> None:
 
 
 def reads_keys(url: str) -> None:
-    assert fetch_document(url, seconds=0.2)
+    assert fetch_document(url, seconds=0.5)
 
 
 ASKING: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
@@ -72,6 +72,6 @@ def test_one_deadline_stands_over_asking(what: str, where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(failure):
             ask(f"http://127.0.0.1:{peer.port}")
-        assert peer.hung_up.wait(30)
+        assert peer.hung_up.wait(60)
         assert peer.written < ENOUGH
         assert len(peer.requests) == 1

@@ -17,7 +17,7 @@ PLAIN: Final = "conformance-plain"  # without streams and webhooks
 NEVER: Final = "00000000-0000-4000-8000-00000000dead"
 ENDED: Final = {"completed", "failed", "canceled", "rejected"}
 SETTLED: Final = ENDED | {"input-required", "auth-required"}
-TIMEOUT_S: Final = 30
+TIMEOUT_S: Final = 120
 ARTIFACTS: Final = ("text", "file", "file-url", "data")
 EVERYTHING: Final = (
     {"text": "sea 海"},

@@ -51,7 +51,7 @@ def asked(url: str, body: Any = None) -> Any:
     """The answer to a POST of the body, or to a GET."""
     data = None if body is None else json.dumps(body).encode()
     headers = {} if body is None else {"Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
         return json.load(answer)
 
 
@@ -139,7 +139,7 @@ def test_the_early_stream_tells_tasks_and_artifacts_and_ends_with_the_task_compl
     request = urllib.request.Request(
         f"{base}/legacy/echo/tasks/sendSubscribe", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
         told = [json.loads(line.removeprefix(b"data: ")) for line in answer if line.startswith(b"data: ")]
     assert told[0]["task"]["status"]["state"] in {"submitted", "working"}

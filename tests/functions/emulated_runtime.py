@@ -79,7 +79,7 @@ def running(
     }
     process = processes.start(stack.paths, f"function-{name}", command, env, port=port)
     try:
-        processes.wait_until_ready(process, "/", seconds=10)
+        processes.wait_until_ready(process, "/", seconds=60)
         yield Function(process.url)
     finally:
         processes.stop(stack.paths, process)

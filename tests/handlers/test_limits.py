@@ -316,7 +316,7 @@ class Slow(MemoryOwnerStore):
     def get_bucket(self, principal: Principal) -> SendBucket | None:
         if principal == ME:
             self.asked.set()
-            assert self.go.wait(30)
+            assert self.go.wait(60)
         return super().get_bucket(principal)
 
 
@@ -327,7 +327,7 @@ def test_a_slow_store_holds_up_the_owner_whose_share_is_read_and_nobody_else() -
     limiter = RateLimiter(owners, world.table, world.clock, world.ids, quota, LIFE.max_life_ms)
     with ThreadPoolExecutor(2) as pool:
         mine = pool.submit(limiter.admit_send, ME)
-        assert owners.asked.wait(30)
+        assert owners.asked.wait(60)
         try:
             for call, principal in (
                 (limiter.admit_request, EVE),

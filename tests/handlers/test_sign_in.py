@@ -316,7 +316,7 @@ def test_while_one_token_waits_for_a_silent_issuer_the_others_are_answered_at_on
         if issuer.asked:
             issuer.asked += 1
             asked.set()
-            assert answers.wait(30)
+            assert answers.wait(60)
             return ""
         return issuer.fetch(url)
 
@@ -333,12 +333,12 @@ def test_while_one_token_waits_for_a_silent_issuer_the_others_are_answered_at_on
 
     first = Thread(target=invented, args=(0,))
     first.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     crowd = [Thread(target=invented, args=(number,)) for number in range(1, 201)]
     for thread in crowd:
         thread.start()
     for thread in crowd:
-        thread.join(10)
+        thread.join(60)
     waiting = sum(thread.is_alive() for thread in crowd)
     answers.set()
     for thread in (first, *crowd):
@@ -363,7 +363,7 @@ def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> No
     def slow(url: str) -> str:
         if issuer.asked:
             asked.set()
-            answers.wait(30)
+            answers.wait(60)
         return issuer.fetch(url)
 
     tokens = OidcTokenVerifier(TrustedIssuer(ISSUER, AUDIENCE, URL, tenant_claim="tenant"), slow, lambda: issuer.now)
@@ -376,7 +376,7 @@ def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another() -> No
 
     waiting = Thread(target=stranger)
     waiting.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     assert tokens.verify(token(claims())).principal == ALICE
     answers.set()
     waiting.join()

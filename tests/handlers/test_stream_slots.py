@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tests.edge import HttpResponse
 
-DEADLINE_S: Final = 30
+DEADLINE_S: Final = 60
 SUBSCRIBE: Final = b"GET /echo/tasks/%s:subscribe HTTP/1.1\r\nhost: a\r\na2a-version: 1.0\r\n\r\n"
 
 

@@ -192,7 +192,7 @@ def raw(
     front: Gateway, body: bytes, path: str = "/document", principal: Shell | None = None
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a POST, without credentials unless somebody is signed in."""
-    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=60)
     signed = {"Authorization": principal.environment["A2A_AUTHORIZATION"]} if principal else {}
     try:
         headers = {"Content-Type": "application/json", "A2A-Version": "1.0", **signed}

@@ -15,7 +15,7 @@ from a2a_serverless.stack import local_stack, paths, processes, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def here(tmp_path: Path) -> Iterator[Paths]:
 def serve(paths: Paths, program: str = SERVER, name: str = "server") -> Process:
     port = processes.claim_port(name, 0)
     process = processes.start(paths, name, [sys.executable, "-c", program, str(port)], os.environ, port=port)
-    processes.wait_until_ready(process, "/", seconds=30)
+    processes.wait_until_ready(process, "/", seconds=60)
     return process
 
 
@@ -74,7 +74,7 @@ def test_what_it_says_goes_to_its_log(here: Paths) -> None:
 def test_one_that_ends_too_early_is_an_error_with_its_last_words(here: Paths) -> None:
     process = processes.start(here, "server", [sys.executable, "-c", "raise SystemExit('no room')"], os.environ, port=1)
     with pytest.raises(StackError, match="server: ended before it was ready: no room"):
-        processes.wait_until_ready(process, "/", seconds=30)
+        processes.wait_until_ready(process, "/", seconds=60)
 
 
 def test_one_that_never_answers_is_an_error_after_a_while(here: Paths) -> None:

@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 def ask(port: int, verb: str, path: str, headers: Mapping[str, str], body: str = "") -> Answer:
     """One request with exactly these headers, and Host and Content-Length unless they are given."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.putrequest(verb, path, skip_host="host" in headers, skip_accept_encoding=True)
         for name, value in headers.items():

@@ -30,7 +30,7 @@ def serving(app: ASGIApp, listener: socket.socket | None = None) -> Iterator[int
 
 def post(port: int, request: WebhookRequest) -> tuple[int, bytes]:
     """The status and body of the answer to a webhook."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("POST", "/webhook", request.body, dict(request.headers))
         answer = connection.getresponse()

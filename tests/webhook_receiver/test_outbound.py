@@ -45,9 +45,9 @@ def says(answer: bytes) -> Callable[[socket.socket], None]:
 @pytest.mark.enable_socket
 def test_an_answer_is_read() -> None:
     with answering(says(HEAD + b"Content-Length: 2\r\n\r\nhi")) as url:
-        assert outbound.get(url, seconds=5, limit=2) == b"hi"
+        assert outbound.get(url, seconds=60, limit=2) == b"hi"
     with answering(says(HEAD + b"\r\nhi")) as url:
-        assert outbound.post(url, b"{}", {}, seconds=5, limit=2) == b"hi"
+        assert outbound.post(url, b"{}", {}, seconds=60, limit=2) == b"hi"
 
 
 @pytest.mark.enable_socket
@@ -65,7 +65,7 @@ def test_an_answer_is_read() -> None:
 )
 def test_an_answer_that_is_of_no_use_is_no_answer(answer: bytes, reason: str) -> None:
     with answering(says(answer)) as url, pytest.raises(Unreachable, match=reason):
-        outbound.get(url, seconds=5, limit=2)
+        outbound.get(url, seconds=60, limit=2)
 
 
 def drip(connection: socket.socket) -> None:
@@ -77,7 +77,7 @@ def drip(connection: socket.socket) -> None:
 @pytest.mark.enable_socket
 def test_an_answer_that_never_ends_is_cut_off() -> None:
     with answering(drip) as url, pytest.raises(Unreachable, match="more than"):
-        outbound.get(url, seconds=5, limit=1000)
+        outbound.get(url, seconds=60, limit=1000)
 
 
 @pytest.mark.enable_socket
@@ -86,7 +86,7 @@ def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(Unreachable, match="TimeoutError"):
             outbound.get(f"http://127.0.0.1:{peer.port}/", seconds=0.2, limit=100_000)
-        assert peer.hung_up.wait(30)
+        assert peer.hung_up.wait(60)
         assert peer.written < ENOUGH
 
 
@@ -100,18 +100,18 @@ def test_the_deadline_stands_over_the_handshake() -> None:
     with serve(stutter) as peer:
         with pytest.raises(Unreachable, match="TimeoutError"):
             outbound.get(f"https://127.0.0.1:{peer.port}/", seconds=1, limit=10)
-        assert peer.hung_up.wait(30)
+        assert peer.hung_up.wait(60)
         assert peer.written < ENOUGH
 
 
 @pytest.mark.enable_socket
 def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     with serve(once(HEAD), server_context("localhost")) as peer, pytest.raises(Unreachable, match="SSLCertVerif"):
-        outbound.get(f"https://localhost:{peer.port}/", seconds=10, limit=10)
+        outbound.get(f"https://localhost:{peer.port}/", seconds=60, limit=10)
 
 
 def hold(let: threading.Event) -> None:
-    assert let.wait(10)
+    assert let.wait(60)
 
 
 @pytest.mark.enable_socket
@@ -128,7 +128,7 @@ def test_a_port_where_nobody_listens_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable, match="ConnectionRefusedError"):
-        outbound.get(f"http://127.0.0.1:{port}/", seconds=5, limit=10)
+        outbound.get(f"http://127.0.0.1:{port}/", seconds=60, limit=10)
 
 
 @pytest.mark.parametrize("url", ["https://example.com", "https://example.com:8443/a?b", "http://127.0.0.1:8000/a"])

@@ -162,7 +162,7 @@ def test_a_refusal_of_the_documented_application_is_logged_with_its_reason(
 def refused_by(url: str) -> int:
     """The status of the answer to a POST that nobody has signed."""
     host, _, path = url.removeprefix("http://").partition("/")
-    connection = HTTPConnection(host, timeout=10)
+    connection = HTTPConnection(host, timeout=60)
     connection.request("POST", f"/{path}", b"{}", {"Content-Type": "application/json"})
     with closing(connection):
         return connection.getresponse().status
@@ -210,7 +210,7 @@ def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str
         assert refused_by(url) == 401
     finally:
         node.terminate()
-        said, refused = node.communicate(timeout=10)
+        said, refused = node.communicate(timeout=60)
     assert refused.splitlines() == [REFUSED]
     assert {attempt.status for attempt in attempts} == {200}
     heard = [int(line.rpartition("=")[2]) for line in said.splitlines() if line.startswith("accepted ")]

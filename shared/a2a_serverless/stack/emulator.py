@@ -34,7 +34,7 @@ def start_emulator(paths: Paths, *, port: int = 4566) -> Process:
     }
     python, program = paths.emulator.with_name("python"), Path(guarded_emulator.__file__)
     process = start(paths, "emulator", [python, "-P", program], env, port=port)
-    wait_until_ready(process, "/_ministack/health", seconds=30)
+    wait_until_ready(process, "/_ministack/health", seconds=120)
     return process
 
 

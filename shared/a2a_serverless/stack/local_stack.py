@@ -21,7 +21,7 @@ from a2a_serverless.stack.progress import step
 from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
 from a2a_serverless.stack.targets import Build, this_machine
 
-READY_S = 30
+READY_S = 120
 RECEIVER_APP = "a2a_webhook_receiver.app:app"
 
 
