@@ -54,16 +54,15 @@ samconfig.toml: | samconfig.example.toml
 	@cp samconfig.example.toml $@
 
 .PHONY: lint
-lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, sam validate
+lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 	PYTHONPATH=webhook_receiver $(RUN)lint-imports
-	.a2a/venvs/sam/bin/sam validate --lint
+	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
 
 .PHONY: audit
-audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by cfn-lint and checkov, without the rules that .checkov.yaml excludes
-	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: clients
