@@ -15,12 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
+from random import SystemRandom
 
 from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 
 LOOPBACK = "127.0.0.1"
+# Port 0 is picked from these. A higher one could be given to a connection before a program listens on it.
+FREE_PORTS = range(20_000, 32_768)
+TRIES = 50
 PAUSE_SECONDS = 0.05
 
 
@@ -40,16 +44,20 @@ class Process:
 
 
 def claim_port(part: str, port: int) -> int:
-    """Return the port, which is free now; 0 picks one. Raises `StackError` when the port is in use."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return the port, which is free now; 0 picks one of `FREE_PORTS`. Raises `StackError` when the port is in use."""
+    refusals = []
+    for one in [port] if port else SystemRandom().sample(FREE_PORTS, TRIES):
         try:
-            probe.bind((LOOPBACK, port))
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((LOOPBACK, one))
         except OSError as error:
-            why = f"port {port} on {LOOPBACK} cannot be used ({error.strerror})"
-            remedy = "`a2a-serverless down` if it is an earlier run, or give another port"
-            raise StackError(part, why, remedy=remedy) from error
-        return int(probe.getsockname()[1])
+            refusals.append(error)
+        else:
+            return one
+    why = f"port {port} on {LOOPBACK} cannot be used ({refusals[0].strerror})"
+    remedy = "`a2a-serverless down` if it is an earlier run, or give another port"
+    raise StackError(part, why, remedy=remedy) from refusals[0]
 
 
 def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
