@@ -75,7 +75,7 @@ clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or sa
 
 .PHONY: test
 test: $(ENVIRONMENTS) ## run every test
-	$(RUN)pytest --numprocesses=auto --dist=loadgroup $(ARGS)
+	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder $(ARGS)
 
 .PHONY: coverage
 coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one process

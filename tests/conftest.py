@@ -24,6 +24,7 @@ LONGEST: Final = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests by file, unless they have a group, so that one process makes what they share, and once.
 
