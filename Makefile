@@ -65,8 +65,8 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint
 audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
 
-.PHONY: clients
-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
+.PHONY: conformance-clients
+conformance-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
 	@if command -v npm >/dev/null; then \
 	  npm ci --silent --prefix tests/webhook_receiver/browser; \
 	  npm ci --silent --prefix tests/conformance/clients/js; \
