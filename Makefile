@@ -136,6 +136,11 @@ conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: m
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
 
+.PHONY: clients
+clients: $(ENVIRONMENTS) ## let the official clients call everything in every place, draw docs/clients.md anew
+	PLACES=all $(RUN)pytest -q -p tests.conformance.table tests/conformance/test_official_clients.py $(ARGS)
+	@PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.conformance.table
+
 .PHONY: baseline
 baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that tests/baseline compares
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.baseline.record $(ARGS)

@@ -1,13 +1,16 @@
 """The official SDKs, as their users have them from PyPI, npm, Go's proxy and Maven Central, talk to us over real HTTP.
 
 In three places: the edge of a laptop, the streaming loop, and the deployed function behind the emulator's API Gateway,
-whose answers are buffered. Each client runs once in each place for each binding, and says what it saw.
+whose answers are buffered; with ``PLACES=all`` under ``a2a-serverless dev``, too. Each client runs once in each place
+for each binding, and says what it saw. ``operation`` names the columns of docs/clients.md that a test is about.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,14 +21,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from a2a_webhook_receiver.receive import WebhookRequest, check
+from a2a_webhook_receiver.settings import read_settings
+from a2a_webhook_receiver.verifier import VerifiedNotification
+from a2a_webhook_receiver.wiring import build_receiver
 from sample_agents import conformance
 from tests.conformance.live import serving
 from tests.conformance.loop import looping
 from tests.conformance.official import OFFICIAL, program_of
+from tests.dev.terminal import make_project, running
 from tests.protocol.schema import assert_v0_3, assert_v1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.stack.local import LocalStack
 
@@ -34,10 +43,11 @@ pytestmark = pytest.mark.enable_socket
 TIMEOUT_S: Final = 120
 AT_ONCE: Final = 3
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
-LAPTOP, LOOP, DEPLOYED = "laptop", "streaming loop", "deployed"
+LAPTOP, DEV, LOOP, DEPLOYED = "laptop", "dev", "streaming loop", "deployed"
 HERE: Final = pytest.mark.xdist_group("official clients")
 PLACES: Final = [
     pytest.param(LAPTOP, marks=HERE),
+    *[pytest.param(DEV, marks=HERE)] * (os.environ.get("PLACES") == "all"),  # `make clients`
     pytest.param(LOOP, marks=HERE),
     pytest.param(DEPLOYED, marks=[pytest.mark.stack, pytest.mark.xdist_group("stack")]),
 ]
@@ -56,6 +66,8 @@ class Post:
     path: str
     headers: dict[str, str]
     body: Any
+    raw: bytes
+    received_ms: int
 
 
 class Hook(ThreadingHTTPServer):
@@ -80,11 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: Hook
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(raw)
         headers = {name.lower(): value for name, value in self.headers.items()}
         challenge = body.get("challenge")
         if challenge is None:
-            self.server.posts.append(Post(self.path, headers, body))
+            self.server.posts.append(Post(self.path, headers, body, raw, time.time_ns() // 1_000_000))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps({"challenge": challenge}).encode())
@@ -102,6 +115,7 @@ class Seen:
     place: str
     deeds: dict[str, Any]
     hook: Hook
+    issuer: str
 
     @property
     def posts(self) -> list[Post]:
@@ -133,7 +147,7 @@ class Clients:
         ran = self._run(name, binding).result()
         assert ran.returncode == 0, ran.stderr
         deeds = json.loads(ran.stdout.splitlines()[-1])
-        return Seen(name, binding, self._place, deeds, self._hook)
+        return Seen(name, binding, self._place, deeds, self._hook, self._url)
 
     def _run(self, name: str, binding: str) -> Future[subprocess.CompletedProcess[str]]:
         program = program_of(name)
@@ -172,10 +186,20 @@ def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
 def _deployment(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
     paths: dict[str, Callable[[], AbstractContextManager[str]]] = {
         LAPTOP: lambda: serving(conformance.AGENTS),
+        DEV: lambda: _dev(request.getfixturevalue("tmp_path_factory").mktemp("project")),
         LOOP: lambda: looping(conformance.AGENTS),
         DEPLOYED: lambda: _deployed(request.getfixturevalue("stack")),
     }
     return paths[request.param]()
+
+
+@contextmanager
+def _dev(folder: Path) -> Iterator[str]:
+    project = make_project(folder)
+    (folder / "workshop/agents.py").write_text("from sample_agents.conformance import full\n")
+    (folder / "pyproject.toml").write_text('[tool.a2a-serverless]\nagents = ["workshop.agents:full"]\n')
+    with running(project) as dev:
+        yield dev.url
 
 
 @contextmanager
@@ -200,12 +224,26 @@ def snake(kind: str) -> str:
     return {"statusUpdate": "status_update", "artifactUpdate": "artifact_update"}.get(kind, kind)
 
 
+def assert_verified(seen: Seen) -> None:
+    """Everything that the webhook got is what the deployment signed for it, by the rules of the receiver."""
+    audience = f"http://127.0.0.1:{seen.hook.server_port}{_path(seen.name, seen.binding)}"
+    with tempfile.TemporaryDirectory() as folder:
+        told = {"ISSUER": seen.issuer, "AUDIENCE": audience, "REPLAY_DB": f"{folder}/receiver.db"}
+        receiver = build_receiver(read_settings(told | {"WEBHOOK_TOKEN": "a-token-of-the-client"}))
+        for post in seen.posts:
+            checked = check(receiver, WebhookRequest(tuple(post.headers.items()), post.raw), post.received_ms)
+            assert isinstance(checked, VerifiedNotification)
+            assert checked.subject.task_id == seen.deeds["task with a webhook"]
+
+
+@pytest.mark.operation("signature")
 @pytest.mark.requirement(101)
 def test_a_1_0_client_verifies_the_cards_signature_and_refuses_an_altered_card(seen: Seen) -> None:
     seen.needs("signature")
     assert seen.deeds["card"] == {"name": "Conformance agent", "altered": "refused"}
 
 
+@pytest.mark.operation("card")
 def test_a_1_0_client_reads_the_card(seen: Seen) -> None:
     card = seen.deeds["card"]
     name = card["name"] if isinstance(card, dict) else card
@@ -213,6 +251,7 @@ def test_a_1_0_client_reads_the_card(seen: Seen) -> None:
     seen.needs("card")
 
 
+@pytest.mark.operation("send")
 @pytest.mark.requirement(4, 6)
 def test_a_1_0_client_gets_a_task_and_a_message(seen: Seen) -> None:
     assert seen.deeds["send"][-2:] == ["TASK_STATE_COMPLETED", "Hello from TCK"]
@@ -220,12 +259,14 @@ def test_a_1_0_client_gets_a_task_and_a_message(seen: Seen) -> None:
     assert len(seen.deeds["stream of a message"]) == 1
 
 
+@pytest.mark.operation("at once")
 @pytest.mark.requirement(27)
 def test_a_1_0_client_that_does_not_want_to_wait_gets_its_task_at_once(seen: Seen) -> None:
     seen.needs("at once")
     assert seen.deeds["at once"] == "TASK_STATE_SUBMITTED"
 
 
+@pytest.mark.operation("stream")
 @pytest.mark.requirement(5, 7)
 def test_a_1_0_client_sees_the_task_first_and_then_every_event(seen: Seen) -> None:
     assert [(snake(kind), what) for kind, what in seen.deeds["stream"]] == [
@@ -237,9 +278,14 @@ def test_a_1_0_client_sees_the_task_first_and_then_every_event(seen: Seen) -> No
     ]
 
 
+@pytest.mark.operation("get")
+def test_a_1_0_client_gets_its_task_with_as_much_history_as_it_asks_for(seen: Seen) -> None:
+    assert seen.deeds["history"] in (True, 1)
+
+
+@pytest.mark.operation("subscribe")
 @pytest.mark.requirement(14, 15)
 def test_a_1_0_client_sees_its_answer_work_in_a_subscription_that_stayed_open(seen: Seen) -> None:
-    assert seen.deeds["history"] in (True, 1)
     if seen.place == DEPLOYED:
         pytest.skip("a buffered subscription is told when it has ended: nothing can be answered in it")
     assert [(snake(kind), what) for kind, what in seen.deeds["subscription"]] == [
@@ -250,6 +296,7 @@ def test_a_1_0_client_sees_its_answer_work_in_a_subscription_that_stayed_open(se
     ]
 
 
+@pytest.mark.operation("subscribe")
 @pytest.mark.requirement(14, 15)
 def test_a_1_0_client_reads_a_subscription_from_the_task_as_it_is_to_its_end(seen: Seen) -> None:
     if seen.place == DEPLOYED:
@@ -259,6 +306,7 @@ def test_a_1_0_client_reads_a_subscription_from_the_task_as_it_is_to_its_end(see
     assert told[-1][1] == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.operation("list", "cancel")
 @pytest.mark.requirement(12, 13)
 def test_a_1_0_client_lists_page_by_page_and_cancels(seen: Seen) -> None:
     assert seen.deeds["list"] == ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"]
@@ -266,24 +314,32 @@ def test_a_1_0_client_lists_page_by_page_and_cancels(seen: Seen) -> None:
     assert seen.deeds["cancel"] == "TASK_STATE_CANCELED"
 
 
+@pytest.mark.operation("webhooks")
 @pytest.mark.requirement(17, 18, 19)
 def test_a_1_0_client_registers_reads_lists_and_deletes_webhooks_and_sees_no_secret(seen: Seen) -> None:
     seen.needs("webhooks")
     webhook = seen.deeds["webhook"]
     assert {"id": "mine", "taskId": seen.deeds["task with a webhook"]}.items() <= webhook.items()
-    assert "a-token" not in json.dumps(webhook)
+    assert "a-token-of-the-client" not in json.dumps(webhook)
     assert "a-secret" not in json.dumps(webhook)
     assert (seen.deeds["webhooks"], seen.deeds["left"]) == (2, ["mine"])
 
 
+@pytest.mark.operation("delivery")
 def test_a_1_0_webhook_gets_stream_responses_with_its_token(seen: Seen) -> None:
     seen.needs("webhooks")
     for post in seen.posts:
         assert_v1("StreamResponse", post.body)
         assert post.headers["a2a-version"] == "1.0"
-        assert post.headers["x-a2a-notification-token"] == "a-token"
+        assert post.headers["x-a2a-notification-token"] == "a-token-of-the-client"
         assert post.headers["content-type"] == "application/a2a+json"
     assert seen.posts[0].body["task"]["id"] == seen.deeds["task with a webhook"]
+
+
+@pytest.mark.operation("delivery")
+def test_a_1_0_webhook_is_verified_by_the_receiver(seen: Seen) -> None:
+    seen.needs("webhooks")
+    assert_verified(seen)
 
 
 @pytest.mark.requirement(29, 36, 40)
@@ -295,6 +351,7 @@ def test_a_client_whose_webhook_is_refused_reads_why_and_may_delete_what_there_i
     assert seen.deeds["webhooks"]["got"] == "TaskNotFoundError"
 
 
+@pytest.mark.operation("errors")
 @pytest.mark.requirement(83)
 def test_a_1_0_client_knows_each_refusal_by_its_class(seen: Seen) -> None:
     refusals = dict(seen.deeds["refusals"])
@@ -316,12 +373,14 @@ def test_a_clients_own_credentials_own_the_authorization_header(clients: Clients
     assert post.headers["x-a2a-notification-jwt"].count(".") == 2
 
 
+@pytest.mark.operation("card", "send")
 def test_a_0_3_client_reads_the_same_card_and_gets_a_task_and_a_message(seen_by_old: Seen) -> None:
     assert seen_by_old.deeds["card"] == "Conformance agent"
     assert seen_by_old.deeds["send"] == ["completed", "Hello from TCK"]
     assert seen_by_old.deeds["message"] == ["message", "Direct message response"]
 
 
+@pytest.mark.operation("stream")
 def test_a_0_3_client_sees_the_task_first_then_every_event_and_a_final_one(seen_by_old: Seen) -> None:
     assert seen_by_old.deeds["stream"] == [
         ["task", "submitted"],
@@ -333,22 +392,45 @@ def test_a_0_3_client_sees_the_task_first_then_every_event_and_a_final_one(seen_
     assert seen_by_old.deeds["stream of a question"] == ["status", "input-required, final"]
 
 
-def test_a_0_3_client_sees_its_answer_work_after_it_has_come_back(seen_by_old: Seen) -> None:
+@pytest.mark.operation("at once")
+def test_a_0_3_client_that_does_not_want_to_wait_gets_its_task_at_once(seen_by_old: Seen) -> None:
+    assert seen_by_old.deeds["at once"] == "submitted"
+
+
+@pytest.mark.operation("get")
+def test_a_0_3_client_gets_its_task_with_as_much_history_as_it_asks_for(seen_by_old: Seen) -> None:
     assert seen_by_old.deeds["history"] == ["user"]
+
+
+@pytest.mark.operation("cancel")
+def test_a_0_3_client_cancels(seen_by_old: Seen) -> None:
     assert seen_by_old.deeds["cancel"] == "canceled"
+
+
+@pytest.mark.operation("subscribe")
+def test_a_0_3_client_sees_its_answer_work_after_it_has_come_back(seen_by_old: Seen) -> None:
     told = seen_by_old.deeds["subscription"]
     assert (told[0][0], told[-1]) == ("task", ["status", "completed, final"])
     if seen_by_old.place != DEPLOYED:  # where a subscription is told when it has ended
         assert told[:-1] == [["task", "input-required"], ["status", "working"], ["status", "working"]]
 
 
-def test_a_0_3_webhook_gets_whole_tasks_signed_by_us(seen_by_old: Seen) -> None:
+@pytest.mark.operation("webhooks")
+def test_a_0_3_client_registers_and_reads_webhooks(seen_by_old: Seen) -> None:
     assert (seen_by_old.deeds["set"], seen_by_old.deeds["webhook"]["id"]) == ("other", "mine")
+
+
+@pytest.mark.operation("delivery")
+def test_a_0_3_webhook_gets_whole_tasks(seen_by_old: Seen) -> None:
     for post in seen_by_old.posts:
         assert_v0_3("Task", post.body)
         assert post.body["id"] == seen_by_old.deeds["task with a webhook"]
         assert post.headers["a2a-version"] == "0.3"
-        assert post.headers["authorization"].startswith("Bearer ey")
+
+
+@pytest.mark.operation("delivery")
+def test_a_0_3_webhook_is_verified_by_the_receiver(seen_by_old: Seen) -> None:
+    assert_verified(seen_by_old)
 
 
 REFUSALS: Final = ("unknown task", "cancel of an ended task", "message to an ended task")
@@ -363,6 +445,7 @@ WORDS: Final = {
 }
 
 
+@pytest.mark.operation("errors")
 def test_a_0_3_client_is_refused_in_its_own_words(seen_by_old: Seen) -> None:
     refusals = seen_by_old.deeds["refusals"]
     words = WORDS[f"{seen_by_old.name} {seen_by_old.binding}"]

@@ -174,6 +174,13 @@ def models() -> str:
 DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
 
 
+def clients() -> str:
+    """What each official client did in each place, as ``make clients`` saw it."""
+    from tests.conformance.table import draw
+
+    return draw()
+
+
 DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "states": (ROOT / "ARCHITECTURE.md", states),
     "layers": (ROOT / "ARCHITECTURE.md", layers),
@@ -192,6 +199,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "requirements": (ROOT / "docs" / "requirements.md", requirements),
     "budgets": (ROOT / "docs" / "guarantees.md", budgets.table),
     "models": (ROOT / "docs" / "guarantees.md", models),
+    "clients": (ROOT / "docs" / "clients.md", clients),
 }
 
 

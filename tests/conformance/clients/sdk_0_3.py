@@ -60,15 +60,16 @@ async def sends(client: Any, asking: Any) -> dict[str, Any]:
 
 async def asks(client: Any, asking: Any, polling: Any, pace: str) -> dict[str, Any]:
     ((opened, _),) = await all_of(asking.send_message(message("tck-input-required")))
-    watched = opened
-    if pace == "buffered":
-        ((watched, _),) = await all_of(polling.send_message(message("test-resubscribe-message-id")))
+    ((working, _),) = await all_of(polling.send_message(message("test-resubscribe-message-id")))
+    at_once = working.status.state.value
+    watched = working if pace == "buffered" else opened
     subscription = client.resubscribe(a2a.TaskIdParams(id=watched.id))
     first = told(await anext(subscription))
     rest = asyncio.ensure_future(all_told(subscription))
     ((ended, _),) = await all_of(asking.send_message(message("tck-complete-task", task_id=opened.id)))
     got = await asking.get_task(a2a.TaskQueryParams(id=opened.id, history_length=1))
     return {
+        "at once": at_once,
         "asked": opened.status.state.value,
         "subscription": [first, *await rest],
         "answered": ended.status.state.value,
@@ -118,7 +119,7 @@ async def main(url: str, binding: str, webhook: str, pace: str) -> dict[str, Any
         card.url = url  # where a test has put the deployment; the card says where its users find it
         for interface in card.additional_interfaces or []:
             interface.url = url
-        config = a2a.PushNotificationConfig(id="mine", url=webhook, token="a-token")
+        config = a2a.PushNotificationConfig(id="mine", url=webhook, token="a-token-of-the-client")
         client, asking, pushing, polling = (
             ClientFactory(
                 ClientConfig(

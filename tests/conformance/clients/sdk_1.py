@@ -121,7 +121,7 @@ async def pushes(asking: Any, webhook: str) -> dict[str, Any]:
     config = a2a.TaskPushNotificationConfig(
         id="mine",
         url=webhook,
-        token="a-token",
+        token="a-token-of-the-client",
         authentication=a2a.AuthenticationInfo(scheme="Bearer", credentials="a-secret"),
     )
     request = message("tck-input-required")

@@ -163,17 +163,23 @@ def unexplained(cases: list[Case]) -> list[Case]:
 
 
 def table(cases: list[Case]) -> Iterator[str]:
-    """Lines of Markdown: a row for each test that did not pass in some run."""
+    """Lines of Markdown: a row for each reason why tests did not pass. A failed test is named, others are counted."""
     passes = passing(cases)
-    rows: dict[tuple[int, str, Outcome, str], set[str]] = defaultdict(set)
-    for case in cases:
-        if case.outcome != "passed":
-            why = reason(case, passes) or f"**{_cut(case.said)}**"
-            rows[ORDER[case.outcome], case.place, case.outcome, why].add(case.run)
-    yield "| test | outcome | in | why |"
+    explained = [(case, reason(case, passes) or f"**{_cut(case.said)}**") for case in cases]
+    yield from rows((case, why) for case, why in explained if case.outcome != "passed")
+
+
+def rows(explained: Iterable[tuple[Case, str]]) -> Iterator[str]:
+    """Lines of Markdown: outcome, tests, the runs, and the reason."""
+    found: dict[tuple[int, Outcome, str], list[Case]] = defaultdict(list)
+    for case, why in explained:
+        found[ORDER[case.outcome], case.outcome, why].append(case)
+    yield "| outcome | tests | in | why |"
     yield "|---|---|---|---|"
-    for (_, place, outcome, why), runs in sorted(rows.items()):
-        yield f"| `{place}` | {outcome} | {', '.join(sorted(runs))} | {why} |"
+    for (_, outcome, why), those in sorted(found.items()):
+        tests = sorted({case.place for case in those})
+        named = ", ".join(f"`{test.split('.')[-1]}`" for test in tests) if outcome == "failed" else str(len(tests))
+        yield f"| {outcome} | {named} | {', '.join(sorted({case.run for case in those}))} | {why} |"
 
 
 def figures(cases: list[Case]) -> Iterator[str]:

@@ -186,9 +186,9 @@ public final class Client {
             }
         };
         List<List<String>> subscription;
+        var polling = client(new ClientConfig.Builder().setStreaming(false).setPolling(true));
+        Task working = ((TaskEvent) send(polling, message("test-resubscribe-message-id").build())).getTask();
         if (buffered) {
-            var polling = client(new ClientConfig.Builder().setStreaming(false).setPolling(true));
-            Task working = ((TaskEvent) send(polling, message("test-resubscribe-message-id").build())).getTask();
             subscription = subscribed(working.getId(), () -> {});
             answer.run();
         } else {
@@ -201,6 +201,7 @@ public final class Client {
                 .getHistory()
                 .forEach(message -> history.add(message.getRole().asString()));
         return Map.of(
+                "at once", state(working),
                 "asked", state(opened),
                 "subscription", subscription,
                 "answered", state(ended.get(0)),
@@ -211,7 +212,7 @@ public final class Client {
         PushNotificationConfig config = new PushNotificationConfig.Builder()
                 .id("mine")
                 .url(webhook)
-                .token("a-token")
+                .token("a-token-of-the-client")
                 .build();
         PushNotificationConfig other = new PushNotificationConfig.Builder()
                 .id("other")

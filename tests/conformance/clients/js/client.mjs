@@ -96,7 +96,7 @@ async function lists() {
 }
 
 async function pushes() {
-  const config = { id: "mine", url: webhook, token: "a-token" };
+  const config = { id: "mine", url: webhook, token: "a-token-of-the-client" };
   const asked = request("tck-input-required", {}, { taskPushNotificationConfig: config });
   const { id: taskId } = await client.sendMessage(asked);
   const other = TaskPushNotificationConfig.fromJSON({ taskId, url: "https://example.com/hook" });

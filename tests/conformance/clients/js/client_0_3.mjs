@@ -50,6 +50,7 @@ async function asks() {
   const ended = await client.sendMessage(request("tck-complete-task", { taskId: opened.id }));
   const got = await client.getTask({ id: opened.id, historyLength: 1 });
   return {
+    "at once": (await working()).status.state,
     asked: opened.status.state,
     subscription: [first, ...(await rest)],
     answered: ended.status.state,
@@ -58,7 +59,7 @@ async function asks() {
 }
 
 async function pushes() {
-  const config = { id: "mine", url: webhook, token: "a-token" };
+  const config = { id: "mine", url: webhook, token: "a-token-of-the-client" };
   const opened = await client.sendMessage(
     request("tck-input-required", {}, { blocking: true, pushNotificationConfig: config }),
   );
