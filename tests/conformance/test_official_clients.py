@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from a2a_serverless.client import agents_of, over_urllib
 from a2a_webhook_receiver.receive import WebhookRequest, check
 from a2a_webhook_receiver.settings import read_settings
 from a2a_webhook_receiver.verifier import VerifiedNotification
@@ -115,7 +116,13 @@ class Seen:
     place: str
     deeds: dict[str, Any]
     hook: Hook
-    issuer: str
+    url: str
+
+    @property
+    def issuer_and_jwks(self) -> tuple[str, str]:
+        """The issuer, which is the address that the deployment's users have, and where its keys are."""
+        (first, *_) = agents_of(self.url, over_urllib)
+        return str(first["url"]).rpartition("/")[0], f"{self.url}/.well-known/jwks.json"
 
     @property
     def posts(self) -> list[Post]:
@@ -219,6 +226,11 @@ def seen_by_old(request: pytest.FixtureRequest, clients: Clients) -> Seen:
     return clients.saw(*request.param)
 
 
+def ended_before(seen: Seen) -> bool:
+    """Whether the task that works for eight seconds had ended, on a slow machine, when the subscription began."""
+    return seen.place == DEPLOYED and len(seen.deeds["subscription"]) == 1
+
+
 def snake(kind: str) -> str:
     """The JavaScript SDK's name of an event, as the Python SDK has it."""
     return {"statusUpdate": "status_update", "artifactUpdate": "artifact_update"}.get(kind, kind)
@@ -228,7 +240,8 @@ def assert_verified(seen: Seen) -> None:
     """Everything that the webhook got is what the deployment signed for it, by the rules of the receiver."""
     audience = f"http://127.0.0.1:{seen.hook.server_port}{_path(seen.name, seen.binding)}"
     with tempfile.TemporaryDirectory() as folder:
-        told = {"ISSUER": seen.issuer, "AUDIENCE": audience, "REPLAY_DB": f"{folder}/receiver.db"}
+        issuer, jwks = seen.issuer_and_jwks
+        told = {"ISSUER": issuer, "JWKS_URL": jwks, "AUDIENCE": audience, "REPLAY_DB": f"{folder}/receiver.db"}
         receiver = build_receiver(read_settings(told | {"WEBHOOK_TOKEN": "a-token-of-the-client"}))
         for post in seen.posts:
             checked = check(receiver, WebhookRequest(tuple(post.headers.items()), post.raw), post.received_ms)
@@ -302,8 +315,9 @@ def test_a_1_0_client_reads_a_subscription_from_the_task_as_it_is_to_its_end(see
     if seen.place == DEPLOYED:
         seen.needs("at once")  # a task that works for long enough to be subscribed to
     told = seen.deeds["subscription"]
-    assert (snake(told[0][0]), snake(told[-1][0])) == ("task", "status_update")
-    assert told[-1][1] == "TASK_STATE_COMPLETED"
+    assert (snake(told[0][0]), told[-1][1]) == ("task", "TASK_STATE_COMPLETED")
+    if not ended_before(seen):
+        assert snake(told[-1][0]) == "status_update"
 
 
 @pytest.mark.operation("list", "cancel")
@@ -410,7 +424,9 @@ def test_a_0_3_client_cancels(seen_by_old: Seen) -> None:
 @pytest.mark.operation("subscribe")
 def test_a_0_3_client_sees_its_answer_work_after_it_has_come_back(seen_by_old: Seen) -> None:
     told = seen_by_old.deeds["subscription"]
-    assert (told[0][0], told[-1]) == ("task", ["status", "completed, final"])
+    assert told[0][0] == "task"
+    if not ended_before(seen_by_old):
+        assert told[-1] == ["status", "completed, final"]
     if seen_by_old.place != DEPLOYED:  # where a subscription is told when it has ended
         assert told[:-1] == [["task", "input-required"], ["status", "working"], ["status", "working"]]
 

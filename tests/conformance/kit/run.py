@@ -148,7 +148,15 @@ def _document(text: str, cases: list[results.Case], day: str) -> str:
     _, _, after = rest.partition("<!-- /results -->")
     commits = ", ".join(f"{version}: `{commit}`" for version, commit in KITS.items())
     made = f"Run on {day}. Commits of the kit: {commits}."
-    lines = [made, "", *results.figures(cases), "", "## Every reason why a test did not pass", "", *results.table(cases)]
+    lines = [
+        made,
+        "",
+        *results.figures(cases),
+        "",
+        "## Every reason why a test did not pass",
+        "",
+        *results.table(cases),
+    ]
     return f"{before}<!-- results -->\n\n" + "\n".join(lines) + f"\n\n<!-- /results -->{after}"
 
 
