@@ -292,7 +292,9 @@ def conforming(form: Form, answer: HttpResponse) -> HttpResponse:
     if answer.status in {204, 303, 304}:
         assert answer.body == b""
         return answer
-    assert answer.headers["content-type"].startswith(("application/json", "application/a2a+json"))
+    assert answer.headers["content-type"].startswith(
+        ("application/json", "application/a2a+json", "application/ai-catalog")
+    )
     _check(form, answer.status, json.loads(answer.body))
     return answer
 

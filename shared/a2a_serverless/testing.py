@@ -34,6 +34,7 @@ from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
 from a2a_serverless.project_check import check_project as check_project  # noqa: PLC0414 - for the tests of a project
+from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
@@ -275,6 +276,9 @@ class OwnAgents:
 
     def card(self, agent: str) -> AgentCard:
         return card_of(self.find(agent), self.deployment.post.issuer, {})
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        return {name: tags_of(self.card(name).skills) for name in self.deployment.engine.agents}
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig

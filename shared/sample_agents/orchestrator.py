@@ -1,9 +1,9 @@
 """The orchestrator: lets other agents write a document: outline, then document, then summary.
 
-Every step calls another A2A agent in the same conversation; while those work, this one is suspended. An agent's card is
-read before the agent is called. Each result is passed to the next agent, as data if its card accepts data. If a picture
-is wanted, it is made in parallel. A failed step affects only steps that need its result: the task then completes with
-the results that there are, and says what is missing and why.
+Every step calls another A2A agent in the same conversation; while those work, this one is suspended. The agents are
+found by their skills, and an agent's card is read before the agent is called. Each result is passed to the next agent,
+as data if its card accepts data. If a picture is wanted, it is made in parallel. A failed step affects only steps that
+need its result: the task then completes with the results that there are, and says what is missing and why.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ OUTLINE: Final = "outline.json"
 DOCUMENT: Final = "document.md"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.json"
-AGENTS: Final = {"outline": "outline", "document": "document", "summary": "summary", "picture": "image"}
-"""The registered agent for each step, in the order of the report."""
+SKILLS: Final = {
+    "outline": "generate-outline",
+    "document": "write-document",
+    "summary": "summarise",
+    "picture": "generate-image",
+}
+"""The skill that each step needs, in the order of the report. Any agent that has it will do."""
 _SAYS: Final = {
     "en": {
         "what": "What should the document be about? Send a text or a topic.",
@@ -75,7 +80,7 @@ async def orchestrator(task: TaskContext) -> str:
         source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
     wanted = _wanted(task.data())
     chain = Chain(task, source, wanted.deadline_s)
-    await chain.discover([step for step in AGENTS if step != "picture" or wanted.picture])
+    await chain.discover([step for step in SKILLS if step != "picture" or wanted.picture])
     await asyncio.gather(chain.write(), *([chain.draw(wanted.picture)] if wanted.picture else []))
     return await chain.report()
 
@@ -98,17 +103,20 @@ def _wanted(data: Json) -> Wanted:
 
 @dataclass
 class Chain:
-    """One run of the plan: the agents' cards, and the result of each step, in the order of the plan."""
+    """One run of the plan: the agents, their cards, and the result of each step, in the order of the plan."""
 
     task: TaskContext
     source: str
     deadline_s: float
+    agents: dict[str, str] = field(default_factory=dict)
     cards: dict[str, AgentCard] = field(default_factory=dict)
     given: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
     async def discover(self, steps: Sequence[str]) -> None:
-        """Reads the cards of the steps' agents. An agent without a card is not called."""
+        """Finds an agent for each step, by its skill, and reads its card. An agent without a card is not called."""
+        for step in steps:
+            await self._find(step)
         found = await asyncio.gather(*map(self._card, steps))
         self.cards = {step: card for step, card in zip(steps, found, strict=True) if card}
         await self.task.report_progress(" → ".join(card.name for card in self.cards.values()))
@@ -129,7 +137,7 @@ class Chain:
     async def report(self) -> str:
         """Emits the result of each step; returns it in words. Raises TaskFailed when no step has a result."""
         says = _SAYS[language_of(self.source)]
-        steps = sorted([*self.given, *self.missing], key=list(AGENTS).index)
+        steps = sorted([*self.given, *self.missing], key=list(SKILLS).index)
         told: list[Json] = [self._told(step) for step in steps]
         await self.task.emit(REPORT, {"steps": told}, last=True, media_type=JSON)
         missing = says["and"].join(f"{step} ({self.missing[step]})" for step in steps if step in self.missing)
@@ -143,9 +151,22 @@ class Chain:
             return {"step": step, "state": "missing", "reason": self.missing[step]}
         return {"step": step, "state": "done", "artifacts": [*self.given[step]]}
 
-    async def _card(self, step: str) -> AgentCard | None:
+    async def _find(self, step: str) -> None:
         try:
-            return await self.task.get_card(AGENTS[step])
+            names = await self.task.find_agents(SKILLS[step])
+        except AgentCallFailed as failed:
+            self.missing[step] = str(failed)
+            return
+        if names:
+            self.agents[step] = names[0]
+        else:
+            self.missing[step] = f"no agent has the skill {SKILLS[step]}"
+
+    async def _card(self, step: str) -> AgentCard | None:
+        if step not in self.agents:
+            return None
+        try:
+            return await self.task.get_card(self.agents[step])
         except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return None
@@ -156,7 +177,7 @@ class Chain:
         if card is None:
             return []
         try:
-            answer = await self.task.call(step, AGENTS[step], _fitting(parts, card), deadline_s=self.deadline_s)
+            answer = await self.task.call(step, self.agents[step], _fitting(parts, card), deadline_s=self.deadline_s)
         except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return []

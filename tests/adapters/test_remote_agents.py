@@ -36,6 +36,7 @@ class Elsewhere:
     def __init__(self, url: str) -> None:
         self.url = url
         self.card: dict[str, Any] = {}
+        self.catalog: dict[str, Any] = {}
         self.answers: list[Any] = []
         self.asked: list[tuple[str, dict[str, str], Any]] = []
 
@@ -53,7 +54,8 @@ class Elsewhere:
 def elsewhere() -> Iterator[Elsewhere]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._say(agent.card if self.path == "/.well-known/agent-card.json" else {})
+            documents = {"/.well-known/agent-card.json": agent.card, "/.well-known/ai-catalog.json": agent.catalog}
+            self._say(documents.get(self.path, {}))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -124,6 +126,24 @@ def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere
     answer = A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).send(Caller(ME), "near", HELLO, CALLBACK)
     assert isinstance(answer, Message)
     assert (answer.text(), elsewhere.asked[0][0]) == ("hi", "/near")
+
+
+def test_agents_are_known_by_the_tags_of_their_skills_here_by_the_catalog_and_elsewhere_by_their_cards(
+    elsewhere: Elsewhere,
+) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.card["skills"] = [{"id": "sew", "name": "Sew", "description": "Sews.", "tags": ["coats"]}]
+    here = f"{elsewhere.url}/near"
+    near = {"identifier": here, "displayName": "Near", "mediaType": "application/a2a-agent-card+json", "tags": ["cut"]}
+    elsewhere.catalog = {"specVersion": "1.0", "entries": [near | {"url": f"{here}/card.json"}]}
+    siblings = {"near": here, "new": f"{elsewhere.url}/new"}  # not published yet
+    remote_agents = A2ARemoteAgents(siblings, {"far": elsewhere.url, "down": "http://127.0.0.1:9"})
+    assert remote_agents.tags() == {"near": ("cut",), "far": ("sew", "coats")}
+
+
+def test_without_a_catalog_of_its_own_deployment_the_search_fails_and_says_so(elsewhere: Elsewhere) -> None:
+    with pytest.raises(AgentCallFailed, match="is not an AI Catalog"):
+        A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).tags()
 
 
 def test_a_card_that_leads_to_another_host_is_not_followed(elsewhere: Elsewhere) -> None:

@@ -26,3 +26,15 @@ def test_a_card_says_what_the_agent_can_do_and_how_to_talk_to_it() -> None:
 def test_a_card_as_json_is_what_was_served_with_its_signatures() -> None:
     card = json.loads(Shell(Deployment(Writer().agent)).run("cards", "show", "echo", "--json").out)
     assert card["signatures"]
+
+
+def test_cards_search_finds_agents_by_skill_tag_and_word() -> None:
+    shell = Shell(Deployment(Writer().agent))
+    for search in (("--tag", "S"), ("echo",), ()):
+        done = shell.run("cards", "search", *search)
+        assert done.out == f"echo  s  {BASE}/echo/.well-known/agent-card.json\n"
+    (agent,) = json.loads(shell.run("cards", "search", "echo", "--json").out)
+    assert agent["mediaType"] == "application/a2a-agent-card+json"
+    nothing = shell.run("cards", "search", "nobody")
+    assert nothing.code == 0
+    assert "None of 1 agents fits" in nothing.err

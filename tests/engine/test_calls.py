@@ -126,6 +126,9 @@ class Endless:
     def card(self, agent: str) -> AgentCard:
         raise AgentCallFailed(f"{agent} has no card")
 
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
     def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         del message
         self.callback = callback

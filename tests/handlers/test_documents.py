@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CARD = "/echo/.well-known/agent-card.json"
 EACH = ("/.well-known/agent-card.json", "/.well-known/agent.json", CARD, "/echo/.well-known/agent.json", "/agents",
-        "/legacy/echo/.well-known/agent.json")  # fmt: skip
+        "/legacy/echo/.well-known/agent.json", "/.well-known/ai-catalog.json")  # fmt: skip
 HOSTILE = {
     "host": "evil.example",
     "x-forwarded-host": "evil.example",
@@ -95,7 +95,8 @@ def test_addresses_come_from_the_configuration_whatever_a_request_says(path: str
 def test_a_document_says_how_long_it_may_be_kept_when_it_was_made_and_its_etag(path: str) -> None:
     answer = Place().ask(path)
     assert answer.headers["cache-control"] == "public, max-age=300"
-    assert answer.headers["content-type"] == "application/json"
+    kind = "application/ai-catalog+json" if "catalog" in path else "application/json"
+    assert answer.headers["content-type"] == kind
     assert answer.headers["etag"].startswith('"')
     assert answer.headers["last-modified"].endswith(" GMT")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +34,9 @@ def harness(*instead: Agent, without: str = "") -> AgentTestHarness:
 
 
 def agent_of(name: str, work: Any, **fields: Any) -> Agent:
-    return Agent(name, name, name, (SKILL,), work, **fields)
+    """An agent that says of itself what the shipped one of that id says."""
+    skills = next((agent.skills for agent in SKETCHED if agent.id == name), (SKILL,))
+    return Agent(name, name, name, skills, work, **fields)
 
 
 async def fails(task: TaskContext) -> Answer:
@@ -97,10 +100,16 @@ def test_a_document_is_written_without_an_outline_when_that_fails() -> None:
     assert reply.text("document.md").startswith("# 城市养蜂")
 
 
-def test_an_agent_that_is_not_there_is_found_out_by_its_card_and_not_called() -> None:
+def test_a_step_for_which_no_agent_has_the_skill_is_missing() -> None:
     reply = harness(without="summary").send(ENGLISH)
-    assert "no agent 'summary' in the directory" in steps(reply)["summary"]
+    assert steps(reply)["summary"] == "no agent has the skill summarise"
     assert list(reply.artifacts) == ["outline.json", "document.md", "report.json"]
+
+
+def test_any_agent_that_has_the_skill_of_a_step_will_do() -> None:
+    other = replace(summary, id="shortener", name="Shortener")
+    reply = harness(other, without="summary").send(ENGLISH)
+    assert reply.text("summary.md") == harness().send(ENGLISH).text("summary.md")
 
 
 def test_without_any_result_the_task_fails_with_the_reasons() -> None:

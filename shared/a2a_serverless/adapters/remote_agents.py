@@ -6,16 +6,18 @@ point to another host than the configured one.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.client.catalog import read_catalog
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
+from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -78,6 +80,21 @@ class A2ARemoteAgents:
         _check_host(agent, url, found.client.url)
         self._clients.setdefault(agent, found.client)
         return found.card
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        found = self._tags_of_siblings() if self._siblings else {}
+        for name in self._others:
+            with suppress(AgentCallFailed):  # an agent elsewhere that is down is not found
+                found[name] = tags_of(self.card(name).skills)
+        return found
+
+    def _tags_of_siblings(self) -> dict[str, tuple[str, ...]]:
+        """From the catalog of this deployment. Raises AgentCallFailed."""
+        first, url = next(iter(self._siblings.items()))
+        with self._failing(first):
+            entries = read_catalog(url.rpartition("/")[0], self._transport)
+        by_url = {entry.identifier: entry.tags for entry in entries}
+        return {name: by_url[url] for name, url in self._siblings.items() if url in by_url}
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig

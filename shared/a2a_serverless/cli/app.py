@@ -11,13 +11,13 @@ from typing import Annotated, Final
 
 import typer
 
-from a2a_serverless.cli import callers, check, dev, erase, listing, operator_commands, stack, tasks, trace
+from a2a_serverless.cli import callers, cards, check, dev, erase, listing, operator_commands, stack, tasks, trace
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.options import CliContext, as_command
 
 GROUPS: Final = {
     "tasks": "List tasks.",
-    "cards": "List agents and show their cards.",
+    "cards": "List and search agents, show their cards.",
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
     "erase": "Erase what a deployed stack has stored, for its operator.",
@@ -42,8 +42,9 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "versions": tasks.versions,
         "deliveries": tasks.deliveries,
         "trace": trace.trace,
-        "cards list": tasks.list_cards,
-        "cards show": tasks.show_card,
+        "cards list": cards.list_cards,
+        "cards search": cards.search_cards,
+        "cards show": cards.show_card,
     },
     "In your account": {
         "build": stack.build,
@@ -102,6 +103,8 @@ trace document TASK --json # For programs
 deliveries document TASK # Each webhook of the task, each attempt
 cards list # The agents on this machine
 cards list --url https://agents.example.com # Those of a deployment
+cards search --tag writing # The agents with this tag, or with a skill of this id
+cards search picture --url https://agents.example.com/catalog.json # By a word, in any AI Catalog
 cards show document # What the agent can do, and how to talk to it
 cards show document --json # The card as it was served, with its signatures
 build # For AWS Lambda's python3.13 on arm64

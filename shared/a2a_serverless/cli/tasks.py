@@ -1,4 +1,4 @@
-"""The commands that talk to agents: cards, send, get, watch, cancel, versions, deliveries."""
+"""The commands that talk to agents: send, get, watch, cancel, versions, deliveries."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from a2a_serverless.cli.files import read_binary, read_source, save
 from a2a_serverless.cli.following import make_request, send_and_follow
 from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import (
-    card_rows,
     item_json,
     item_line,
     moment,
@@ -21,8 +20,8 @@ from a2a_serverless.cli.formatting import (
 )
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.operator_commands import show_webhook
-from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, agents_at, fetch_of_task, find
-from a2a_serverless.cli.terminal import Explained, one_line
+from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task, find
+from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, text_message
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.client.versions import Version
@@ -62,19 +61,6 @@ InboxUrl = Annotated[
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
 Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
-
-
-def list_cards(cli: CliContext, *, url: Url = "") -> None:
-    """List the agents of a deployment."""
-    agents = agents_at(cli, url)
-    words = [[one_line(str(agent.get(name, "")), LONGEST) for name in ("id", "name", "url")] for agent in agents]
-    cli.terminal.table([*agents], ("AGENT", "NAME", "URL"), words)
-
-
-def show_card(cli: CliContext, agent: Agent, *, url: Url = "") -> None:
-    """Show an agent's card. With --json as it was served, signatures included."""
-    found = find(cli, url, agent)
-    cli.terminal.result(found.document, card_rows(found.card, found.client.url))
 
 
 def send(  # noqa: PLR0913 - the options of a command

@@ -51,9 +51,9 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     from a2a_serverless.protocol.peers import read_card  # agents of the same deployment need no card
 
     headers = headers or {}
-    secret = any(name.lower() in CREDENTIALS for name in headers)
+    secret = is_secret(headers)
     if secret:
-        _check_secrecy(url)
+        check_secrecy(url)
     address = url if url.endswith(".json") else url.rstrip("/") + CARD_PATH
     document = fetch(address, transport, headers)
     if not isinstance(document, dict):
@@ -102,7 +102,13 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
         raise InvalidAgentResponse(f"{url} is not a JSON document: {error}") from error
 
 
-def _check_secrecy(url: str) -> None:
+def is_secret(headers: Mapping[str, str]) -> bool:
+    """Whether there are credentials among the headers."""
+    return any(name.lower() in CREDENTIALS for name in headers)
+
+
+def check_secrecy(url: str) -> None:
+    """Raises CredentialsKept for a URL without https that is not on this machine."""
     if urlsplit(url).scheme != "https" and not is_local(url):
         raise CredentialsKept("Credentials are sent over https only.")
 

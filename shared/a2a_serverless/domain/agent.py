@@ -232,6 +232,14 @@ class TaskContext(Protocol):
     async def get_card(self, agent: str) -> AgentCard:
         """The card of another agent, as it was when this task first read it. Raises the errors of ``call``."""
 
+    async def find_agents(self, *tags: str) -> list[str]:
+        """The names of the agents that have all of these tags, or skills of these ids.
+
+        They are those that ``call`` can call, as they were when this task first asked: the agents of this deployment,
+        by its AI Catalog, and those elsewhere that the configuration names, by their cards. Raises
+        ``AgentCallFailed`` when the catalog cannot be read.
+        """
+
     async def call(
         self,
         name: str,

@@ -6,6 +6,8 @@ from typing import Final
 
 JWKS: Final = "jwks"
 AGENTS: Final = "agents"
+CATALOG: Final = "ai-catalog"
+CATALOG_MEDIA_TYPE: Final = "application/ai-catalog+json"
 
 
 def card_name(agent_id: str) -> str:

@@ -49,6 +49,7 @@ T = TypeVar("T")
 
 PREFIX: Final = "@call/"
 CARD: Final = "@card/"
+TAGS: Final = "@agents"
 RETRIES_S: Final = (0.0, 1.0, 5.0)
 
 
@@ -115,9 +116,9 @@ class AgentCalls:
     def _caller(self) -> Caller:
         return self._session.head.caller
 
-    def check_reachable(self, agent: str) -> None:
-        """Raises NeedsWorker if only the worker can call the agent."""
-        if agent in self._registry.apart:
+    def check_reachable(self, agent: str | None) -> None:
+        """Raises NeedsWorker if only the worker can call the agent (None: every agent)."""
+        if agent in self._registry.apart or (agent is None and self._registry.apart):
             raise NeedsWorker
 
     @property
@@ -153,6 +154,24 @@ class AgentCalls:
         if isinstance(card, str):
             raise AgentCallFailed(card)
         return read_card(card)
+
+    async def find(self, tags: Sequence[str]) -> list[str]:
+        """See ``TaskContext.find_agents``. What there is is read once and stored."""
+        from a2a_serverless.protocol.ai_catalog import has_tags  # only agents that look for others need it
+
+        kept = self._steps.get(TAGS)
+        found: Any = kept.value if kept else self._keep(TAGS, await self._tags())
+        if isinstance(found, str):
+            raise AgentCallFailed(found)
+        return [name for name, own in found.items() if has_tags(own, tags)]
+
+    async def _tags(self) -> Json:
+        """The tags of each agent, or the error text."""
+        try:
+            with self._busy_call():
+                return {name: [*own] for name, own in (await self._retry(self._remote_agents.tags)).items()}
+        except AgentCallFailed as failed:
+            return str(failed)
 
     async def _card(self, agent: str) -> Json:
         """The card, or the error text. Either is stored, so that a later run gets the same."""

@@ -269,6 +269,12 @@ class DurableTaskContext:
         return await self.calls.card(agent)
 
     @_remember_signals
+    async def find_agents(self, *tags: str) -> list[str]:
+        """See ``TaskContext.find_agents``."""
+        self._check_reach(None)
+        return await self.calls.find(tags)
+
+    @_remember_signals
     async def call(
         self,
         name: str,
@@ -537,7 +543,7 @@ class DurableTaskContext:
         if self._closed:
             raise LeaseLost
 
-    def _check_reach(self, agent: str) -> None:
+    def _check_reach(self, agent: str | None) -> None:
         self._check_open()
         try:
             self.calls.check_reachable(agent)

@@ -21,7 +21,7 @@ from a2a_serverless.domain.errors import (
     TooManyRequests,
     Unauthenticated,
 )
-from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, legacy_card_name
+from a2a_serverless.domain.publications import AGENTS, CATALOG, CATALOG_MEDIA_TYPE, JWKS, card_name, legacy_card_name
 from a2a_serverless.handlers.invocations import InvocationFailed
 from a2a_serverless.http.api import Responder, no_such_path
 from a2a_serverless.http.messages import (
@@ -104,6 +104,7 @@ MAX_AGE_S: Final = 300
 DOCUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "/agents": lambda _: AGENTS,
     "/.well-known/jwks.json": lambda _: JWKS,
+    "/.well-known/ai-catalog.json": lambda _: CATALOG,
     f"/{CARD}": card_name,
     f"/{OLD_CARD}": card_name,
     f"/{{agent}}/{CARD}": card_name,
@@ -129,9 +130,10 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     max_age_s = api.jwks_max_age_s if name == JWKS else MAX_AGE_S
     headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
     headers |= {"last-modified": str(document["modified"])}
+    content_type = CATALOG_MEDIA_TYPE if name == CATALOG else JSON
     if _is_current(request.headers, headers):
-        return Response(status_code=304, headers=headers | {"content-type": "application/json"})
-    return json_answer(str(document["body"]).encode(), headers)
+        return Response(status_code=304, headers=headers | {"content-type": content_type})
+    return json_answer(str(document["body"]).encode(), headers, content_type)
 
 
 def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:

@@ -43,6 +43,9 @@ class RemoteAgents(Protocol):
     def card(self, agent: str) -> AgentCard:
         """The agent's card, with the interfaces that we support."""
 
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """The ids and the tags of the skills of every agent of the registry that can be read, by the agent's name."""
+
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
     ) -> Task | Message:

@@ -1,4 +1,4 @@
-"""Publishes a deployment's public documents: its key set, its agents' cards and their list.
+"""Publishes a deployment's public documents: its key set, its agents' cards, their list and the AI Catalog of them.
 
 The rotator writes them and the api serves them. A document is stored as the text that is served, so its ETag and its
 signature are made once. It keeps its ``modified`` time until its content changes.
@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 
-from a2a_serverless.domain.publications import AGENTS, JWKS, card_name, extended_card_name, legacy_card_name
+from a2a_serverless.domain.publications import AGENTS, CATALOG, JWKS, card_name, extended_card_name, legacy_card_name
 from a2a_serverless.protocol import v0_3_card, v1_card
+from a2a_serverless.protocol.ai_catalog import catalog_of
 from a2a_serverless.protocol.card_signatures import signature, signed_forms
 from a2a_serverless.protocol.conditional_requests import etag
 from a2a_serverless.protocol.protojson import as_json
@@ -108,8 +109,10 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
 def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_card.AgentCard | None]]:
     """Yields every document except the key set: name, content without signatures, and the card to sign, if any."""
     listed: list[Json] = []
+    cards: dict[str, v1_card.AgentCard] = {}
     for agent in publisher.agents.values():
         card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
+        cards[agent.id] = card
         yield card_name(agent.id), _SHAPES[publisher.shape](card), card
         if agent.extended_skills:  # one form for each version, because requests name their version (3.1.11)
             more = card.model_copy(update={"skills": (*card.skills, *_skills(agent.extended_skills))})
@@ -119,6 +122,7 @@ def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_c
         yield legacy_card_name(agent.id), as_json(legacy), None
         listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
     yield AGENTS, {"agents": listed}, None
+    yield CATALOG, as_json(catalog_of(publisher.base_url, cards.items())), None
 
 
 def _readable(document: Json) -> Json:

@@ -1,0 +1,80 @@
+"""Finds agents in an AI Catalog: by words, skills and tags, in nested catalogs too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import ValidationError
+
+from a2a_serverless.client.discovery import check_secrecy, fetch, is_secret
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
+from a2a_serverless.protocol.ai_catalog import CARD_MEDIA_TYPE, Catalog, CatalogEntry, has_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.http_client.transport import Transport
+
+CATALOG_PATH: Final = "/.well-known/ai-catalog.json"
+MAX_DEPTH: Final = 4  # as the specification recommends
+MAX_DOCUMENTS: Final = 20
+
+
+def read_catalog(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[CatalogEntry]:
+    """Lists the A2A agents of the catalog at ``url`` (a deployment's base URL, or the URL of a catalog).
+
+    Nested catalogs are read as well, 20 documents at most and four levels deep. Credentials are sent to the host of
+    ``url`` only. Raises Unreachable, HttpError, InvalidAgentResponse, and, for credentials without https,
+    CredentialsKept.
+    """
+    headers = headers or {}
+    if is_secret(headers):
+        check_secrecy(url)
+    address = url if url.endswith(".json") else url.rstrip("/") + CATALOG_PATH
+    return list(_Reading(address, transport, headers).entries(address, fetch(address, transport, headers), 1))
+
+
+class _Reading:
+    """One reading of a catalog and of those that it contains."""
+
+    def __init__(self, address: str, transport: Transport, headers: Mapping[str, str]) -> None:
+        self._origin, self._transport, self._headers = _origin(address), transport, headers
+        self._left = MAX_DOCUMENTS - 1
+
+    def entries(self, address: str, document: Json, depth: int) -> Iterator[CatalogEntry]:
+        try:
+            catalog = Catalog.model_validate(document)
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the document"
+            raise InvalidAgentResponse(f"{address} is not an AI Catalog: {where}: {first['msg']}.") from None
+        for entry in catalog.entries:
+            if entry.media_type == CARD_MEDIA_TYPE:
+                yield entry.model_copy(update={"url": entry.url and urljoin(address, entry.url)})
+            elif entry.media_type == CATALOG_MEDIA_TYPE and depth < MAX_DEPTH and self._left > 0:
+                self._left -= 1
+                inner = urljoin(address, entry.url or "")
+                yield from self.entries(inner, self._document(entry, inner), depth + 1)
+
+    def _document(self, entry: CatalogEntry, address: str) -> Json:
+        if entry.url is None:
+            return entry.data  # type: ignore[return-value] # read by the same parser
+        return fetch(address, self._transport, self._headers if _origin(address) == self._origin else {})
+
+
+def search(entries: Iterable[CatalogEntry], words: Sequence[str] = (), tags: Sequence[str] = ()) -> list[CatalogEntry]:
+    """The entries with all of these tags (or ids of skills) and all of these words in name, description or tags."""
+    return [one for one in entries if has_tags(one.tags, tags) and _has_words(one, words)]
+
+
+def _has_words(entry: CatalogEntry, words: Sequence[str]) -> bool:
+    text = " ".join((entry.display_name, entry.description or "", *entry.tags)).casefold()
+    return all(word.casefold() in text for word in words)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
