@@ -23,6 +23,7 @@ LIBRARY: Final = frozenset({"a2a_serverless", "a2a_webhook_receiver"})  # in a c
 _ImportPath = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*:\w+$", max_length=256)]
 _Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=128)]
 _SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+_Amount = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 _SecretId = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=2048)]
 
 
@@ -49,8 +50,8 @@ class Project(BaseModel):
     """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
 
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
-    ``otel`` says where spans go. ``dependencies`` is what ``[project]`` lists. ``local_agents`` are deployed on this
-    machine only.
+    ``otel`` says where spans go, ``prices`` what a million tokens of a model cost. ``dependencies`` is what
+    ``[project]`` lists. ``local_agents`` are deployed on this machine only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
@@ -63,6 +64,7 @@ class Project(BaseModel):
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
     otel: Otel | None = None
+    prices: dict[str, dict[_Amount, Annotated[float, Field(ge=0, le=1e9)]]] = {}
     dependencies: tuple[str, ...] = ()
 
     @property

@@ -44,6 +44,7 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
         ("cloudwatch", "DescribeAlarms", "*"),
     ],
     "AWS::CloudWatch::Dashboard": [("cloudwatch", "DeleteDashboards GetDashboard PutDashboard", _DASHBOARD)],
+    "AWS::Logs::QueryDefinition": [("logs", "DeleteQueryDefinition DescribeQueryDefinitions PutQueryDefinition", "*")],
     "AWS::DynamoDB::Table": [
         (
             "dynamodb",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless.adapters.logs import FIELDS
 from a2a_serverless.domain.metrics import METRICS
 from tests.functions.template import ROOT, observability, resources, template
 
@@ -129,3 +130,32 @@ def test_the_runbook_has_a_section_for_each_alarm_and_for_no_other() -> None:
     for section in RUNBOOK.read_text().split("\n### ")[1:]:
         body = section.partition("\n## ")[0]
         assert body.partition("\n")[0] not in ALARMS or "**Do**" in body, body[:40]
+
+
+QUERIES = {
+    name: one["Properties"]
+    for name, one in observability()["Resources"].items()
+    if one["Type"] == "AWS::Logs::QueryDefinition"
+}
+OWN = {"timestamp", "message", "level", "logger"}
+LANGUAGE = {"asc", "avg", "as", "bin", "by", "count", "desc", "fields", "filter", "ispresent", "latest", "max"}
+LANGUAGE |= {"or", "pct", "sort", "stats"}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_saved_query_asks_for_lines_and_fields_that_the_log_has(name: str) -> None:
+    query = QUERIES[name]["QueryString"]
+    code = "\n".join(path.read_text() for path in (ROOT / "shared/a2a_serverless").rglob("*.py"))
+    for line in re.findall(r"message = '([^']+)'", query):
+        assert f'logger.info("{line}"' in code or f'"{line}", extra' in code
+    named = set(re.findall(r"\bas (\w+)", query))
+    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"'[^']*'|\b\d+h\b", "", query))) - LANGUAGE - named
+    assert words
+    assert words <= FIELDS | OWN
+
+
+def test_the_emulator_which_has_no_queries_makes_none() -> None:
+    assert len(QUERIES) == 5
+    assert HANDED["LogGroups"]["Fn::If"][0] == "Streams"
+    assert all(one["Name"] == {"Fn::Sub": one["Name"]["Fn::Sub"]} for one in QUERIES.values())
+    assert all(one["Name"]["Fn::Sub"].startswith("${Service}/") for one in QUERIES.values())

@@ -21,7 +21,10 @@ ANYTHING = {
     "lambda:TagResource",
     "lambda:UntagResource",
     "lambda:UpdateEventSourceMapping",
+    "logs:DeleteQueryDefinition",
     "logs:DescribeLogGroups",
+    "logs:DescribeQueryDefinitions",
+    "logs:PutQueryDefinition",
 }
 
 

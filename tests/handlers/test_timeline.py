@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,11 +27,13 @@ async def work(task: TaskContext) -> str:
         return SECRET
 
     await task.step("draw", draw)
+    await task.record_usage("nova", input_tokens=2_000_000)
     return SECRET
 
 
 def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> None:
     world = World([agent_of(work)])
+    world.engine = replace(world.engine, prices={"nova": {"input_tokens": 0.25, "output_tokens": 1}})
     task_id = world.send("hello").id
     world.settle()
     answer = asked(world, f"/echo/tasks/{task_id}/timeline")
@@ -51,6 +54,7 @@ def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> N
     assert [event["eventNumber"] for event in found["events"]] == [1, 2, 3, 4]
     assert (found["lastEvent"], found["state"]) == (4, "completed")
     assert found["deliveries"][0]["attempts"]
+    assert found["usage"] == {"nova": {"input_tokens": 2_000_000, "cost_usd": 0.5}}
     assert SECRET.encode() not in answer.body
 
 

@@ -13,12 +13,13 @@ SHORT = 9
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
-    """Show what a task spent its time on. Only deployments of this project support it.
+    """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook.
     """
     timeline = fetch_of_task(cli, url, agent, task, "timeline")
     lines = draw([*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])])
+    lines += _usage(timeline.get("usage") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
     shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
     rest = f"; events after {shown} of {timeline['lastEvent']} are not shown" if shown < timeline["lastEvent"] else ""
@@ -57,6 +58,15 @@ def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
         if attempts:
             name = f"webhook {one_line(webhook['id'], SHORT)}, {webhook['state']}, {len(attempts)} attempts"
             yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
+
+
+def _usage(usage: Any) -> list[str]:  # noqa: ANN401 - any JSON
+    """What each model used, a line for each."""
+    lines = []
+    for model, used in usage.items():
+        amounts = (f"{one_line(name, LONGEST)} {amount:,g}" for name, amount in used.items())
+        lines.append(f"{one_line(model, LONGEST)}: {', '.join(amounts)}")
+    return lines
 
 
 def _seconds(timestamp: str) -> float:

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -124,6 +124,7 @@ class Dev:
             others=others,
             tracer=make_tracer(otel_variables(project) | local_otel(project)),
         )
+        self.deployment.engine = replace(self.deployment.engine, prices=project.prices)
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
     async def serve(self) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event, StatusEvent
     from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WebhookStatus
 
 CALL: Final = "@call/"
@@ -59,12 +60,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TaskTimeline:
-    """A task's first events, its spans by their beginning, and its webhooks."""
+    """A task's first events, its spans by their beginning, its webhooks, and what models used as of these events."""
 
     snapshot: HeadSnapshot
     events: list[Event]
     spans: list[Span]
     webhooks: list[WebhookStatus]
+    usage: JsonObject | None = None
 
 
 _WAITS: Final = {TaskState.INPUT_REQUIRED: SpanKind.INPUT, TaskState.AUTH_REQUIRED: SpanKind.AUTH}

@@ -16,6 +16,8 @@ METADATA_KEY: Final = "a2a-serverless/usage"
 LIMIT: Final = 32
 """The most models of a task, and the most amounts of a model."""
 LARGEST: Final = 1e15
+COST: Final = "cost_usd"
+MILLION: Final = 1_000_000
 
 
 def check_usage(usage: Usage) -> Usage:
@@ -24,6 +26,14 @@ def check_usage(usage: Usage) -> Usage:
         if len(amounts) > LIMIT or not all(0 <= amount <= LARGEST for amount in amounts.values()):
             raise ValueError(f"usage has at most {LIMIT} amounts, each from 0 to {LARGEST:g}")
     return usage
+
+
+def with_cost(model: str, amounts: Mapping[str, float], prices: Usage) -> Mapping[str, float]:
+    """The amounts, with ``cost_usd`` by the prices of a million of each if there are any and it is not given."""
+    priced = prices.get(model)
+    if not priced or COST in amounts:
+        return amounts
+    return {**amounts, COST: sum(amounts.get(name, 0) * price for name, price in priced.items()) / MILLION}
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues
     from a2a_serverless.ports.tasks import TaskIndex, TaskLog
     from a2a_serverless.ports.tracing import Tracer
@@ -80,6 +81,7 @@ class Engine:
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
     exception. ``read_secret`` returns the agents' secret of a name. ``is_replaced`` is true once newer code runs
     the agents: then this code's runs hand over. ``tracer`` records the spans of runs and of what is in them.
+    ``prices`` are USD for a million of each amount, by model.
     """
 
     log: TaskLog
@@ -97,6 +99,7 @@ class Engine:
     is_replaced: Callable[[], bool] = lambda: False
     read_secret: Callable[[str], str] = no_secret
     tracer: Tracer = NULL_TRACER
+    prices: Usage = field(default_factory=dict)
 
 
 class Suspended(Exception):
@@ -261,7 +264,7 @@ async def _run_agent(
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
     context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
-    context.read_secret = engine.read_secret
+    context.read_secret, context.prices = engine.read_secret, engine.prices
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
     except (AwaitInput, Suspended):

@@ -22,7 +22,7 @@ from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.spans import model_span, step_span
 from a2a_serverless.domain.states import INTERRUPTED
-from a2a_serverless.domain.usage import add_usage, check_usage
+from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
@@ -98,6 +99,7 @@ class DurableTaskContext:
         files: TaskFiles = INLINE,
     ) -> None:
         self.read_secret: Callable[[str], str] = no_secret
+        self.prices: Usage = {}
         self._secrets: set[str] = set()
         self._files = files
         self._session = session
@@ -178,6 +180,7 @@ class DurableTaskContext:
     async def record_usage(self, model: str, **amounts: float) -> None:
         """See ``TaskContext.record_usage``."""
         self._check_open()
+        amounts = dict(with_cost(model, amounts, self.prices))
         used = check_usage({model: amounts})
         step = self._step()
         if self._session.tracer.is_on:

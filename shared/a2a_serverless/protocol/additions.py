@@ -12,7 +12,7 @@ from pydantic import ConfigDict, PlainValidator, WithJsonSchema, model_validator
 
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.events import StatusEvent, event_size
-from a2a_serverless.protocol.protojson import Flag, ProtoModel, ShortText, Timestamp, violation, whole
+from a2a_serverless.protocol.protojson import Flag, Metadata, ProtoModel, ShortText, Timestamp, violation, whole
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
@@ -145,7 +145,10 @@ class TimelineEvent(ProtoModel):
 
 
 class Timeline(ProtoModel):
-    """What a task spent its time on. A long log is shown from its beginning up to the last of ``events``."""
+    """What a task spent its time on. A long log is shown from its beginning up to the last of ``events``.
+
+    ``usage`` has what models used, by model, as of the last status in ``events``.
+    """
 
     task_id: str
     context_id: str
@@ -156,6 +159,7 @@ class Timeline(ProtoModel):
     spans: tuple[TimelineSpan, ...]
     events: tuple[TimelineEvent, ...]
     deliveries: tuple[Delivery, ...]
+    usage: Metadata = None
 
     @classmethod
     def of(cls, timeline: TaskTimeline) -> Self:
@@ -171,6 +175,7 @@ class Timeline(ProtoModel):
             spans=tuple(map(TimelineSpan.of, timeline.spans)),
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
+            usage=timeline.usage,
         )
 
 

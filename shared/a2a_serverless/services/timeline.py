@@ -28,10 +28,12 @@ def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> T
     """
     snapshot = read_existing_head(log, key, agent)
     events = _first_events(log, key)
-    spans = state_spans(event for event in events if isinstance(event, StatusEvent))
+    statuses = [event for event in events if isinstance(event, StatusEvent)]
+    spans = state_spans(statuses)
     spans += step_spans(log.list_step_times(key, STEPS))
     spans.sort(key=lambda span: span.began_at)
-    return TaskTimeline(snapshot, events, spans, list_statuses(log, store, key))
+    usage = next((event.usage for event in reversed(statuses) if event.usage), None)
+    return TaskTimeline(snapshot, events, spans, list_statuses(log, store, key), usage)
 
 
 def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:

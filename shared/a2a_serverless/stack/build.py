@@ -97,9 +97,9 @@ class _Work:
     @cached_property
     def agents(self) -> bytes:
         """A digest of the project's own packages, and of what their import needs."""
-        return _digest(
-            [*_contents(*own_packages(self.project)), repr((self.project.environment, self.project.secrets)).encode()]
-        ).encode()
+        project = self.project
+        given = repr((project.environment, project.secrets, project.prices)).encode()
+        return _digest([*_contents(*own_packages(project)), given]).encode()
 
     @cached_property
     def library(self) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
 from a2a_serverless.project import Project, ProjectError, otel_variables
 
-VARIABLE = "AGENT_SECRETS"
+VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"
 _ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
 
 
@@ -19,9 +19,11 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
     """
     variables = function.setdefault("Environment", {}).setdefault("Variables", {})
     shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
-    if taken := sorted({*variables, *shared, VARIABLE} & {*project.environment}):
+    if taken := sorted({*variables, *shared, VARIABLE, PRICES} & {*project.environment}):
         raise ProjectError(f"[tool.a2a-serverless.environment] sets {', '.join(taken)}, which the template sets")
     variables.update(project.environment)
+    if project.prices:
+        variables[PRICES] = json.dumps(project.prices)
     if project.secrets:
         variables[VARIABLE] = json.dumps(project.secrets)
         policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         metrics,
         files=TaskFiles(contents(settings, aws), _fetch(settings)),
         read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
+        prices=json.loads(settings.get("MODEL_PRICES") or "{}"),
     )
 
 

@@ -19,9 +19,12 @@ export function waterfall(timeline, now = Date.now()) {
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
+    ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
     ...timeline.deliveries.map(delivery),
   ].filter(Boolean);
 }
+
+const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amount]) => `${name} ${amount}`).join(", ")}`;
 
 function spans(timeline, over, now) {
   return timeline.spans.map((span) => {
