@@ -17,7 +17,7 @@ from tests.client.deployment import BASE, Deployment, documents
 from tests.echo import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 HOME = "https://agents.example.com"
 WELL_KNOWN = f"{HOME}/.well-known/ai-catalog.json"
@@ -34,7 +34,7 @@ def entry(name: str, media_type: str = CARD, **more: Any) -> dict[str, Any]:
     return {"identifier": f"urn:x:{name}", "displayName": name, "mediaType": media_type, "url": f"/{name}.json", **more}
 
 
-def names(url: str, served: dict[str, object]) -> list[str]:
+def names(url: str, served: Mapping[str, object]) -> list[str]:
     return [one.display_name for one in read_catalog(url, documents(served))]
 
 

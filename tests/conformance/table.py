@@ -47,7 +47,7 @@ class Plugin:
         self.rows: Rows = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told = dict(report.user_properties).get("client")
+        told: Any = dict(report.user_properties).get("client")
         if told is None or (report.when != "call" and report.passed):
             return
         name, binding, place, columns = told
@@ -56,9 +56,9 @@ class Plugin:
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         """Notes at the item which cell it fills."""
-        params = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
+        params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
         marker = item.get_closest_marker("operation")
-        client = params and (params.get("seen") or params.get("seen_by_old"))
+        client = params.get("seen") or params.get("seen_by_old")
         if marker and client:
             item.user_properties.append(("client", (*client, params["clients"], marker.args)))
 
