@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.client import agents_of, over_urllib
+from a2a_serverless.client import agents_of
 from a2a_webhook_receiver.receive import WebhookRequest, check
 from a2a_webhook_receiver.settings import read_settings
 from a2a_webhook_receiver.verifier import VerifiedNotification
@@ -31,6 +31,7 @@ from tests.conformance.live import serving
 from tests.conformance.loop import looping
 from tests.conformance.official import OFFICIAL, program_of
 from tests.dev.terminal import make_project, running
+from tests.observed import observed
 from tests.protocol.schema import assert_v0_3, assert_v1
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Seen:
     @property
     def issuer_and_jwks(self) -> tuple[str, str]:
         """The issuer, which is the address that the deployment's users have, and where its keys are."""
-        (first, *_) = agents_of(self.url, over_urllib)
+        (first, *_) = agents_of(self.url, observed())
         return str(first["url"]).rpartition("/")[0], f"{self.url}/.well-known/jwks.json"
 
     @property

@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NAMES = sorted(functions())
-BUILT = {"AGENT_SECRETS"}  # what the build sets for a project
+BUILT = {"AGENT_SECRETS", "MODEL_PRICES"}  # what the build sets for a project
 LOCAL = {*LOCAL_SWITCHES, *BUILT, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
 
 
