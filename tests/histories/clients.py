@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
@@ -176,7 +177,10 @@ class Board:
 
 @dataclass
 class Program:
-    """One client's program. ``hook`` makes a URL of a name; ``sleep`` waits for seconds; ``most`` bounds the tasks."""
+    """One client's program. ``hook`` makes a URL of a name; ``sleep`` waits for seconds; ``most`` bounds the tasks.
+
+    ``start`` runs something at the same time; without it the client does one thing after the other.
+    """
 
     name: str
     client: Client
@@ -184,6 +188,7 @@ class Program:
     random: Random
     sleep: Callable[[float], None]
     hook: Callable[[str], str]
+    start: Callable[[Callable[[], object]], object] | None = None
     actions: int = 10
     most: int = 3
     count: int = 0
@@ -202,6 +207,7 @@ class Program:
         yield self._answer, 4
         yield lambda _: self._repeat(), 2
         yield self.client.cancel, 1
+        yield self._rush, 1 if self.start else 0
         yield self.client.get, 5
         yield lambda _: self.client.list_tasks(), 2
         yield self._subscribe, 2
@@ -217,6 +223,17 @@ class Program:
 
     def _answer(self, task: str) -> None:
         self._send(self._params("more", taskId=task), 0)
+
+    def _rush(self, task: str) -> None:
+        """Sends a message twice and cancels its task, at the same time."""
+        if self.start:
+            params = self._params("more", taskId=task)
+            for work in (
+                partial(self.client.send, params),
+                partial(self._send, params, 0),
+                partial(self.client.cancel, task),
+            ):
+                self.start(work)
 
     def _repeat(self) -> None:
         if self.board.sent:

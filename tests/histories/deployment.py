@@ -28,7 +28,7 @@ from a2a_serverless.protocol.operations import Operation as Method
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.operations import open_stream, run_operation
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.testing import Counter, OwnAgents
+from a2a_serverless.testing import START, Counter, OwnAgents
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
 from tests.echo import agent_of
 from tests.faults.plans import Broken, Frail, Killed
@@ -49,7 +49,8 @@ TICK_S: Final = 0.2
 SWEEP_MS: Final = 60_000
 STREAM_MS: Final = 8_000
 LONGEST_MS: Final = 3_600_000
-WIDTH: Final = 64
+STORM_MS: Final = 30_000
+SLOW, FAILS, LOSES = 0.33, 0.85, 0.95
 
 
 async def count_aloud(task: TaskContext) -> str:
@@ -90,22 +91,23 @@ class RandomFaults:
 
 
 class RecordingReceiver:
-    """The webhooks' receiver: sometimes it fails, and sometimes its answer is lost."""
+    """The webhooks' receiver. In the first half minute it sometimes fails, and sometimes its answer is lost."""
 
     def __init__(self, recorder: Recorder, random: Random, time: VirtualTime) -> None:
         self._recorder, self._random, self._time = recorder, random, time
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         del deadline_ms
-        at, fate = self._recorder.tick(), self._random.random()
+        at, chance = self._recorder.tick(), self._random.random()
         self._time.pause()
-        if fate < 1 / 3:
-            self._time.sleep(fate)
-        outcome = Outcome(status=200, address="192.0.2.1", connected=True, request_sent=True)
-        self._recorder.received(at, url, headers, body, accepted=not 0.85 < fate < 0.95)
-        if fate > 0.85:
-            return Outcome(status=500) if fate < 0.95 else Outcome(error=OutboundError.TIMEOUT)
-        return outcome
+        if chance < SLOW:
+            self._time.sleep(chance)
+        is_stormy = self._time.now() < START + STORM_MS
+        status = 500 if is_stormy and FAILS < chance < LOSES else 200
+        self._recorder.received(at, url, headers, body, accepted=status == 200)
+        if is_stormy and chance > LOSES:
+            return Outcome(error=OutboundError.TIMEOUT)
+        return Outcome(status=status, address="192.0.2.1", connected=True, request_sent=True)
 
 
 class RacingDeployment(InProcessDeployment):
@@ -277,6 +279,7 @@ def record_history(deployment: RacingDeployment, random: Random, clients: int, a
             random=Random(random.random()),  # noqa: S311 - a seed, not a secret
             sleep=deployment.time.sleep,
             hook="https://hooks.example.com/{}".format,
+            start=deployment.start,
             actions=actions,
         )
         deployment.start(program.run)

@@ -33,6 +33,7 @@ from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer, agent_of
+from tests.faults.plans import NoFaults
 from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
@@ -250,6 +251,38 @@ def test_a_follow_up_to_an_ended_task_does_not_leave_its_webhook_behind() -> Non
     with pytest.raises(UnsupportedOperation):
         sent(world, with_push(said("more", "m-2", task_id=task.id)))
     assert world.table.list_configs(ME.key(task.id)) == []
+
+
+@pytest.mark.parametrize("push", [False, True])
+def test_a_repeat_that_meets_the_first_send_is_answered_like_it_though_the_task_has_ended(*, push: bool) -> None:
+    faults = During("table.find_idempotency")
+    world = World([Asker().agent], faults)
+    task_id = world.send("hello").id
+    world.settle()
+    request = world.request("red", push=push, task_id=task_id)
+
+    def send_and_cancel() -> None:
+        world.sent(request)
+        world.cancel(task_id)
+
+    faults.do(send_and_cancel)
+    assert world.sent(request).status.state is TaskState.CANCELED
+
+
+class During(NoFaults):
+    """Something is done once, right after a call of the table."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        self.work: Callable[[], None] | None = None
+
+    def do(self, work: Callable[[], None]) -> None:
+        self.work = work
+
+    def after(self, port: str, call: str) -> None:
+        if f"{port}.{call}" == self.call and self.work:
+            work, self.work = self.work, None
+            work()
 
 
 def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal, TaskKey
@@ -196,13 +196,21 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessa
             return None
         return _answer_repeat(service, Principal(key.tenant, key.owner), agent, receipt, earlier)
 
-    wanted = request.configuration.task_push_notification_config
-    if wanted is not None:
-        if repeat := find_repeat():
+    def store() -> Head:
+        wanted = request.configuration.task_push_notification_config
+        if wanted is not None:
+            if repeat := find_repeat():
+                return repeat
+            decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
+            webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), wire)
+        return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
+
+    try:
+        return store()
+    except UnsupportedOperation:
+        if repeat := find_repeat():  # another send of this message was accepted meanwhile, and the task has ended
             return repeat
-        decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
-        webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), wire)
-    return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
+        raise
 
 
 def _name_webhook(wanted: TaskPushNotificationConfig, message: Message) -> TaskPushNotificationConfig:
