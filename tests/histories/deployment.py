@@ -1,7 +1,7 @@
-"""A deployment whose processes run at the same time, in virtual time, and die and fail at the calls of their ports.
+"""How a history of a deployment is recorded, and a deployment whose processes are threads that race.
 
-Client, api, worker, notifier, relay and sweeper are the real code, each in a thread. A queue message whose process died
-comes again, as from SQS. The store is in memory, or a table of DynamoDB Local.
+Client, api, worker, notifier, relay and sweeper are the real code. They die and fail at the calls of their ports; a
+queue message whose process died comes again, as from SQS. ``tests.histories.simulated`` is the other deployment.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
@@ -39,15 +39,19 @@ from tests.histories.virtual_time import VirtualTime
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.ports.system import Clock
+    from a2a_serverless.services.tasks import TaskService
 
 T = TypeVar("T")
+Wrap: TypeAlias = "Callable[[Any, str], Any]"
 ME: Final = Principal("tenant", "me")
 AGENT: Final = "echo"
 TICK_S: Final = 0.2
 SWEEP_MS: Final = 60_000
 STREAM_MS: Final = 8_000
+WIDTH: Final = 10  # as many connections as a client of boto3 keeps
 LONGEST_MS: Final = 3_600_000
 STORM_MS: Final = 30_000
 SLOW, FAILS, LOSES = 0.33, 0.85, 0.95
@@ -71,13 +75,11 @@ class RandomFaults:
     """At each call a process dies, or the port fails, or its answer is lost; at most ``left`` times."""
 
     random: Random
-    pause: Callable[[], None]
     left: int = 8
     rate: float = 0.015
     met: list[str] = field(default_factory=list)
 
     def before(self, port: str, call: str) -> None:
-        self.pause()
         self._happen(f"{port}.{call}")
 
     def after(self, port: str, call: str) -> None:
@@ -99,7 +101,6 @@ class RecordingReceiver:
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         del deadline_ms
         at, chance = self._recorder.tick(), self._random.random()
-        self._time.pause()
         if chance < SLOW:
             self._time.sleep(chance)
         is_stormy = self._time.now() < START + STORM_MS
@@ -111,21 +112,15 @@ class RecordingReceiver:
 
 
 class RacingDeployment(InProcessDeployment):
-    """The deployment of one history. ``table`` and ``wrap`` make and wrap its store."""
+    """The deployment of one history, in threads. ``table`` makes its store, ``wrap`` wraps its ports."""
 
-    def __init__(
-        self,
-        random: Random,
-        *,
-        width: int = 1,
-        table: Callable[[Callable[[], int]], Any] = MemoryTable,
-        wrap: Callable[[Any, str], Any] = lambda port, _: port,
-        faults: bool = True,
-    ) -> None:
-        self.time = VirtualTime(random, width)
+    death = Killed
+
+    def __init__(self, random: Random, table: Callable[[Callable[[], int]], Any], wrap: Wrap) -> None:
+        self.time = VirtualTime(WIDTH)
         self.recorder = Recorder(lambda: 0)
-        self.faults = RandomFaults(random, self.time.pause, left=8 if faults else 0)
-        self.busy = 0
+        self.faults = RandomFaults(random)
+        self.busy, self.sleep = 0, self.time.sleep
         self._lock = Lock()
         adapters = Adapters(
             clock=self.time,
@@ -168,10 +163,10 @@ class RacingDeployment(InProcessDeployment):
         while self.busy or self._is_due(self.time.now() + LONGEST_MS):
             self.relay_changes()
             while (message := self.queue.pop()) is not None:
-                self.start(partial(self._handle, message))
+                self.start_client(partial(self._handle, message))
             if self.time.now() >= sweep_at:
                 sweep_at = self.time.now() + SWEEP_MS
-                self.start(lambda: self.survives(lambda: sweep(self.sweeper)))
+                self.start_client(lambda: self.survives(lambda: sweep(self.sweeper)))
             if self.time.now() > end:
                 self.recorder.history.settled = False
                 return
@@ -186,12 +181,17 @@ class RacingDeployment(InProcessDeployment):
         if not self.survives(lambda: self.answer(message)):
             self.queue.enqueue(message, VISIBILITY_S)
 
-    def settle(self) -> None:
-        """Runs what was started, and what comes of it, until nothing is left to do."""
-        self.time.spawn(self.dispatch)
-        self.time.run()
+    def settle(self, look: Callable[[], None]) -> None:
+        """Runs until nothing is left to do, and looks at what is there then."""
+        for last in (lambda: None, look):
+            self.start_client(last)
+            self.time.spawn(self.dispatch)
+            self.time.run()
+            self.faults.left = 0
+        loaded = {key.task: self.table.read_log(key) for key, _ in self.table.feed}
+        self.recorder.history.logs = {task: log_of(found[1]) for task, found in loaded.items() if found}
 
-    def start(self, work: Callable[[], object]) -> None:
+    def start_client(self, work: Callable[[], object]) -> None:
         """Starts a thread, for which ``settle`` waits."""
 
         def counted() -> None:
@@ -207,56 +207,66 @@ class RacingDeployment(InProcessDeployment):
         with self._lock:
             self.busy += by
 
-    def logs(self) -> dict[str, Any]:
-        """The logs of all tasks."""
-        loaded = {key.task: self.table.read_log(key) for key, _ in self.table.feed}
-        return {task: log_of(found[1]) for task, found in loaded.items() if found}
+
+class Racing(Protocol):
+    """A deployment for clients that race. ``note`` is told of each error; ``death`` ends a process."""
+
+    service: TaskService
+    agents: dict[str, Agent]
+    clock: Clock
+    recorder: Recorder
+    death: type[BaseException]
+    sleep: Callable[[float], None]
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+    def note(self, error: BaseException) -> None: ...
+
+    def start_client(self, work: Callable[[], object]) -> None: ...
+
+    def settle(self, look: Callable[[], None]) -> None: ...
 
 
 @dataclass(frozen=True)
 class InProcess:
     """A ``Transport`` to the deployment's use cases, as the edge calls them."""
 
-    deployment: RacingDeployment
+    deployment: Racing
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
         operation = Method(method)
-        with _as_client(self.deployment):
-            one = self.deployment
+        one = self.deployment
+        with _as_client(one):
             made = run_operation(one.service, ME, one.agents[AGENT], V1.read(operation, params), "1.0")
             return json.loads(V1.answer(operation, made))
 
     def stream(self, method: str, params: Mapping[str, Any], after: int | None) -> Iterator[tuple[int, Any]]:
-        one, loop = self.deployment, self.deployment.time.loop()
-        try:
-            with _as_client(self.deployment):
-                until = one.time.now() + STREAM_MS
-                request = V1.read(Method(method), params)
-                agent, ends = one.agents[AGENT], V1.subscription_ends
-                opened = open_stream(one.service, ME, agent, request, "1.0", after, until, ends)
-            while True:
-                with _as_client(self.deployment):
-                    item: Any = loop.run_until_complete(anext(opened.items, OVER))
-                if item is OVER:
-                    return
-                if item is not None:
-                    shown = item.content
-                    if not isinstance(shown, Task):
-                        shown = update_of(shown, opened.task_id, opened.context_id)
-                    yield item.n, json.loads(V1.stream_item(shown))
-        finally:
-            loop.close()
+        one = self.deployment
+        with _as_client(one):
+            until = one.clock.now() + STREAM_MS
+            request, agent = V1.read(Method(method), params), one.agents[AGENT]
+            opened = open_stream(one.service, ME, agent, request, "1.0", after, until, V1.subscription_ends)
+        while True:
+            with _as_client(one):
+                item: Any = one.play(anext(opened.items, OVER))
+            if item is OVER:
+                return
+            if item is not None:
+                shown = item.content
+                if not isinstance(shown, Task):
+                    shown = update_of(shown, opened.task_id, opened.context_id)
+                yield item.n, json.loads(V1.stream_item(shown))
 
 
 OVER: Final = object()
 
 
 @contextmanager
-def _as_client(deployment: RacingDeployment) -> Iterator[None]:
+def _as_client(deployment: Racing) -> Iterator[None]:
     """Raises for what fails inside what a client gets to see of it."""
     try:
         yield
-    except (Killed, Exception) as error:  # noqa: BLE001 - as the edge answers
+    except (deployment.death, Exception) as error:  # noqa: BLE001 - as the edge answers
         code = code_of(error).rpc if isinstance(error, A2AError) else 0
         if code and code not in UNKNOWN:
             raise Refused(code) from None
@@ -268,7 +278,7 @@ async def _at_once(call: Callable[[], T]) -> T:
     return call()
 
 
-def record_history(deployment: RacingDeployment, random: Random, clients: int, actions: int) -> History:
+def record_history(deployment: Racing, random: Random, clients: int, actions: int) -> History:
     """Runs clients against a deployment until nothing is left to do, and looks at what is there."""
     client, board = Client(InProcess(deployment), deployment.recorder), Board()
     for number in range(clients):
@@ -277,16 +287,11 @@ def record_history(deployment: RacingDeployment, random: Random, clients: int, a
             client=client,
             board=board,
             random=Random(random.random()),  # noqa: S311 - a seed, not a secret
-            sleep=deployment.time.sleep,
-            hook="https://hooks.example.com/{}".format,
-            start=deployment.start,
+            sleep=deployment.sleep,
+            hook="https://trusted.example.com/{}".format,
+            start=deployment.start_client,
             actions=actions,
         )
-        deployment.start(program.run)
-    deployment.settle()
-    deployment.faults.left = 0
-    deployment.start(lambda: look_at_the_end(client))
-    deployment.settle()
-    history = deployment.recorder.history
-    history.logs = deployment.logs()
-    return history
+        deployment.start_client(program.run)
+    deployment.settle(lambda: look_at_the_end(client))
+    return deployment.recorder.history

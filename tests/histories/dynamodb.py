@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
 
-WIDTH = 10  # as many connections as a client of boto3 keeps
 _names = (f"histories-{number}" for number in count())
 
 

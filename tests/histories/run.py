@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.histories.check import check
 from tests.histories.deployment import RacingDeployment, record_history
-from tests.histories.dynamodb import WIDTH, DynamoTable, local_client
+from tests.histories.dynamodb import DynamoTable, local_client
 from tests.histories.history import texts_of
 from tests.histories.plants import PLANTS, planted
+from tests.histories.simulated import SimulatedHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,12 +32,12 @@ MOST_SEEDS = 200
 
 
 def play(
-    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, **store: Any
+    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, table: Any = None
 ) -> tuple[History, list[Violation]]:
-    """The history of a seed, and what is wrong with it."""
+    """The history of a seed, and what is wrong with it: in the simulation, or of threads that race for a table."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     wrap = planted(plant, random) if plant else lambda port, _: port
-    deployment = RacingDeployment(random, wrap=wrap, **store)
+    deployment: Any = RacingDeployment(random, table, wrap) if table else SimulatedHistory(seed, wrap)
     try:
         history = record_history(deployment, random, clients, actions)
     finally:
@@ -44,20 +45,20 @@ def play(
     return history, check(history)
 
 
-def seeds_until_found(plant: str, seeds: Iterable[int], **store: Any) -> tuple[int, list[Violation]]:
+def seeds_until_found(plant: str, seeds: Iterable[int], table: Any = None) -> tuple[int, list[Violation]]:
     """How many seeds it took to find a planted bug, and what was found; 0 if it was not."""
     for count, seed in enumerate(seeds, 1):
-        if found := play(seed, plant, **store)[1]:
+        if found := play(seed, plant, table=table)[1]:
             return count, found
     return 0, []
 
 
-def check_seeds(seeds: Iterable[int], **store: Any) -> int:
+def check_seeds(seeds: Iterable[int], table: Any = None) -> int:
     """Plays histories and shows them; returns how many were wrong."""
     wrong = operations = events = posts = unknown = 0
     began = time.monotonic()
     for seed in seeds:
-        history, violations = play(seed, **store)
+        history, violations = play(seed, table=table)
         operations += len(history.operations)
         unknown += sum(one.completed is None for one in history.operations)
         events += sum(map(len, history.logs.values()))
@@ -70,11 +71,11 @@ def check_seeds(seeds: Iterable[int], **store: Any) -> int:
     return wrong
 
 
-def check_plants(first: int, **store: Any) -> int:
+def check_plants(first: int, table: Any = None) -> int:
     """Looks for every planted bug; returns how many were not found."""
     missed = 0
     for plant in PLANTS:
-        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), **store)
+        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), table=table)
         missed += not found
         text = f"{count} seeds: {found[0].promise}: {found[0].text[:100]}" if found else "NOT FOUND"
         print(f"{plant:24} {text}")  # noqa: T201
@@ -90,12 +91,11 @@ def main() -> None:
     parser.add_argument("--plants", action="store_true")
     wanted = parser.parse_args()
     with ExitStack() as stack:
-        store: dict[str, Any] = {}
-        if wanted.target == "dynamodb":
-            store = {"width": WIDTH, "table": partial(DynamoTable, stack.enter_context(local_client()))}
+        is_local = wanted.target == "dynamodb"
+        table = partial(DynamoTable, stack.enter_context(local_client())) if is_local else None
         look: Callable[..., int] = check_plants if wanted.plants else check_seeds
         asked = wanted.first if wanted.plants else range(wanted.first, wanted.first + wanted.seeds)
-        wrong = look(asked, **store)
+        wrong = look(asked, table=table)
     sys.exit(1 if wrong else 0)
 
 

@@ -18,9 +18,18 @@ from tests.histories.run import MOST_SEEDS, play, seeds_until_found
 from tests.histories.specification import NOT_CANCELABLE
 from tests.observed import observed
 
-SEEDS: Final = range(1, 9)
+SEEDS: Final = range(1, 6)
 MESSAGES: Final = {1: "m1", 5: "m2"}
-FIRST: Final = {"hasty_deletions": 17}  # where a bug that is rarely met was found last
+FIRST: Final = {  # where a bug that not every seed meets was found last
+    "lost_answers": 4,
+    "lost_cancels": 4,
+    "stale_gets": 3,
+    "doubled_chunks": 3,
+    "second_answers": 2,
+    "stolen_cursors": 2,
+    "hasty_deletions": 16,
+    "swapped_notifications": 2,
+}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -29,7 +38,6 @@ def test_a_history_under_faults_keeps_every_promise(seed: int) -> None:
     assert violations == [], "\n".join(texts_of(history))
     assert len(history.operations) > 30
     assert history.posts
-    assert any(one.completed is None for one in history.operations)
 
 
 def test_a_seed_gives_the_same_history_again() -> None:

@@ -1,12 +1,9 @@
-"""A clock for threads: its time moves only when all of them sleep, so a slow machine never makes a lease expire.
-
-With one thread at a time the order is that of a seed: a thread goes on until it sleeps or pauses, then another one is
-drawn. With more they race.
-"""
+"""A clock for threads that race: its time moves only when all of them sleep, so a slow machine ends no lease."""
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from itertools import count
 from threading import Event, Lock, Semaphore, Thread
 from typing import TYPE_CHECKING
@@ -15,16 +12,15 @@ from a2a_serverless.testing import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from random import Random
 
 
 class VirtualTime:
     """``ports.Clock`` of the threads that ``spawn`` starts, of which at most ``width`` run."""
 
-    def __init__(self, random: Random, width: int) -> None:
-        self._random, self._width = random, width
+    def __init__(self, width: int) -> None:
+        self._width = width
         self._now, self._running, self._order = START, 0, count()
-        self._ready: list[Semaphore] = []
+        self._ready: deque[Semaphore] = deque()
         self._asleep: list[tuple[int, int, Semaphore]] = []
         self._lock, self._is_over = Lock(), Event()
         self.failures: list[BaseException] = []
@@ -36,16 +32,6 @@ class VirtualTime:
         gate = Semaphore(0)
         with self._lock:
             heapq.heappush(self._asleep, (self._now + int(seconds * 1000), next(self._order), gate))
-            self._leave()
-        gate.acquire()
-
-    def pause(self) -> None:
-        """Lets another thread go on, if they run one at a time."""
-        if self._width > 1:
-            return
-        gate = Semaphore(0)
-        with self._lock:
-            self._ready.append(gate)
             self._leave()
         gate.acquire()
 
@@ -91,7 +77,7 @@ class VirtualTime:
                 self._ready.append(heapq.heappop(self._asleep)[2])
         while self._ready and self._running < self._width:
             self._running += 1
-            self._ready.pop(self._random.randrange(len(self._ready))).release()
+            self._ready.popleft().release()
         if not self._running:
             self._is_over.set()
 

@@ -108,12 +108,12 @@ class Simulation(InProcessDeployment):
         adapters = Adapters(
             clock=InstanceClock(self.scheduler),
             ids=Ids(),
-            sender=Receivers(self),
+            sender=self.make_receivers(),
             remote_agents=Peers(self),
-            table=lambda _: SimulatedTable(self.faults, lambda: self.scheduler.now),
+            table=lambda _: self.make_table(),
             chance=self.random.random,
             signer=RingSigner(self),
-            wrap=lambda port, name: self.queues if name == "queue" else port,
+            wrap=self.wrap,
         )
         policy = EgressPolicy(trusted_domains=("trusted.example.com",))
         super().__init__(agents, adapters, BASE_URL, policy)
@@ -133,6 +133,16 @@ class Simulation(InProcessDeployment):
 
     def _note_error(self, key: TaskKey, error: BaseException) -> None:
         self.scheduler.trace(f"{key.task}: its agent raised {error!r}")
+
+    def make_table(self) -> SimulatedTable:
+        return SimulatedTable(self.faults, lambda: self.scheduler.now)
+
+    def make_receivers(self) -> Receivers:
+        return Receivers(self)
+
+    def wrap(self, port: Any, name: str) -> Any:
+        """What the deployment uses in place of a port."""
+        return self.queues if name == "queue" else port
 
     def start(self) -> None:
         """Adds the instances of the functions."""
