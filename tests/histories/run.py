@@ -32,12 +32,12 @@ MOST_SEEDS = 200
 
 
 def play(
-    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, table: Any = None
+    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, table: Any = None, is_torn: bool = False
 ) -> tuple[History, list[Violation]]:
     """The history of a seed, and what is wrong with it: in the simulation, or of threads that race for a table."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     wrap = planted(plant, random) if plant else lambda port, _: port
-    deployment: Any = RacingDeployment(random, table, wrap) if table else SimulatedHistory(seed, wrap)
+    deployment: Any = RacingDeployment(random, table, wrap) if table else SimulatedHistory(seed, wrap, is_torn=is_torn)
     try:
         history = record_history(deployment, random, clients, actions)
     finally:
@@ -45,20 +45,20 @@ def play(
     return history, check(history)
 
 
-def seeds_until_found(plant: str, seeds: Iterable[int], table: Any = None) -> tuple[int, list[Violation]]:
+def seeds_until_found(plant: str, seeds: Iterable[int], **options: Any) -> tuple[int, list[Violation]]:
     """How many seeds it took to find a planted bug, and what was found; 0 if it was not."""
     for count, seed in enumerate(seeds, 1):
-        if found := play(seed, plant, table=table)[1]:
+        if found := play(seed, plant, **options)[1]:
             return count, found
     return 0, []
 
 
-def check_seeds(seeds: Iterable[int], table: Any = None) -> int:
+def check_seeds(seeds: Iterable[int], **options: Any) -> int:
     """Plays histories and shows them; returns how many were wrong."""
     wrong = operations = events = posts = unknown = 0
     began = time.monotonic()
     for seed in seeds:
-        history, violations = play(seed, table=table)
+        history, violations = play(seed, **options)
         operations += len(history.operations)
         unknown += sum(one.completed is None for one in history.operations)
         events += sum(map(len, history.logs.values()))
@@ -71,11 +71,11 @@ def check_seeds(seeds: Iterable[int], table: Any = None) -> int:
     return wrong
 
 
-def check_plants(first: int, table: Any = None) -> int:
+def check_plants(first: int, **options: Any) -> int:
     """Looks for every planted bug; returns how many were not found."""
     missed = 0
     for plant in PLANTS:
-        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), table=table)
+        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), **options)
         missed += not found
         text = f"{count} seeds: {found[0].promise}: {found[0].text[:100]}" if found else "NOT FOUND"
         print(f"{plant:24} {text}")  # noqa: T201
@@ -89,13 +89,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--target", choices=["simulation", "dynamodb"], default="simulation")
     parser.add_argument("--plants", action="store_true")
+    parser.add_argument("--torn", action="store_true", help="queries of the simulation see halves of transactions")
     wanted = parser.parse_args()
     with ExitStack() as stack:
         is_local = wanted.target == "dynamodb"
         table = partial(DynamoTable, stack.enter_context(local_client())) if is_local else None
         look: Callable[..., int] = check_plants if wanted.plants else check_seeds
         asked = wanted.first if wanted.plants else range(wanted.first, wanted.first + wanted.seeds)
-        wrong = look(asked, table=table)
+        wrong = look(asked, table=table, is_torn=wanted.torn)
     sys.exit(1 if wrong else 0)
 
 

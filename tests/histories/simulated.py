@@ -24,6 +24,8 @@ CALM_MS: Final = 11 * HOUR_MS
 class MonotoneItems(SimulatedItems):
     """What one reader has seen of a transaction all later ones see, too, as DynamoDB's consistent reads promise."""
 
+    is_torn = False
+
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         found = super().get(pk, sk, consistent=consistent)
         self._torn = [one for one in self._torn if one[:2] != (pk, sk)]
@@ -38,6 +40,8 @@ class MonotoneItems(SimulatedItems):
         return iter(found[:limit] if limit else found)
 
     def _show_torn(self, before: list[tuple[str, str, Item | None]]) -> None:
+        if not self.is_torn:
+            return
         torn = [(pk, sk, old, self._find(pk, sk)) for pk, sk, old in before]
         self._torn += torn
         try:
@@ -48,9 +52,10 @@ class MonotoneItems(SimulatedItems):
 
 
 class MonotoneTable(SimulatedTable):
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, *, is_torn: bool) -> None:
         super().__init__(simulation.faults, lambda: simulation.scheduler.now)
-        self.items = MonotoneItems(simulation.faults, lambda: simulation.scheduler.now, self._add_to_feed)
+        self.items = items = MonotoneItems(simulation.faults, lambda: simulation.scheduler.now, self._add_to_feed)
+        items.is_torn = is_torn
         self._table = self.items.as_table()
 
 
@@ -70,17 +75,21 @@ class RecordingReceivers(Receivers):
 
 
 class SimulatedHistory(Simulation):
-    """One seed's deployment. ``plant`` wraps its ports, once more."""
+    """One seed's deployment. ``plant`` wraps its ports, once more.
+
+    With ``is_torn`` queries may see a part of a transaction that is under way. Then a task that is read during a write
+    may be older than what a stream, a webhook or an idempotency record shows already, for milliseconds.
+    """
 
     death = Killed
 
-    def __init__(self, seed: int, plant: Wrap) -> None:
-        self.recorder, self._plant = Recorder(lambda: 0), plant
+    def __init__(self, seed: int, plant: Wrap, *, is_torn: bool = False) -> None:
+        self.recorder, self._plant, self._is_torn = Recorder(lambda: 0), plant, is_torn
         super().__init__(seed, [agent_of(count_aloud)], HOURS, MINUTE_MS, None)
         self.sleep, self.count = self.clock.sleep, 0
 
     def make_table(self) -> SimulatedTable:
-        return MonotoneTable(self)
+        return MonotoneTable(self, is_torn=self._is_torn)
 
     def make_receivers(self) -> Receivers:
         return RecordingReceivers(self)
