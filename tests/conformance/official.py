@@ -117,7 +117,11 @@ NOT_OF_1_0: Final = "it sends and reads configurations in a shape from before 1.
 
 OFFICIAL: Final = {
     "Python 1.3.0": Official(lambda: _python("sdk-1", "sdk_1.py")),
-    "Python 0.3.26": Official(lambda: _python("sdk-0.3", "sdk_0_3.py"), ("0.3",)),
+    "Python 0.3.26": Official(
+        lambda: _python("sdk-0.3", "sdk_0_3.py"),
+        ("0.3",),
+        cannot={"HTTP+JSON types": "over REST it has one class of errors, which shows the status and the text"},
+    ),
     "JavaScript 1.3.0": Official(
         lambda: _javascript("client.mjs"),
         cannot={"JSONRPC refused stream": "an error in a stream has no class, but its code in the text"},
@@ -131,7 +135,11 @@ OFFICIAL: Final = {
             "JSONRPC refusals": "it reads no error whose data is a list, as 9.5 has it",
         },
     ),
-    "Java 0.3.3.Final": Official(lambda: _java("java_0_3"), ("0.3",)),
+    "Java 0.3.3.Final": Official(
+        lambda: _java("java_0_3"),
+        ("0.3",),
+        cannot={"HTTP+JSON types": "over REST it knows errors by the names of its own classes, and shows the text"},
+    ),
     "Java 1.0.0.Alpha3": Official(
         lambda: _java("java"),
         cannot={

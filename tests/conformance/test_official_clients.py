@@ -463,6 +463,11 @@ WORDS: Final = {
 
 
 @pytest.mark.operation("errors")
+def test_a_0_3_client_knows_each_refusal_by_its_type(seen_by_old: Seen) -> None:
+    seen_by_old.needs("types")
+    test_a_0_3_client_is_refused_in_its_own_words(seen_by_old)
+
+
 def test_a_0_3_client_is_refused_in_its_own_words(seen_by_old: Seen) -> None:
     refusals = seen_by_old.deeds["refusals"]
     words = WORDS[f"{seen_by_old.name} {seen_by_old.binding}"]
