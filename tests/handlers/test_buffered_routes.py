@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from a2a_serverless.http import routes as binding_of_http
+from a2a_serverless.http.app import DOCUMENTS
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.key_rotation import ensure_ring
@@ -46,6 +47,15 @@ def test_a_rest_call_is_answered_before_and_after_an_inline_agent_has_run_here()
     task = json.loads(sent["body"])["result"]["task"]
     got = handler(rest(f"/conformance/tasks/{task['id']}"), Clock())
     assert (got["statusCode"], json.loads(got["body"])) == (200, task)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if "{" not in path])
+def test_a_public_document_is_text_for_api_gateway(path: str) -> None:
+    live = Live([conformance.full])
+    ensure_ring(live.rotation)
+    answer = make_gateway_handler(live.edge.app)(rest(path), Clock())
+    assert (answer["statusCode"], answer["isBase64Encoded"]) == (200, False)
+    assert json.loads(answer["body"])
 
 
 # ---- Every route in every type

@@ -118,7 +118,8 @@ def streams(account: Account) -> None:
 
 def called_agents(account: Account) -> None:
     """An agent that calls its siblings, in its caller's name."""
-    assert finished(account, account.send("orchestrator", {"text": TEXT})) == DONE
+    task = account.send("orchestrator", {"text": TEXT})
+    assert finished(account, task) == DONE, account.get("orchestrator", task["id"])
 
 
 def mishaps(account: Account, street: Street) -> None:

@@ -93,8 +93,9 @@ class A2ARemoteAgents:
         first, url = next(iter(self._siblings.items()))
         with self._failing(first):
             entries = read_catalog(url.rpartition("/")[0], self._transport)
-        by_url = {entry.identifier: entry.tags for entry in entries}
-        return {name: by_url[url] for name, url in self._siblings.items() if url in by_url}
+        # By id and not by address: a deployment may call its agents at another address than its clients do.
+        by_id = {entry.identifier.rpartition("/")[2]: entry.tags for entry in entries}
+        return {name: by_id[name] for name in self._siblings if name in by_id}
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig

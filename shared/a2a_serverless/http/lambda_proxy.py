@@ -22,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from starlette.requests import ClientDisconnect
 from typing_extensions import TypedDict
 
+from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http.messages import A2A_JSON, ASGI, JSON, TIME_LEFT
 from a2a_serverless.protocol import sse
 
@@ -117,7 +118,7 @@ class Exchange:
 
 
 # Media types that are sent as text; others would be sent in base64, which API Gateway does not decode here.
-TEXT: Final = ["text/", JSON, A2A_JSON]
+TEXT: Final = ["text/", JSON, A2A_JSON, CATALOG_MEDIA_TYPE]
 CONFIG: Final[LambdaConfig] = {"api_gateway_base_path": "/", "text_mime_types": TEXT, "exclude_headers": []}
 BUFFERED_MS: Final = 29_000  # how long API Gateway waits for an answer that is not streamed
 SECURE: Final = (b"strict-transport-security", b"max-age=31536000")  # API Gateway speaks TLS only (specification 13.4)
