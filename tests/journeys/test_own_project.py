@@ -114,7 +114,7 @@ def test_the_whole_way_of_a_new_project(project: Folder) -> None:
 
 
 OTEL = '[tool.a2a-serverless.otel]\nendpoint = "http://127.0.0.1:9"\n\n[tool.pytest'
-SPANS = {"SendMessage tailor", "invoke_agent Tailor"}
+SPANS = {"SendStreamingMessage tailor", "invoke_agent Tailor"}
 
 
 def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project: Folder) -> None:
@@ -132,10 +132,10 @@ def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project
         project.cli("up")
         asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
         assert asked["task"]["status"]["message"]["parts"][0]["text"].startswith("sunny? ")
-        eventually(lambda: collector.tree().keys() >= SPANS or print(collector.tree().keys()))
+        eventually(lambda: collector.tree().keys() >= SPANS)
         del project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"]
     tree = collector.tree()
-    assert tree["invoke_agent Tailor"] == "SendMessage tailor"
+    assert tree["invoke_agent Tailor"] == "SendStreamingMessage tailor"
     assert collector.services == {"my-agents"}
     table.write_text(before[0])
     agent.write_text(before[1])
