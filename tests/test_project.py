@@ -111,6 +111,8 @@ def test_where_spans_go_becomes_variables_and_nothing_does_without_a_table(tmp_p
         "OTEL_SERVICE_NAME": project.name,
         "OTEL_TRACES_SAMPLER_ARG": "0.1",
     }
+    shown = otel_variables(read_project(project_in(tmp_path, f"{OTEL}content = true\n")))
+    assert shown["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] == "true"
     without = read_project(project_in(tmp_path, OTEL.partition("[tool.a2a-serverless.otel]")[0]))
     assert (otel_variables(without), local_otel(without, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"})) == ({}, {})
 

@@ -35,7 +35,8 @@ class Otel(BaseModel):
     """The table ``otel``: where spans are exported to, by OpenTelemetry's protocol over HTTP (docs/observability.md).
 
     ``endpoint`` is the collector's base URL, ``headers_secret`` the place of the headers that it wants to see,
-    ``sampling`` the share of traces that are recorded, unless the caller has decided it.
+    ``sampling`` the share of traces that are recorded, unless the caller has decided it. With ``content``, the spans of
+    libraries keep what clients and models said.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
@@ -44,6 +45,7 @@ class Otel(BaseModel):
     headers_secret: _SecretId | None = None
     service_name: Annotated[str, StringConstraints(pattern=r"^[^\s,=]+$", max_length=128)] | None = None
     sampling: Annotated[float, Field(ge=0, le=1)] = 1.0
+    content: bool = False
 
 
 class Project(BaseModel):
@@ -125,6 +127,7 @@ def otel_variables(project: Project) -> dict[str, str]:
         return {}
     found = {"OTEL_EXPORTER_OTLP_ENDPOINT": otel.endpoint, "OTEL_SERVICE_NAME": otel.service_name or project.name}
     found |= {"OTEL_TRACES_SAMPLER_ARG": str(otel.sampling)}
+    found |= {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true"} if otel.content else {}
     return found | ({"OTEL_HEADERS_SECRET": otel.headers_secret} if otel.headers_secret else {})
 
 

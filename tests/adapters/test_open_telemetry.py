@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.enable_socket]
 TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
 PARENT = f"00-{'a' * 32}-{'c' * 16}-01"
 CHAT = {"gen_ai.operation.name": "chat"}
+SECRET = "a confidential text"
 
 
 @pytest.fixture
@@ -130,6 +131,28 @@ def test_a_librarys_spans_are_children_of_what_is_entered(collector: Collector) 
     tracer.flush()
     (found,) = collector.spans
     assert (found.name, found.trace_id.hex(), found.parent_span_id.hex()) == ("select", "a" * 32, "b" * 16)
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_a_librarys_span_has_content_only_if_the_operator_wants_it(collector: Collector, *, content: bool) -> None:
+    tracer = tracer_to(collector, content=content)
+    names: dict[str, Any] = {"gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 3, "rpc.service": "S3"}
+    said = ["gen_ai.input.messages", "gen_ai.tool.call.arguments", "tool_response", "final_result", "url.full", "mine"]
+    library = tracer.provider.get_tracer("library")
+
+    def call_model() -> None:
+        given = {**names, **dict.fromkeys(said, SECRET), "stop_sequences": [SECRET]}
+        with tracer.enter(TRACE), library.start_as_current_span("chat m", attributes=given) as theirs:
+            theirs.add_event("gen_ai.choice", {"message": SECRET})
+            raise ValueError(SECRET)
+
+    with pytest.raises(ValueError, match=SECRET):
+        call_model()
+    tracer.flush()
+    (found,) = collector.spans
+    assert attributes(found).items() >= names.items()
+    assert (found.name, found.status.code, found.parent_span_id.hex()) == ("chat m", 2, "b" * 16)
+    assert (SECRET in str(found)) is content
 
 
 @pytest.mark.parametrize(("operation", "expected"), [("chat", ["theirs"]), ("execute_tool", ["theirs", "ours"])])

@@ -7,6 +7,7 @@ in a thread of its own, and after one that failed or took too long there is a pa
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections import deque
@@ -39,6 +40,11 @@ KEPT: Final = 2048
 ERROR: Final = "error.type"
 NS_PER_MS: Final = 1_000_000
 SCOPE: Final = InstrumentationScope("a2a_serverless")
+# The last words of the attributes whose texts are names and ids. Other texts may be what a client or a model said.
+NAMES: Final = re.compile(
+    r"(?:^|[._])(?:address|host|id|kind|method|model|name|namespace|operation|protocol|provider|region|scheme|service"
+    r"|system|type|version)$"
+)
 KINDS: Final = {
     "internal": traces.SpanKind.INTERNAL,
     "server": traces.SpanKind.SERVER,
@@ -52,18 +58,19 @@ class OpenTelemetryTracer:
     """``ports.Tracer``. ``endpoint`` is a collector's base URL; ``share`` (0 to 1) of new traces are sampled.
 
     ``headers`` returns what the collector wants to see; it is called at the first export, and again after it raised.
-    ``provider`` is for libraries: their spans are exported, too.
+    ``provider`` is for libraries: their spans are exported, too, with numbers and names only unless ``content``.
     """
 
     is_on: ClassVar[bool] = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an operator chooses
         self,
         endpoint: str,
         service: str,
         *,
         headers: Callable[[], Mapping[str, str]] = dict,
         share: float = 1.0,
+        content: bool = False,
         flush_s: float = FLUSH_S,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,7 +82,7 @@ class OpenTelemetryTracer:
         self._sending = threading.Lock()
         self._paused_until = 0.0
         self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
-        self.provider.add_span_processor(SimpleSpanProcessor(_Kept(self._ended)))  # type: ignore[arg-type, unused-ignore]
+        self.provider.add_span_processor(SimpleSpanProcessor(_Kept(self._ended, content=content)))  # type: ignore[arg-type, unused-ignore]
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what a collector says may be in its lines
 
     def sample(self, trace: str) -> str:
@@ -161,11 +168,11 @@ class OpenTelemetryTracer:
 class _Kept:
     """A ``SpanExporter`` that keeps the spans of libraries until the next flush."""
 
-    def __init__(self, ended: deque[Any]) -> None:
-        self._ended = ended
+    def __init__(self, ended: deque[Any], *, content: bool) -> None:
+        self._ended, self._content = ended, content
 
     def export(self, spans: Sequence[Any]) -> SpanExportResult:
-        self._ended.extend(spans)
+        self._ended.extend(spans if self._content else map(_without_content, spans))
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
@@ -175,6 +182,27 @@ class _Kept:
         """Does nothing: the end of the invocation flushes."""
         del timeout_millis
         return True
+
+
+def _without_content(span: ReadableSpan) -> ReadableSpan:
+    """The span with its numbers and names: without other texts, events, and the text of an error."""
+    return ReadableSpan(
+        span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes={name: value for name, value in (span.attributes or {}).items() if _is_harmless(name, value)},
+        links=[traces.Link(one.context) for one in span.links],
+        kind=span.kind,
+        instrumentation_scope=span.instrumentation_scope,
+        status=traces.Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+    )
+
+
+def _is_harmless(name: str, value: object) -> bool:
+    return isinstance(value, (bool, int, float)) or bool(NAMES.search(name))
 
 
 def _context(trace: str) -> traces.SpanContext:

@@ -27,6 +27,7 @@ T = TypeVar("T")
 OTEL_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 OTEL_HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 OTEL_HEADERS_SECRET: Final = "OTEL_HEADERS_SECRET"  # noqa: S105 - a name
+OTEL_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 OTEL_SERVICE: Final = "OTEL_SERVICE_NAME"
 OTEL_SHARE: Final = "OTEL_TRACES_SAMPLER_ARG"
 
@@ -80,7 +81,8 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
             return dict(parse_env_headers(text.strip(), liberal=True))
 
         service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
-        tracer = OpenTelemetryTracer(endpoint, service or "a2a-serverless", headers=headers, share=float(share or 1))
+        content, service = environment.get(OTEL_CONTENT, "") == "true", service or "a2a-serverless"
+        tracer = OpenTelemetryTracer(endpoint, service, headers=headers, share=float(share or 1), content=content)
         set_tracer_provider(tracer.provider)
     except Exception as error:  # noqa: BLE001 - a function without spans is better than none
         logger.error("no spans", extra=safe_error_fields(error))
