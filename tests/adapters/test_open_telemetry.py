@@ -104,6 +104,21 @@ def test_a_collector_that_refuses_costs_the_spans(collector: Collector, status: 
     assert [one.name for one in collector.spans] == ["later"]
 
 
+def test_a_process_without_a_thread_for_the_export_loses_spans_only(collector: Collector) -> None:
+    now = [0.0]
+    tracer = tracer_to(collector, now_s=lambda: now[0])
+    tracer.record(span("lost"))
+    threading.stack_size(2**46)  # more than a process has, so no thread starts
+    try:
+        tracer.flush()
+    finally:
+        threading.stack_size(0)
+    now[0] = PAUSE_S + 1
+    tracer.record(span("later"))
+    tracer.flush()
+    assert [one.name for one in collector.spans] == ["later"]
+
+
 def test_headers_that_cannot_be_read_cost_the_spans_until_they_can(collector: Collector) -> None:
     now, answers = [0.0], iter([PermissionError("AccessDenied: secret/x"), {"x-key": "1"}])
 

@@ -117,7 +117,13 @@ class OpenTelemetryTracer:
                 self._sending.release()
                 done.set()
 
-        threading.Thread(target=export, name="spans", daemon=True).start()
+        try:
+            threading.Thread(target=export, name="spans", daemon=True).start()
+        except RuntimeError as error:  # no thread can be had
+            self._sending.release()
+            self._paused_until = self._now_s() + PAUSE_S
+            logger.warning("spans not exported", extra={"count": len(batch), **safe_error_fields(error)})
+            return
         done.wait(self._flush_s)
         if exported != [True]:
             self._paused_until = self._now_s() + PAUSE_S

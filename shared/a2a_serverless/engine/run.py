@@ -142,10 +142,10 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fen
             ending = await _release_task(engine, session, failed, remaining_ms)
     except heads.LeaseLost:
         ending = RunOutcome.LEASE_LOST
-    if engine.tracer.is_on:
-        _record_spans(engine, session, snapshot, events, ending)
     if ending is not RunOutcome.ENDED or session.head.children:
         _end_children(engine, key)
+    if engine.tracer.is_on:
+        _record_spans(engine, session, snapshot, events, ending)
     return ending
 
 
