@@ -153,6 +153,24 @@ def test_what_a_model_used_is_in_its_span_and_an_error_is_named(collector: Colle
     assert (attributes(broken)["error.type"], broken.status.code) == ("LookupError", 2)
 
 
+def test_a_step_that_waits_for_its_client_or_for_an_agent_ends_without_an_error(collector: Collector) -> None:
+    async def work(task: TaskContext) -> str:
+        async def waiting() -> str:
+            answer = await task.ask("Which?")
+            await task.call("ask the echo", "echo", answer.text())
+            return "done"
+
+        return await task.step(Step("waiting", waits=True), waiting)
+
+    chain = Traced(collector, agent_of(work, "planner"), agent_of(echo))
+    task_id = chain.ask("planner", "hello", SAMPLED)
+    chain.ask("planner", "this one", SAMPLED, task_id)
+    assert chain.said("planner") == (TaskState.COMPLETED, "done")
+    found = [span for span in collector.spans if span.name == "step waiting"]
+    assert len(found) >= 2, "one for each run"
+    assert {(span.status.code, attributes(span).get("error.type")) for span in found} == {(0, None)}
+
+
 def test_a_trace_that_the_caller_does_not_sample_costs_nothing_and_work_goes_on(collector: Collector) -> None:
     run_to_the_end(Traced(collector, Planner().agent, agent_of(echo)), UNSAMPLED)
     assert collector.spans == []

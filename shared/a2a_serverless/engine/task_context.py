@@ -477,6 +477,8 @@ class DurableTaskContext:
         try:
             with session.tracer.enter(step.trace):
                 yield
+        except (asyncio.CancelledError, AwaitInput, NeedsWorker, StepAlreadyStored):
+            raise  # the run stops here and goes on later: no error
         except BaseException as failed:
             error = type(failed).__name__
             raise
