@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from a2a_serverless import Codec, Step, TypeCodec
 from a2a_serverless.domain.events import StatusEvent, replay, update_of
-from a2a_serverless.domain.usage import METADATA_KEY, add_usage, check_usage
+from a2a_serverless.domain.usage import LIMIT, METADATA_KEY, add_usage, check_usage, with_cost
 from tests.echo import agent_of
 from tests.faults.plans import kill_at
 from tests.world import ME, World
@@ -205,6 +205,24 @@ def test_the_usage_of_an_inner_step_is_not_counted_again_by_the_outer_one() -> N
         await task.step("outer", outer)
 
     assert usage_of(played(work)[1]) == {"m": {"input_tokens": 3}}
+
+
+@pytest.mark.parametrize(("prices", "cost"), [({"input": 1}, {}), ({"a0": 2}, {"cost_usd": 2e-6})])
+def test_a_cost_is_told_only_if_an_amount_has_a_price(prices: dict[str, float], cost: dict[str, float]) -> None:
+    assert with_cost("m", {"a0": 1}, {"m": prices}) == {"a0": 1, **cost}
+
+
+def test_as_many_amounts_as_may_be_are_recorded_where_there_are_prices_too() -> None:
+    amounts: dict[str, float] = {f"a{number}": 1 for number in range(LIMIT)}
+
+    async def work(task: TaskContext) -> None:
+        await task.record_usage("m", **amounts)
+
+    world = World([agent_of(work)])
+    world.engine = replace(world.engine, prices={"m": {"a0": 1}})
+    task_id = world.send("hello", push=False).id
+    world.settle()
+    assert usage_of(world.get(task_id))["m"] == amounts
 
 
 def test_usage_stands_beside_the_client_s_metadata_and_outlives_a_snapshot() -> None:

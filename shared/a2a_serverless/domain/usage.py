@@ -29,9 +29,9 @@ def check_usage(usage: Usage) -> Usage:
 
 
 def with_cost(model: str, amounts: Mapping[str, float], prices: Usage) -> Mapping[str, float]:
-    """The amounts, with ``cost_usd`` by the prices of a million of each if there are any and it is not given."""
-    priced = prices.get(model)
-    if not priced or COST in amounts:
+    """The amounts, with ``cost_usd`` by the prices of a million of each if any of them has one and it is not given."""
+    priced = prices.get(model, {})
+    if COST in amounts or not priced.keys() & amounts.keys():
         return amounts
     return {**amounts, COST: sum(amounts.get(name, 0) * price for name, price in priced.items()) / MILLION}
 

@@ -180,8 +180,9 @@ class DurableTaskContext:
     async def record_usage(self, model: str, **amounts: float) -> None:
         """See ``TaskContext.record_usage``."""
         self._check_open()
+        check_usage({model: amounts})
         amounts = dict(with_cost(model, amounts, self.prices))
-        used = check_usage({model: amounts})
+        used = {model: amounts}
         step = self._step()
         if self._session.tracer.is_on:
             self._record_model_call(step, model, amounts)

@@ -248,6 +248,9 @@ async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
     used = {
         name: amount for name, amount in (response.get("usage") or {}).items() if isinstance(amount, int) and amount
     }
+    if "input_tokens" in used:  # the framework counts what was cached in
+        cached = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
+        used["input_tokens"] = max(0, used["input_tokens"] - cached)
     await task.record_usage(str(response.get("model_name")), requests=1, **used)
 
 
