@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +61,18 @@ def test_a_function_without_a_collector_or_with_a_wrong_setting_of_it_records_no
     environment: dict[str, str],
 ) -> None:
     assert make_tracer(environment) is NULL_TRACER
+
+
+def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+    tracer = make_tracer(COLLECTOR | {"OTEL_EXPORTER_OTLP_HEADERS": "confidential"})
+    tracer.record(TraceSpan("a", f"00-{'a' * 32}-{'b' * 16}-01", "", 1, 2))
+    tracer.flush()
+    for thread in [one for one in threading.enumerate() if one.name == "spans"]:
+        thread.join(60)
+    (why,) = [record for record in caplog.records if record.message == "spans cannot be exported"]
+    assert vars(why)["error"] == "ValueError"
+    assert "confidential" not in str([vars(record) for record in caplog.records])
 
 
 def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function() -> None:

@@ -92,12 +92,16 @@ def test_a_slow_collector_delays_one_flush_and_no_other_until_the_pause_is_over(
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_a_collector_that_refuses_costs_the_spans(collector: Collector, status: int) -> None:
+def test_a_collector_that_refuses_costs_the_spans(
+    collector: Collector, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     now = [0.0]
     tracer = tracer_to(collector, now_s=lambda: now[0])
     collector.status = status
     tracer.record(span("lost"))
     tracer.flush()
+    (warning,) = [record for record in caplog.records if record.message == "spans not exported"]
+    assert vars(warning)["reason"] == "failed"
     collector.status, now[0] = 200, PAUSE_S + 1
     tracer.record(span("later"))
     tracer.flush()

@@ -127,7 +127,8 @@ class OpenTelemetryTracer:
         done.wait(self._flush_s)
         if exported != [True]:
             self._paused_until = self._now_s() + PAUSE_S
-            logger.warning("spans not exported", extra={"count": len(batch)})
+            reason = "failed" if exported else "slow"
+            logger.warning("spans not exported", extra={"count": len(batch), "reason": reason})
 
     def _export(self, batch: Sequence[Any]) -> bool:
         try:

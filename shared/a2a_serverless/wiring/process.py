@@ -70,7 +70,6 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
         return NULL_TRACER
     try:
         from opentelemetry.trace import set_tracer_provider
-        from opentelemetry.util.re import parse_env_headers
 
         from a2a_serverless.adapters.agent_secrets import secret_at
         from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
@@ -78,7 +77,7 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
         def headers() -> Mapping[str, str]:
             given, place = environment.get(OTEL_HEADERS, ""), environment.get(OTEL_HEADERS_SECRET, "")
             text = given or (secret_at(place, aws) if place and aws else "")
-            return dict(parse_env_headers(text.strip(), liberal=True))
+            return _headers_in(text.strip())
 
         service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
         content, service = environment.get(OTEL_CONTENT, "") == "true", service or "a2a-serverless"
@@ -88,6 +87,16 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
         logger.error("no spans", extra=safe_error_fields(error))
         return NULL_TRACER
     return tracer
+
+
+def _headers_in(text: str) -> Mapping[str, str]:
+    """The headers in ``name=value,name=value``. Raises ValueError if there is a text but no header in it."""
+    from opentelemetry.util.re import parse_env_headers
+
+    found = dict(parse_env_headers(text, liberal=True))
+    if text and not found:
+        raise ValueError("the headers for the collector are not name=value,name=value")
+    return found
 
 
 def start_handler(
