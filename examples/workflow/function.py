@@ -57,7 +57,7 @@ class Workflow:
         self.dynamodb.put_item(TableName=self.table, Item=item | {"expires": {"N": str(expires)}})
         task = self._send(execution, event["text"])
         state = str(task["status"]["state"]).removeprefix("TASK_STATE_").lower().replace("_", "-")
-        if state in ENDED:  # it was sent before, and its webhook may have come before this task token
+        if state in ENDED | NEEDS_SOMEBODY:  # sent before: its webhook may have come before this task token
             self._go_on(execution, task["id"], state)
 
     def handle(self, claimed: Claimed) -> None:

@@ -146,13 +146,15 @@ def test_a_webhook_of_no_execution_and_one_that_waits_no_longer_are_settled(sett
     assert setting.states.told == []
 
 
-def test_a_state_that_is_started_again_after_the_task_has_ended_goes_on_at_once(setting: Setting) -> None:
+@pytest.mark.parametrize("state", sorted(function.ENDED | function.NEEDS_SOMEBODY))
+def test_a_state_that_is_started_again_after_its_webhook_came_goes_on_at_once(setting: Setting, state: str) -> None:
     setting.states.waiting = {"t-2"}
     setting.start()
-    assert setting.webhook("completed") == 200
-    setting.task["status"]["state"] = "TASK_STATE_COMPLETED"
+    assert setting.webhook(state) == 200
+    setting.task["status"]["state"] = f"TASK_STATE_{state.upper().replace('-', '_')}"
     setting.start(2)
-    assert setting.states.told == [("t-2", {"taskId": "task-1", "state": "completed"})]
+    output = {"taskId": "task-1", "state": state}
+    assert setting.states.told == [("t-2", output if state == "completed" else (f"A2A.{state}", "task-1"))]
 
 
 def test_a_state_that_is_started_again_while_its_webhook_is_handled_is_told_by_the_next_attempt(
