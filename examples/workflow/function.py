@@ -18,7 +18,7 @@ import boto3
 from a2a_webhook_receiver import outbound, strict_json
 from a2a_webhook_receiver.aws_lambda import make_handler
 from a2a_webhook_receiver.receive import Claimed, Receiver
-from a2a_webhook_receiver.settings import Settings, read_settings
+from a2a_webhook_receiver.settings import BadSettings, Settings, read_settings
 from a2a_webhook_receiver.wiring import build_receiver
 
 ENDED = frozenset({"completed", "failed", "canceled", "rejected"})
@@ -123,8 +123,11 @@ class Workflow:
 
 
 def make_workflow(environment: Mapping[str, str], dynamodb: Any, states: Any) -> Workflow:  # noqa: ANN401 - clients
-    """The workflow that the variables describe (those of the receiver, and ``AGENT_URL``)."""
+    """The workflow that the variables describe (those of the receiver, and ``AGENT_URL``). Raises BadSettings."""
     settings = read_settings(environment)
+    # Without the token no webhook is accepted; ``read`` sends the API key to agents under the issuer only.
+    if not settings.webhook_token or not environment["AGENT_URL"].startswith(f"{settings.issuer.rstrip('/')}/"):
+        raise BadSettings("WEBHOOK_TOKEN must be set, and AGENT_URL must be under ISSUER")
     receiver = build_receiver(settings)
     return Workflow(receiver, settings, environment["AGENT_URL"], dynamodb, states, environment["REPLAY_TABLE"])
 

@@ -24,7 +24,8 @@ from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import CHECKOUT, Paths
 from a2a_serverless.stack.processes import stop
 from a2a_webhook_receiver.aws_lambda import make_handler
-from a2a_webhook_receiver.testing import StubIssuer, lambda_event
+from a2a_webhook_receiver.settings import BadSettings
+from a2a_webhook_receiver.testing import AUDIENCE, ISSUER, StubIssuer, lambda_event
 from tests.conformance.live import serving
 from tests.docs.documents import ROOT
 from tests.echo import Writer
@@ -173,6 +174,16 @@ def test_a_state_that_is_started_again_while_its_webhook_is_handled_is_told_by_t
     assert setting.webhook("completed") == 500
     assert setting.webhook("completed") == 200
     assert setting.states.told == [("t-2", {"taskId": "task-1", "state": "completed"})]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"WEBHOOK_TOKEN": ""}, {"AGENT_URL": "https://agents.example.org/echo"}, {"AGENT_URL": ISSUER}]
+)
+def test_a_workflow_that_could_only_wait_in_vain_is_not_made(wrong: dict[str, str]) -> None:
+    right = {"ISSUER": ISSUER, "AUDIENCE": AUDIENCE, "WEBHOOK_TOKEN": TOKEN, "REPLAY_DB": ":memory:"}
+    right |= {"AGENT_URL": f"{ISSUER}/echo"}
+    with pytest.raises(BadSettings, match=r"WEBHOOK_TOKEN .* AGENT_URL"):
+        function.make_workflow(right | wrong, None, None)
 
 
 class Emulated:
