@@ -89,7 +89,9 @@ class Workflow:
         result: Any = strict_json.parse_object(answer).get("result")
         if not isinstance(result, dict):
             raise RuntimeError("the agent answered with an error")  # noqa: TRY004 - not a wrong type of ours
-        task: dict[str, Any] = result["task"]
+        task: Any = result.get("task")
+        if not isinstance(task, dict):
+            raise RuntimeError("the agent answered without a task")  # noqa: TRY004 - not a wrong type of ours
         return task
 
     def _go_on(self, execution: str, task_id: str, state: str) -> None:

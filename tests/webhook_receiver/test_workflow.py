@@ -79,6 +79,7 @@ class Setting:
     workflow: Any
     sent: list[dict[str, Any]]
     task: dict[str, Any]
+    answer: dict[str, Any]
 
     def webhook(self, state: str, number: int = 1) -> int:
         handler = make_handler(self.workflow.handle, self.issuer.build)
@@ -97,15 +98,16 @@ def setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
         monkeypatch.setenv(name, "made-up")
     issuer, sent = StubIssuer(token=TOKEN, AGENT_AUTHORIZATION="Bearer x"), []
     task = {"id": "task-1", "status": {"state": "TASK_STATE_SUBMITTED"}}
+    answer: dict[str, Any] = {"task": task}
 
     def agent(_path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         sent.append({**json.loads(body), "authorization": headers["Authorization"]})
-        return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
+        return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": answer}).encode()
 
     with mock_aws(), answering(agent) as port:
         states, url = States({"t-1"}), f"http://127.0.0.1:{port}/echo"
         workflow = function.Workflow(issuer.receiver, issuer.settings, url, make_table(), states, "receiver")
-        yield Setting(issuer, states, workflow, sent, task)
+        yield Setting(issuer, states, workflow, sent, task, answer)
 
 
 pytestmark = pytest.mark.enable_socket
@@ -174,6 +176,30 @@ def test_a_state_that_is_started_again_while_its_webhook_is_handled_is_told_by_t
     assert setting.webhook("completed") == 500
     assert setting.webhook("completed") == 200
     assert setting.states.told == [("t-2", {"taskId": "task-1", "state": "completed"})]
+
+
+def test_an_agent_that_answers_without_a_task_is_named(setting: Setting) -> None:
+    setting.answer.clear()
+    setting.answer["message"] = {"messageId": "m-1", "role": "ROLE_AGENT", "parts": [{"text": "No."}]}
+    with pytest.raises(RuntimeError, match="without a task"):
+        setting.start()
+
+
+def attempts(state: str, error: str) -> int:
+    """How often the definition retries a state after an error: the first retrier that names it counts."""
+    retriers = json.loads((FOLDER / "workflow.asl.json").read_text())["States"][state]["Retry"]
+    named: list[int] = [one["MaxAttempts"] for one in retriers if {error, "States.ALL"} & {*one["ErrorEquals"]}]
+    return named[0] if named else 0
+
+
+@pytest.mark.parametrize("error", ["Unreachable", "Sandbox.Timedout", "Lambda.Unknown", "Lambda.SdkClientException"])
+def test_a_message_that_may_not_have_been_sent_is_sent_again(error: str) -> None:
+    assert attempts("CallAgent", error) > 1
+
+
+def test_an_end_that_another_message_would_not_change_is_not_retried() -> None:
+    told = [f"A2A.{state}" for state in (function.ENDED | function.NEEDS_SOMEBODY) - {"completed"}]
+    assert [attempts("CallAgent", error) for error in (*told, "States.Timeout", "RuntimeError")] == [0] * 7
 
 
 @pytest.mark.parametrize(
