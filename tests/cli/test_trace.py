@@ -1,13 +1,23 @@
 """``trace``: what a task spent its time on."""
 
+from __future__ import annotations
+
+import io
 import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless import TaskContext
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless import TaskContext
 
 
 async def work(task: TaskContext) -> None:
@@ -55,6 +65,23 @@ def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
     done = at.run("trace", "echo", task)
     assert "input-required …" in done.out
     assert done.err == "The task is input-required.\n"
+
+
+@pytest.mark.parametrize(("amount", "shown"), [(1_234_567, "1,234,567"), (0.0125, "0.0125"), ("many", "many")])
+def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: str) -> None:
+    deployment = Deployment(agent_of(work))
+
+    @contextmanager
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
+        with deployment.transport(call) as answer:
+            body = answer.body.read(1_000_000)
+            if call.url.endswith("/timeline"):
+                body = json.dumps(json.loads(body) | {"usage": {"model-1": {"input_tokens": amount}}}).encode()
+            yield ClientResponse(answer.status, answer.headers, io.BytesIO(body))
+
+    at = Shell(deployment, transport=transport)
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    assert f"model-1: input_tokens {shown}" in at.run("trace", "echo", task).out
 
 
 @pytest.mark.parametrize("command", ["trace", "deliveries"])

@@ -10,6 +10,7 @@ from a2a_serverless.protocol.protojson import read_timestamp
 
 LONGEST = 40
 SHORT = 9
+DIGITS = 15  # that a float holds exactly
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
@@ -64,9 +65,14 @@ def _usage(usage: Any) -> list[str]:  # noqa: ANN401 - any JSON
     """What each model used, a line for each."""
     lines = []
     for model, used in usage.items():
-        amounts = (f"{one_line(name, LONGEST)} {amount:,g}" for name, amount in used.items())
+        amounts = (f"{one_line(name, LONGEST)} {_amount(amount)}" for name, amount in used.items())
         lines.append(f"{one_line(model, LONGEST)}: {', '.join(amounts)}")
     return lines
+
+
+def _amount(amount: Any) -> str:  # noqa: ANN401 - any JSON
+    """All digits of a number. What a deployment of others gives instead is shown as it is."""
+    return f"{amount:,.{DIGITS}g}" if isinstance(amount, int | float) else one_line(str(amount), LONGEST)
 
 
 def _seconds(timestamp: str) -> float:
