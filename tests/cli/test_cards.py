@@ -1,7 +1,7 @@
 import json
 
 from tests.cli.shell import Shell
-from tests.client.deployment import BASE, Deployment
+from tests.client.deployment import BASE, Deployment, documents
 from tests.echo import Asker, Writer
 
 
@@ -38,3 +38,10 @@ def test_cards_search_finds_agents_by_skill_tag_and_word() -> None:
     nothing = shell.run("cards", "search", "nobody")
     assert nothing.code == 0
     assert "None of 1 agents fits" in nothing.err
+
+
+def test_cards_search_names_the_catalogs_that_were_not_read() -> None:
+    gone = {"identifier": "urn:x:gone", "displayName": "Gone", "mediaType": "application/ai-catalog+json"}
+    served = {"https://agents.example.com/c.json": {"specVersion": "1.0", "entries": [gone | {"url": "/gone.json"}]}}
+    shell = Shell(Deployment(Writer().agent), transport=documents(served))
+    assert "Not read: the catalog /gone.json." in shell.run("cards", "search", "--url", *served).err

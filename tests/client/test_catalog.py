@@ -68,14 +68,39 @@ def test_nested_catalogs_are_read_and_what_is_no_agent_is_left_out() -> None:
     assert found.url == f"{HOME}/inner.json", "addresses are relative to their catalog"
 
 
-def test_a_catalog_that_contains_itself_is_read_to_the_depth_that_the_specification_recommends() -> None:
-    assert names(HOME, {WELL_KNOWN: catalog(entry("a"), entry("b", NESTED, url=WELL_KNOWN))}) == ["a"] * MAX_DEPTH
+def test_a_catalog_that_contains_itself_is_read_once() -> None:
+    assert names(HOME, {WELL_KNOWN: catalog(entry("a"), entry("b", NESTED, url=WELL_KNOWN))}) == ["a"]
+
+
+def test_catalogs_are_read_to_the_depth_that_the_specification_recommends() -> None:
+    served: dict[str, object] = {WELL_KNOWN: catalog(entry("1", NESTED), entry("a"))}
+    served |= {f"{HOME}/{n}.json": catalog(entry(str(n + 1), NESTED), entry("a")) for n in range(1, 9)}
+    skipped: list[str] = []
+    assert len(read_catalog(HOME, documents(served), on_skipped=skipped.append)) == MAX_DEPTH
+    assert skipped == [f"/{MAX_DEPTH}.json"]
 
 
 def test_a_catalog_of_many_catalogs_is_read_as_far_as_so_many_documents_go() -> None:
-    many = [entry(f"part-{number}", NESTED, url="/part.json") for number in range(100)]
-    served = {WELL_KNOWN: catalog(*many), f"{HOME}/part.json": catalog(entry("a"))}
-    assert len(names(HOME, served)) == MAX_DOCUMENTS - 1
+    served: dict[str, object] = {f"{HOME}/{number}.json": catalog(entry("a")) for number in range(100)}
+    served[WELL_KNOWN] = catalog(*(entry(str(number), NESTED) for number in range(100)))
+    skipped: list[str] = []
+    assert len(read_catalog(HOME, documents(served), on_skipped=skipped.append)) == MAX_DOCUMENTS - 1
+    assert len(skipped) == 100 - MAX_DOCUMENTS + 1
+
+
+@pytest.mark.parametrize(
+    "url", ["/gone.json", "/broken.json", "http://[", "http://far.example.com/c.json", "https://127.0.0.1/c.json"]
+)
+def test_a_nested_catalog_that_is_not_read_hides_no_others(url: str) -> None:
+    served: dict[str, object] = {
+        WELL_KNOWN: catalog(entry("a"), entry("b", NESTED, url=url), entry("c")),
+        f"{HOME}/broken.json": catalog({"displayName": None}),
+        "http://far.example.com/c.json": catalog(entry("far")),
+        "https://127.0.0.1/c.json": catalog(entry("near")),
+    }
+    skipped: list[str] = []
+    assert [one.display_name for one in read_catalog(HOME, documents(served), on_skipped=skipped.append)] == ["a", "c"]
+    assert skipped == [url]
 
 
 @pytest.mark.parametrize("document", [[], {}, {"specVersion": "1.0", "entries": [{"displayName": "x"}]}, "catalog"])

@@ -31,7 +31,8 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
 
     --url is a deployment, or the URL of a catalog (.json). Catalogs inside it are searched, too.
     """
-    entries = read_catalog(cli.url(url), cli.request, cli.headers)
+    skipped: list[str] = []
+    entries = read_catalog(cli.url(url), cli.request, cli.headers, skipped.append)
     found = search(entries, words or (), tag or ())
     rows = [
         [one_line(cell, LONGEST) for cell in (one.display_name, ", ".join(one.tags), one.url or one.identifier)]
@@ -40,6 +41,8 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
     cli.terminal.table([as_json(one) for one in found], ("NAME", "TAGS", "CARD"), rows)
     if not found:
         cli.terminal.note(f"None of {len(entries)} agents fits: {cli.program} cards search lists all of them.")
+    for one in skipped:
+        cli.terminal.note(f"Not read: the catalog {one_line(one, LONGEST)}.")
 
 
 def show_card(cli: CliContext, agent: Agent, *, url: Url = "") -> None:
