@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -144,6 +146,14 @@ def test_agents_are_known_by_the_tags_of_their_skills_here_by_the_catalog_and_el
 def test_without_a_catalog_of_its_own_deployment_the_search_fails_and_says_so(elsewhere: Elsewhere) -> None:
     with pytest.raises(AgentCallFailed, match="is not an AI Catalog"):
         A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).tags()
+
+
+def test_only_a_search_for_agents_imports_what_reads_catalogs() -> None:
+    imports = (
+        "import sys, a2a_serverless.adapters.remote_agents; print([name for name in sys.modules if 'catalog' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", imports], capture_output=True, check=True)  # noqa: S603 - our own interpreter
+    assert done.stdout == b"[]\n"
 
 
 def test_a_card_that_leads_to_another_host_is_not_followed(elsewhere: Elsewhere) -> None:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
-from a2a_serverless.client.catalog import read_catalog
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
-from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -82,6 +80,8 @@ class A2ARemoteAgents:
         return found.card
 
     def tags(self) -> dict[str, tuple[str, ...]]:
+        from a2a_serverless.protocol.ai_catalog import tags_of  # only agents that look for others need it
+
         found = self._tags_of_siblings() if self._siblings else {}
         for name in self._others:
             with suppress(AgentCallFailed):  # an agent elsewhere that is down is not found
@@ -90,6 +90,8 @@ class A2ARemoteAgents:
 
     def _tags_of_siblings(self) -> dict[str, tuple[str, ...]]:
         """From the catalog of this deployment. Raises AgentCallFailed."""
+        from a2a_serverless.client.catalog import read_catalog  # only agents that look for others need it
+
         first, url = next(iter(self._siblings.items()))
         with self._failing(first):
             entries = read_catalog(url.rpartition("/")[0], self._transport)
