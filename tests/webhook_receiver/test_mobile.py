@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from contextlib import ExitStack
@@ -72,6 +73,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any, dict[str, s
             for name, platform in platforms.items()
         }
         yield make_table(), sns, made
+
+
+@pytest.mark.parametrize("example", ["mobile", "workflow"])
+def test_the_functions_may_use_the_resources_of_their_own_application_only(example: str) -> None:
+    template = (ROOT / "examples" / example / "template.yaml").read_text()
+    assert re.findall(r".*(?:stateMachine:|app/|endpoint/)\*.*", template) == []
 
 
 def signed_in(user: str, route: str, **asked: str) -> dict[str, Any]:
