@@ -73,6 +73,16 @@ def test_a_parent_gets_what_its_child_made_and_holds_no_compute_meanwhile() -> N
     assert parent.runs == 2
 
 
+def test_an_agent_that_looks_for_others_does_not_find_itself() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("found.txt", ", ".join(await task.find_agents("s")), last=True)
+
+    world = world_of(agent_of(work, "parent"), Writer().agent)
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.id) == "echo"
+
+
 def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> None:
     parent, child = Parent(), Writer(seconds=0.1)
     world = world_of(replace(parent.agent, runs="inline"), child.agent)

@@ -233,7 +233,7 @@ class TaskContext(Protocol):
         """The card of another agent, as it was when this task first read it. Raises the errors of ``call``."""
 
     async def find_agents(self, *tags: str) -> list[str]:
-        """The names of the agents that have all of these tags, or skills of these ids.
+        """The names of the other agents that have all of these tags, or skills of these ids.
 
         They are those that ``call`` can call, as they were when this task first asked: the agents of this deployment,
         by its AI Catalog, and those elsewhere that the configuration names, by their cards. Raises

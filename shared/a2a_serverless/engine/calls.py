@@ -163,7 +163,8 @@ class AgentCalls:
         found: Any = kept.value if kept else self._keep(TAGS, await self._tags())
         if isinstance(found, str):
             raise AgentCallFailed(found)
-        return [name for name, own in found.items() if has_tags(own, tags)]
+        itself = self._session.head.agent
+        return [name for name, own in found.items() if name != itself and has_tags(own, tags)]
 
     async def _tags(self) -> Json:
         """The tags of each agent, or the error text."""
