@@ -7,7 +7,7 @@ import pytest
 from tests.model.guards import GUARDS, Guard
 from tests.model.run import counts, explore, explore_without, models
 
-FEW = 1_300
+FEW = 700
 COUNTS = counts()
 
 

@@ -8,7 +8,7 @@ from tests.plants import PLANTS
 from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
 
-SEEDS = 10
+SEEDS = 6
 PLANT_SEEDS = 40
 
 
