@@ -73,9 +73,16 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	fi
 	@$(RUN)python -m tests.conformance.official
 
+# Suites with commands of their own, because CI has a quarter of an hour: `make journeys` and `make clients`.
+LONG := tests/journeys tests/conformance/test_official_clients.py
+
 .PHONY: test
-test: $(ENVIRONMENTS) ## run every test
-	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder $(ARGS)
+test: $(ENVIRONMENTS) ## run the tests, without the long suites: journeys, clients, frameworks
+	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder $(LONG:%=--ignore=%) $(ARGS)
+
+.PHONY: journeys
+journeys: $(ENVIRONMENTS) ## run the demo, the command line and a project of its own as a user starts them
+	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder tests/journeys $(ARGS)
 
 .PHONY: coverage
 coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one process
