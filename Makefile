@@ -145,7 +145,7 @@ conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: m
 
 .PHONY: clients
 clients: $(ENVIRONMENTS) ## let the official clients call everything in every place, draw docs/clients.md anew
-	PLACES=all $(RUN)pytest -q -p tests.conformance.table tests/conformance/test_official_clients.py $(ARGS)
+	$(RUN)pytest -q -p tests.conformance.table tests/conformance/test_official_clients.py $(ARGS)
 	@PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.conformance.table
 
 .PHONY: baseline

@@ -1,14 +1,13 @@
 """The official SDKs, as their users have them from PyPI, npm, Go's proxy and Maven Central, talk to us over real HTTP.
 
-In two places: the streaming loop, and the deployed function behind the emulator's API Gateway, whose answers are
-buffered; with ``PLACES=all`` also the server of a laptop and ``a2a-serverless dev``. Each client runs once in each
-place for each binding, and says what it saw. ``operation`` names the columns of docs/clients.md that a test fills.
+In four places: the server of a laptop, ``a2a-serverless dev``, the streaming loop, and the deployed function behind the
+emulator's API Gateway, whose answers are buffered. Each client runs once in each place for each binding, and says what
+it saw. ``operation`` names the columns of docs/clients.md that a test fills.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import threading
@@ -48,10 +47,7 @@ BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 LAPTOP, DEV, LOOP, DEPLOYED = "laptop", "dev", "streaming loop", "deployed"
 HERE: Final = pytest.mark.xdist_group("official clients")
 PLACES: Final = [
-    *[
-        pytest.param(place, marks=HERE) for place in (LAPTOP, DEV) if os.environ.get("PLACES") == "all"
-    ],  # `make clients`
-    pytest.param(LOOP, marks=HERE),
+    *[pytest.param(place, marks=HERE) for place in (LAPTOP, DEV, LOOP)],
     pytest.param(DEPLOYED, marks=[pytest.mark.stack, pytest.mark.xdist_group("stack")]),
 ]
 
