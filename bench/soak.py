@@ -147,9 +147,11 @@ def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def resident_mb(pid: int) -> float:
-    """Returns the resident memory of a process in MB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    """Returns the resident memory of a process in MB; raises OSError if the process has ended."""
+    _, found, told = Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")
+    if not found:  # it has ended, and nobody has waited for it yet
+        raise ProcessLookupError(pid)
+    return int(told.split()[0]) / 1024
 
 
 def soak(stack: local_stack.RunningStack, minutes: float, per_minute: float) -> Soak:

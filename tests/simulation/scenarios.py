@@ -408,8 +408,8 @@ class Play:
         publisher = CardPublisher(simulation.table, simulation.clock, {}, BASE_URL)
         rotation = KeyRotation(simulation.rings, simulation.keys, publisher, WAITS, 30 * 24 * HOUR_MS)
         until = simulation.faults.weather.until
-        self._rotated_by(lambda: ensure_ring(rotation))
-        simulation.published = True
+        if self._rotated_by(lambda: ensure_ring(rotation)):
+            simulation.published = True
         for _ in range(3):
             simulation.scheduler.sleep(self.random.choice((0, 10, 100, MINUTE_MS)))
             if ring := simulation.rings.ring:
