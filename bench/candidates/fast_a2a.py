@@ -12,12 +12,14 @@ from mangum import Mangum
 
 
 class Echo(Worker[Any]):
-    """A task whose one artifact is what the client said."""
+    """A task whose artifacts are the words that the client said, separated by commas."""
 
     async def run_task(self, params: TaskSendParams) -> None:
-        """Working, then completed with the artifact."""
+        """Working, then completed with the artifacts, which a stream gets one by one."""
         await self.storage.update_task(params["id"], state="working")
         artifacts = self.build_artifacts(params["message"]["parts"][0]["text"])
+        for artifact in artifacts:
+            await self.publish_artifact(params["id"], params["context_id"], artifact)
         await self.storage.update_task(params["id"], state="completed", new_artifacts=artifacts)
 
     async def cancel_task(self, params: TaskIdParams) -> None:
@@ -28,8 +30,9 @@ class Echo(Worker[Any]):
         return history
 
     def build_artifacts(self, result: Any) -> list[Artifact]:  # noqa: ANN401 - the base class says so
-        """The one artifact."""
-        return [Artifact(artifact_id="echo", name="echo", parts=[Part(text=result)])]
+        """An artifact for each word."""
+        words = enumerate(result.split(","))
+        return [Artifact(artifact_id=f"echo-{number}", name="echo", parts=[Part(text=word)]) for number, word in words]
 
 
 store: InMemoryStorage[Any] = InMemoryStorage()

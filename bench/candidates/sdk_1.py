@@ -12,14 +12,15 @@ from starlette.applications import Starlette
 
 
 class Echo(AgentExecutor):
-    """A task whose one artifact is what the client said."""
+    """A task whose artifacts are the words that the client said, separated by commas."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Submitted, the artifact, completed."""
+        """Submitted, the artifacts, completed."""
         task = new_task_from_user_message(context.message)
         await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
-        await updater.add_artifact([Part(text=context.get_user_input())], name="echo")
+        for word in context.get_user_input().split(","):
+            await updater.add_artifact([Part(text=word)], name="echo")
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -31,7 +32,7 @@ card = AgentCard(
     name="Echo",
     description="Says it again",
     version="1",
-    capabilities=AgentCapabilities(),
+    capabilities=AgentCapabilities(streaming=True),
     supported_interfaces=[
         AgentInterface(url="https://agents.example.com/echo", protocol_binding="JSONRPC", protocol_version="1.0")
     ],

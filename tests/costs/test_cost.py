@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import cost
+import idle
 from tests.costs.usage import USAGE, counted
 from tests.functions.template import resources
 
@@ -25,6 +26,10 @@ def test_the_usage_that_is_priced_is_what_the_code_uses_to_within_a_tenth() -> N
 
 def test_n12_a_million_queued_tasks_cost_45_dollars_at_most() -> None:
     assert cost.total(cost.bill(cost.Scale())) <= cost.N12_USD
+
+
+def test_n17_a_deployment_that_nobody_calls_costs_3_dollars_a_month_at_most() -> None:
+    assert idle.usd(idle.basic()) <= idle.N17_USD
 
 
 def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None:

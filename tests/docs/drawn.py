@@ -13,6 +13,7 @@ import typer
 import yaml
 
 import cost
+import idle
 from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
@@ -123,23 +124,17 @@ def bill() -> str:
 
 
 def standing() -> str:
-    """The monthly cost without calls: no metric is emitted, because only faults are metrics."""
-    return _standing(_alarms("template.yaml"), 0, 0)
+    """The monthly cost without calls."""
+    return _standing(idle.basic())
 
 
 def standing_in_full() -> str:
     """The same with all metrics, alarms and the dashboard, and calls in every hour."""
-    alarms = _alarms("template.yaml") + _alarms("observability.yaml")
-    return _standing(alarms, len(METRICS) + DIMENSIONS, 1)
+    return _standing(idle.full())
 
 
-def _alarms(name: str) -> int:
-    return sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in template(name)["Resources"].values())
-
-
-def _standing(*counts: int) -> str:
-    items = cost.standing(*counts)
-    return f"{cost.shown(items)}\n\n{sum(item.usd for item in items):.2f} USD a month at list price."
+def _standing(items: list[cost.Item]) -> str:
+    return f"{cost.shown(items)}\n\n{idle.usd(items):.2f} USD a month at list price."
 
 
 def requirements() -> str:
@@ -169,9 +164,6 @@ def models() -> str:
     from tests.model.run import table
 
     return table()
-
-
-DIMENSIONS = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
 
 
 def clients() -> str:
